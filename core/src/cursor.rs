@@ -1,0 +1,358 @@
+//! Cursors over bytes: the only code of the core that takes bytes apart or puts them together.
+//!
+//! A wire type reads itself from a [`Source`] and names each field that it takes. [`Reader`] forgets the names at
+//! compile time; a tool that shows a datagram implements [`Source::field`] and so prints exactly what the parser saw.
+
+use crate::serial::U24;
+
+/// Why bytes could not be read or written.
+///
+/// ```
+/// use rakwire::wire::{Reader, Source, WireError};
+///
+/// let mut reader = Reader::new(&[1]);
+/// assert_eq!(reader.u16("length"), Err(WireError::Truncated));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The bytes end before the field does.
+    Truncated,
+    /// The buffer to write into is too small.
+    NoRoom,
+    /// The first byte names no packet that is known here.
+    UnknownId,
+    /// The sixteen bytes of the offline magic are not where they belong.
+    BadMagic,
+    /// A length is zero or more than the format allows.
+    BadLength,
+    /// An ordering channel is 32 or more.
+    BadChannel,
+    /// A split count of zero, or a split index that is not below the count.
+    BadSplit,
+    /// A record of an acknowledgement ends before it begins.
+    BadRange,
+    /// A value that the format forbids.
+    BadValue,
+}
+
+impl core::fmt::Display for WireError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "the bytes end before the field does",
+            Self::NoRoom => "the buffer is too small",
+            Self::UnknownId => "no packet has this id",
+            Self::BadMagic => "the offline magic is not where it belongs",
+            Self::BadLength => "a length is zero or too large",
+            Self::BadChannel => "an ordering channel is 32 or more",
+            Self::BadSplit => "a split count is zero or a split index is not below it",
+            Self::BadRange => "a record ends before it begins",
+            Self::BadValue => "a value is outside the format",
+        })
+    }
+}
+
+impl core::error::Error for WireError {}
+
+/// The value of a field as it was read, for tools that show a datagram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// An unsigned number.
+    Number(u64),
+    /// A floating-point number.
+    Float(f32),
+    /// Raw bytes.
+    Bytes(&'a [u8]),
+    /// An address.
+    Address(core::net::SocketAddr),
+}
+
+/// Bytes that are taken from the front, field by field.
+///
+/// Implementors provide [`take`](Self::take) and [`peek`](Self::peek); [`field`](Self::field) is told the
+/// name, the length in bytes and the value of each field after it was taken.
+pub trait Source<'a> {
+    /// Takes the next `count` bytes, or nothing when fewer remain.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer than `count` bytes remain.
+    fn take(&mut self, count: usize) -> Result<&'a [u8], WireError>;
+
+    /// All that remains, without taking it.
+    fn peek(&self) -> &'a [u8];
+
+    /// How many bytes remain.
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.peek().len()
+    }
+
+    /// Told of each field after its `length` bytes were taken.
+    #[inline]
+    fn field(&mut self, _name: &'static str, _length: usize, _value: Value<'a>) {}
+
+    /// Takes `N` bytes as an array.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer remain.
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let bytes = self.take(N)?;
+        bytes.first_chunk().copied().ok_or(WireError::Truncated)
+    }
+
+    /// Takes one byte.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when none remains.
+    #[inline]
+    fn u8(&mut self, name: &'static str) -> Result<u8, WireError> {
+        let [byte] = self.array()?;
+        self.field(name, 1, Value::Number(byte.into()));
+        Ok(byte)
+    }
+
+    /// Takes a big-endian number of 16 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn u16(&mut self, name: &'static str) -> Result<u16, WireError> {
+        let number = u16::from_be_bytes(self.array()?);
+        self.field(name, 2, Value::Number(number.into()));
+        Ok(number)
+    }
+
+    /// Takes a little-endian number of 24 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn u24(&mut self, name: &'static str) -> Result<U24, WireError> {
+        let [low, middle, high] = self.array()?;
+        let number = U24::new(u32::from_le_bytes([low, middle, high, 0]));
+        self.field(name, 3, Value::Number(number.get().into()));
+        Ok(number)
+    }
+
+    /// Takes a big-endian number of 32 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn u32(&mut self, name: &'static str) -> Result<u32, WireError> {
+        let number = u32::from_be_bytes(self.array()?);
+        self.field(name, 4, Value::Number(number.into()));
+        Ok(number)
+    }
+
+    /// Takes a big-endian number of 64 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn u64(&mut self, name: &'static str) -> Result<u64, WireError> {
+        let number = u64::from_be_bytes(self.array()?);
+        self.field(name, 8, Value::Number(number));
+        Ok(number)
+    }
+
+    /// Takes a big-endian IEEE 754 number of 32 bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn f32(&mut self, name: &'static str) -> Result<f32, WireError> {
+        let number = f32::from_be_bytes(self.array()?);
+        self.field(name, 4, Value::Float(number));
+        Ok(number)
+    }
+
+    /// Takes `count` raw bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer remain.
+    #[inline]
+    fn bytes(&mut self, name: &'static str, count: usize) -> Result<&'a [u8], WireError> {
+        let bytes = self.take(count)?;
+        self.field(name, count, Value::Bytes(bytes));
+        Ok(bytes)
+    }
+
+    /// Takes all that remains; never fails.
+    #[inline]
+    fn rest(&mut self, name: &'static str) -> &'a [u8] {
+        let count = self.remaining();
+        let bytes = self.take(count).unwrap_or(&[]);
+        self.field(name, count, Value::Bytes(bytes));
+        bytes
+    }
+}
+
+/// Reads fields from the front of a byte slice.
+///
+/// ```
+/// use rakwire::wire::{Reader, Source};
+///
+/// let mut reader = Reader::new(&[0x84, 1, 0, 0, 9]);
+/// assert_eq!(reader.u8("flags"), Ok(0x84));
+/// assert_eq!(reader.u24("number")?.get(), 1);
+/// assert_eq!(reader.rest("body"), [9]);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// A reader at the front of `bytes`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+}
+
+impl<'a> Source<'a> for Reader<'a> {
+    #[inline]
+    fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or(WireError::Truncated)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn peek(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+/// Writes fields to the front of a byte slice.
+///
+/// ```
+/// use rakwire::U24;
+/// use rakwire::wire::Writer;
+///
+/// let mut buffer = [0; 8];
+/// let mut writer = Writer::new(&mut buffer);
+/// writer.u8(0x84)?;
+/// writer.u24(U24::new(1))?;
+/// assert_eq!(writer.finish(), [0x84, 1, 0, 0]);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<'b> {
+    buffer: &'b mut [u8],
+    at: usize,
+}
+
+impl<'b> Writer<'b> {
+    /// A writer at the front of `buffer`.
+    #[must_use]
+    pub const fn new(buffer: &'b mut [u8]) -> Self {
+        Self { buffer, at: 0 }
+    }
+
+    /// How many bytes were written.
+    #[must_use]
+    pub const fn written(&self) -> usize {
+        self.at
+    }
+
+    /// How many more bytes fit.
+    #[must_use]
+    pub const fn room(&self) -> usize {
+        self.buffer.len() - self.at
+    }
+
+    /// What was written.
+    #[must_use]
+    pub fn finish(self) -> &'b [u8] {
+        self.buffer.get(..self.at).unwrap_or(&[])
+    }
+
+    /// Appends raw bytes.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when they do not fit; nothing is written then. So for every method below.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let end = self.at + bytes.len();
+        let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
+        room.copy_from_slice(bytes);
+        self.at = end;
+        Ok(())
+    }
+
+    /// Appends one byte.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u8(&mut self, number: u8) -> Result<(), WireError> {
+        self.bytes(&[number])
+    }
+
+    /// Appends a big-endian number of 16 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u16(&mut self, number: u16) -> Result<(), WireError> {
+        self.bytes(&number.to_be_bytes())
+    }
+
+    /// Appends a little-endian number of 24 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u24(&mut self, number: U24) -> Result<(), WireError> {
+        let [low, middle, high, _] = number.get().to_le_bytes();
+        self.bytes(&[low, middle, high])
+    }
+
+    /// Appends a big-endian number of 32 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u32(&mut self, number: u32) -> Result<(), WireError> {
+        self.bytes(&number.to_be_bytes())
+    }
+
+    /// Appends a big-endian number of 64 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u64(&mut self, number: u64) -> Result<(), WireError> {
+        self.bytes(&number.to_be_bytes())
+    }
+
+    /// Appends `count` zero bytes.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    pub fn zeros(&mut self, count: usize) -> Result<(), WireError> {
+        let end = self.at + count;
+        let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
+        room.fill(0);
+        self.at = end;
+        Ok(())
+    }
+
+    /// Writes a big-endian number of 16 bits over bytes written before.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when `at` was not written yet.
+    pub fn patch_u16(&mut self, at: usize, number: u16) -> Result<(), WireError> {
+        let room = self.buffer.get_mut(at..at + 2).ok_or(WireError::NoRoom)?;
+        room.copy_from_slice(&number.to_be_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! What every protocol machine of the core looks like from outside.
+
+use core::net::SocketAddr;
+
+use crate::time::Instant;
+
+/// A datagram to send.
+///
+/// ```
+/// use rakwire::Transmit;
+///
+/// fn send(socket: &std::net::UdpSocket, transmit: &Transmit<'_>) -> std::io::Result<usize> {
+///     socket.send_to(transmit.payload, transmit.to)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a datagram that is not sent is lost"]
+pub struct Transmit<'b> {
+    /// Where to.
+    pub to: SocketAddr,
+    /// The bytes, in the buffer that was lent.
+    pub payload: &'b [u8],
+}
+
+/// The part of a protocol machine that drivers and simulators need: datagrams and time, in and out. Events stay
+/// outside of it, since each protocol has its own.
+///
+/// ```
+/// use rakwire::{Instant, Machine};
+///
+/// fn drain(machine: &mut impl Machine, now: Instant) -> usize {
+///     let mut buffer = [0; 1500];
+///     let mut datagrams = 0;
+///     while machine.poll_transmit(now, &mut buffer).is_some() {
+///         datagrams += 1;
+///     }
+///     datagrams
+/// }
+/// ```
+pub trait Machine {
+    /// Takes a datagram that arrived at `now`.
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]);
+
+    /// Does what is due at `now`.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// Composes the next datagram to send at `now` in `buffer`.
+    fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>>;
+
+    /// When `handle_timeout` and `poll_transmit` want to be called next, if ever; a time gone by means now.
+    fn poll_timeout(&self) -> Option<Instant>;
+}

@@ -1,0 +1,150 @@
+//! How a peer behaves: everything but its memory.
+
+use core::time::Duration;
+
+use heapless::Vec;
+
+use super::wire::{Guid, MAX_MTU, MIN_MTU};
+
+/// The versions of the protocol that a server accepts, at most eight.
+pub type ProtocolVersions = Vec<u8, 8>;
+
+/// Whether a client must give a cookie back before the server keeps anything of it (supplement 2.5, section 8).
+///
+/// ```
+/// assert_eq!(rakwire::raknet::CookiePolicy::default(), rakwire::raknet::CookiePolicy::Required);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CookiePolicy {
+    /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
+    #[default]
+    Required,
+    /// No cookie, for clients that do not know the form. A forged source can fill the connection table with
+    /// half-open entries, each for ten seconds.
+    Off,
+}
+
+/// What a client writes where the protocol wants the server's address.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::DialledAddress::default(), rakwire::raknet::DialledAddress::Known);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DialledAddress {
+    /// The address that was given to `connect`.
+    #[default]
+    Known,
+    /// The unassigned address: the datagrams go through a relay, and only that knows where to.
+    Unknown,
+}
+
+/// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
+///
+/// ```
+/// use rakwire::raknet::Config;
+///
+/// let mut config = Config::new([7; 32]);
+/// config.max_incoming = 64;
+/// config.accepted_versions.clear();
+/// config.accepted_versions.push(11).map_err(|_| "at most eight")?;
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The identity of this peer; must be random, since servers refuse a GUID that they know.
+    pub guid: Guid,
+    /// The key of cookies and hash tables; must be random and stay secret.
+    pub secret: [u8; 16],
+    /// The protocol version that `connect` announces: 6 is the original, 11 is Minecraft Bedrock of today.
+    pub protocol_version: u8,
+    /// The protocol versions that a server accepts.
+    pub accepted_versions: ProtocolVersions,
+    /// How many connections others may open; 0 makes a pure client.
+    pub max_incoming: u16,
+    /// Whether clients must prove their address.
+    pub cookies: CookiePolicy,
+    /// What a client writes where the protocol wants the server's address.
+    pub dialled_address: DialledAddress,
+    /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers.
+    pub mtu: u16,
+    /// How many addresses "connection request accepted" and "new incoming connection" list: 10, or 20 in Bedrock.
+    pub address_count: u8,
+    /// How often a client sends its first request, at least 3: a third of them at each MTU.
+    pub connect_attempts: u8,
+    /// The time between two first requests.
+    pub connect_interval: Duration,
+    /// How long the handshake inside the connection may take.
+    pub handshake_timeout: Duration,
+    /// How long a peer may stay silent while something that it must acknowledge is under way.
+    pub timeout: Duration,
+    /// How long `disconnect` waits for what was sent before to be acknowledged.
+    pub close_timeout: Duration,
+    /// The time between two pings of a connection, if any.
+    pub ping_interval: Option<Duration>,
+    /// How long an acknowledgement may wait for others.
+    pub ack_delay: Duration,
+    /// How long an unreliable message may wait to be sent before it is dropped.
+    pub unreliable_timeout: Duration,
+    /// The shortest time after which a datagram counts as lost without any other sign.
+    pub min_resend_timeout: Duration,
+    /// Whether anything is resent. Off only in tests that show what resending is worth.
+    pub resends: Resends,
+}
+
+/// Whether lost datagrams are sent again.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::Resends::default(), rakwire::raknet::Resends::On);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resends {
+    /// As the protocol promises.
+    #[default]
+    On,
+    /// Never: for tests that show that they would notice.
+    Off,
+}
+
+impl Config {
+    /// A configuration from 32 random bytes, which become the GUID and the secret.
+    ///
+    /// The bytes must come from a source that nobody can guess: the operating system, `crypto.getRandomValues`, a
+    /// hardware generator.
+    #[must_use]
+    pub fn new(entropy: [u8; 32]) -> Self {
+        let mut guid = [0; 8];
+        let mut secret = [0; 16];
+        let (for_guid, for_secret) = entropy.split_at(8);
+        guid.copy_from_slice(for_guid);
+        secret
+            .iter_mut()
+            .zip(for_secret)
+            .for_each(|(to, from)| *to = *from);
+        Self {
+            guid: Guid(u64::from_be_bytes(guid)),
+            secret,
+            protocol_version: 6,
+            accepted_versions: Vec::from_array([6, 10, 11]),
+            max_incoming: 0,
+            cookies: CookiePolicy::Required,
+            dialled_address: DialledAddress::Known,
+            mtu: MAX_MTU,
+            address_count: 10,
+            connect_attempts: 12,
+            connect_interval: Duration::from_millis(500),
+            handshake_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(5),
+            ping_interval: Some(Duration::from_secs(5)),
+            ack_delay: Duration::from_millis(10),
+            unreliable_timeout: Duration::from_secs(1),
+            min_resend_timeout: Duration::from_millis(50),
+            resends: Resends::On,
+        }
+    }
+
+    pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {
+        mtu.min(self.mtu).clamp(MIN_MTU, MAX_MTU)
+    }
+}

@@ -1,0 +1,324 @@
+//! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
+
+use crate::cursor::{WireError, Writer};
+use crate::raknet::wire::Wire;
+use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
+use crate::serial::U24;
+
+/// Datagrams behind the newest that are remembered.
+const WINDOW: u32 = 1024;
+/// A jump ahead of more is refused, before anything is computed from it (supplement 4.4).
+const MAX_JUMP: u32 = 50_000;
+/// Of a jump ahead, only the last so many are called missing (supplement 4.4).
+const MAX_MISSING: u32 = 1_000;
+
+/// What a datagram number means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    New,
+    /// Arrived before: acknowledged again, not looked at.
+    Duplicate,
+    /// Too far ahead or behind: as if it had never arrived.
+    Outside,
+}
+
+/// Which of the two lists a datagram of records is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RecordKind {
+    Ack,
+    Nack,
+}
+
+/// One bit for each number of the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bits([u32; (WINDOW / 32) as usize]);
+
+impl Bits {
+    fn word(number: U24) -> (usize, u32) {
+        let bit = number.get() % WINDOW;
+        ((bit / 32) as usize, 1 << (bit % 32))
+    }
+
+    fn get(&self, number: U24) -> bool {
+        let (word, mask) = Self::word(number);
+        self.0.get(word).is_some_and(|word| word & mask != 0)
+    }
+
+    fn set(&mut self, number: U24, value: bool) {
+        let (word, mask) = Self::word(number);
+        if let Some(word) = self.0.get_mut(word) {
+            *word = if value { *word | mask } else { *word & !mask };
+        }
+    }
+
+    /// How many of the bits from `number` on are clear, up to the end of their word.
+    fn clear_run(&self, number: U24) -> u32 {
+        let bit = number.get() % WINDOW;
+        let word = self.0.get((bit / 32) as usize).copied().unwrap_or(0) >> (bit % 32);
+        word.trailing_zeros().min(32 - bit % 32)
+    }
+}
+
+/// The receiving side of the datagram numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrivals {
+    /// One more than the newest number that arrived.
+    next: U24,
+    seen: Bits,
+    unacknowledged: Bits,
+    missing: Bits,
+    unacknowledged_count: u32,
+    missing_count: u32,
+}
+
+impl Arrivals {
+    /// The state of a connection that expects `next` first.
+    pub(super) fn starting_at(next: U24) -> Self {
+        Self {
+            next,
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn unacknowledged(&self) -> u32 {
+        self.unacknowledged_count
+    }
+
+    pub(super) const fn missing(&self) -> u32 {
+        self.missing_count
+    }
+
+    /// What `number` means, without remembering it.
+    pub(super) fn classify(&self, number: U24) -> Verdict {
+        if !number.is_older_than(self.next) {
+            return if number.since(self.next) > MAX_JUMP {
+                Verdict::Outside
+            } else {
+                Verdict::New
+            };
+        }
+        if self.next.since(number) > WINDOW {
+            Verdict::Outside
+        } else if self.seen.get(number) {
+            Verdict::Duplicate
+        } else {
+            Verdict::New
+        }
+    }
+
+    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`Verdict::Outside`].
+    pub(super) fn commit(&mut self, number: U24) {
+        if !number.is_older_than(self.next) {
+            self.advance_to(number);
+        }
+        self.seen.set(number, true);
+        if !self.unacknowledged.get(number) {
+            self.unacknowledged.set(number, true);
+            self.unacknowledged_count += 1;
+        }
+        self.forget_missing(number);
+    }
+
+    /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.
+    fn advance_to(&mut self, number: U24) {
+        let jump = number.since(self.next);
+        for behind in (0..=jump.min(WINDOW - 1)).rev() {
+            let passed = number.minus(behind);
+            self.seen.set(passed, false);
+            self.forget_unacknowledged(passed);
+            self.forget_missing(passed);
+            if behind > 0 && behind <= MAX_MISSING {
+                self.missing.set(passed, true);
+                self.missing_count += 1;
+            }
+        }
+        self.next = number.next();
+    }
+
+    fn forget_unacknowledged(&mut self, number: U24) {
+        if self.unacknowledged.get(number) {
+            self.unacknowledged.set(number, false);
+            self.unacknowledged_count -= 1;
+        }
+    }
+
+    fn forget_missing(&mut self, number: U24) {
+        if self.missing.get(number) {
+            self.missing.set(number, false);
+            self.missing_count -= 1;
+        }
+    }
+
+    /// Composes a datagram of records in at most `limit` bytes and forgets what it lists; the rest stays for the next.
+    pub(super) fn write(
+        &mut self,
+        kind: RecordKind,
+        writer: &mut Writer<'_>,
+        limit: usize,
+    ) -> Result<(), WireError> {
+        header(kind, 0).write(writer)?;
+        let mut records = 0;
+        for (first, last) in self.segments() {
+            let mut at = first;
+            while let Some(record) = self.next_run(kind, at, last) {
+                if writer.written() + MAX_RECORD > limit {
+                    break;
+                }
+                record.write(writer)?;
+                records += 1;
+                self.forget(kind, record);
+                if record.last == last {
+                    break;
+                }
+                at = record.last.next();
+            }
+        }
+        writer.patch_u16(ACK_HEADER - 2, records)
+    }
+
+    /// The numbers of the window as runs that do not wrap, in numeric order. The original refuses an acknowledgement
+    /// of the last number and all records after it (supplement 4.17), so that number comes alone and last.
+    fn segments(&self) -> impl Iterator<Item = (U24, U24)> + use<> {
+        let (oldest, newest) = (self.next.minus(WINDOW), self.next.minus(1));
+        let top = U24::new(0xFF_FFFF);
+        let parts = if oldest.get() <= newest.get() && newest != top {
+            [Some((oldest, newest)), None, None]
+        } else if newest == top {
+            [Some((oldest, top.minus(1))), Some((top, top)), None]
+        } else {
+            let below_top = (oldest != top).then(|| (oldest, top.minus(1)));
+            [Some((U24::new(0), newest)), below_top, Some((top, top))]
+        };
+        parts.into_iter().flatten()
+    }
+
+    /// The first run of listed numbers from `at` to `last`.
+    fn next_run(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<Record> {
+        let bits = match kind {
+            RecordKind::Ack => &self.unacknowledged,
+            RecordKind::Nack => &self.missing,
+        };
+        while !bits.get(at) {
+            let skip = bits.clear_run(at).max(1);
+            if skip > last.since(at) {
+                return None;
+            }
+            at = at.plus(skip);
+        }
+        let first = at;
+        while at != last && bits.get(at.next()) {
+            at = at.next();
+        }
+        Some(Record { first, last: at })
+    }
+
+    fn forget(&mut self, kind: RecordKind, record: Record) {
+        for offset in 0..=record.last.since(record.first) {
+            let number = record.first.plus(offset);
+            match kind {
+                RecordKind::Ack => self.forget_unacknowledged(number),
+                RecordKind::Nack => self.forget_missing(number),
+            }
+        }
+    }
+}
+
+const fn header(kind: RecordKind, records: u16) -> DatagramHeader {
+    match kind {
+        RecordKind::Ack => DatagramHeader::Ack {
+            arrival_speed: None,
+            records,
+        },
+        RecordKind::Nack => DatagramHeader::Nack { records },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::{Reader, Source};
+    use std::vec::Vec;
+
+    fn listed(arrivals: &mut Arrivals, kind: RecordKind) -> Vec<(u32, u32)> {
+        let mut buffer = [0; 1464];
+        let mut writer = Writer::new(&mut buffer);
+        arrivals
+            .write(kind, &mut writer, 1464)
+            .expect("room for records");
+        let mut reader = Reader::new(writer.finish());
+        let header = DatagramHeader::read(&mut reader).expect("a header");
+        let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) =
+            header
+        else {
+            panic!("{header:?}")
+        };
+        let records = (0..count).map(|_| Record::read(&mut reader).expect("a record"));
+        let records = records
+            .map(|record| (record.first.get(), record.last.get()))
+            .collect();
+        assert_eq!(reader.remaining(), 0);
+        records
+    }
+
+    #[test]
+    fn gaps_are_missing_once_and_arrivals_acknowledged_once() {
+        let mut arrivals = Arrivals::default();
+        for number in [0, 1, 2, 5, 4, 9] {
+            assert_eq!(arrivals.classify(U24::new(number)), Verdict::New);
+            arrivals.commit(U24::new(number));
+        }
+        assert_eq!(arrivals.classify(U24::new(4)), Verdict::Duplicate);
+        assert_eq!(arrivals.classify(U24::new(3)), Verdict::New);
+        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(3, 3), (6, 8)]);
+        assert_eq!(
+            listed(&mut arrivals, RecordKind::Ack),
+            [(0, 2), (4, 5), (9, 9)]
+        );
+        assert_eq!((arrivals.missing(), arrivals.unacknowledged()), (0, 0));
+        assert!(listed(&mut arrivals, RecordKind::Ack).is_empty());
+    }
+
+    /// The limits of supplement 4.4: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
+    #[test]
+    fn jumps_are_bounded() {
+        let mut arrivals = Arrivals::default();
+        arrivals.commit(U24::new(0));
+        assert_eq!(arrivals.classify(U24::new(60_000)), Verdict::Outside);
+        arrivals.commit(U24::new(3_000));
+        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2_000, 2_999)]);
+        assert_eq!(arrivals.classify(U24::new(1_900)), Verdict::Outside);
+        assert_eq!(arrivals.classify(U24::new(1_999)), Verdict::New);
+    }
+
+    #[test]
+    fn records_do_not_wrap_and_the_last_number_comes_last() {
+        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFC));
+        for step in 0..8 {
+            arrivals.commit(U24::new(0xFF_FFFC).plus(step));
+        }
+        assert_eq!(
+            listed(&mut arrivals, RecordKind::Ack),
+            [(0, 3), (0xFF_FFFC, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
+        );
+        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFE));
+        arrivals.commit(U24::new(0xFF_FFFE));
+        arrivals.commit(U24::new(0xFF_FFFF));
+        assert_eq!(
+            listed(&mut arrivals, RecordKind::Ack),
+            [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
+        );
+    }
+
+    #[test]
+    fn what_does_not_fit_waits_for_the_next_datagram() {
+        let mut arrivals = Arrivals::default();
+        (0..20).for_each(|number| arrivals.commit(U24::new(number * 2)));
+        let mut buffer = [0; 64];
+        let mut writer = Writer::new(&mut buffer);
+        arrivals
+            .write(RecordKind::Ack, &mut writer, 64)
+            .expect("room for some");
+        assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
+        assert_eq!(listed(&mut arrivals, RecordKind::Ack).len(), 6);
+    }
+}

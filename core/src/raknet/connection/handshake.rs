@@ -1,0 +1,327 @@
+//! How a connection opens and closes, on both sides (supplement 2.4, 2.5, 3).
+
+use core::net::SocketAddr;
+
+use super::{Connection, Context, Ending, Flight, Listed, Sizes, State};
+use crate::cursor::{Reader, Source, Writer};
+use crate::raknet::config::{Config, DialledAddress};
+use crate::raknet::delivery::{Delivery, Priority};
+use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::address::{AddressList, UNASSIGNED};
+use crate::raknet::wire::control::Control;
+use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use crate::raknet::wire::{Guid, MAX_MTU, Wire};
+use crate::time::Instant;
+
+/// MTUs that a client tries, a third of its attempts each (supplement 2.4).
+const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
+
+/// A client before the server knows of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Opening {
+    requests: u8,
+    next_request: Instant,
+    answer: Option<Answer>,
+}
+
+/// What reply 1 said and request 2 has to say back.
+#[derive(Clone, Copy, Debug)]
+struct Answer {
+    cookie: Option<u32>,
+    mtu: u16,
+}
+
+impl Opening {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            next_request: now,
+            ..Self::default()
+        }
+    }
+
+    pub(super) const fn next_request(&self) -> Instant {
+        self.next_request
+    }
+
+    /// Composes request 2 if reply 1 came, or request 1 if it is time for one.
+    pub(super) fn poll_transmit(
+        &mut self,
+        cx: &Context<'_, '_>,
+        remote: SocketAddr,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let request = match self.answer.take() {
+            Some(answer) => Offline::Request2 {
+                security: answer
+                    .cookie
+                    .map_or(ClientSecurity::None, ClientSecurity::Cookie),
+                server: dialled(cx.config, remote),
+                mtu: answer.mtu,
+                guid: cx.config.guid,
+            },
+            None if self.next_request <= cx.now && self.requests <= cx.config.connect_attempts => {
+                let mtu = probe_mtu(cx.config, self.requests);
+                self.requests += 1;
+                self.next_request = cx.now + cx.config.connect_interval;
+                Offline::Request1 {
+                    protocol: cx.config.protocol_version,
+                    mtu,
+                }
+            }
+            None => return None,
+        };
+        let mut writer = Writer::new(buffer);
+        request.write(&mut writer).ok()?;
+        Some(writer.written())
+    }
+
+    const fn is_exhausted(&self, config: &Config) -> bool {
+        self.requests > config.connect_attempts
+    }
+}
+
+/// The MTU that the request with this number probes.
+fn probe_mtu(config: &Config, request: u8) -> u16 {
+    let third = (config.connect_attempts / 3).max(1);
+    let index = usize::from(request / third).min(MTUS.len() - 1);
+    config.clamp_mtu(MTUS.get(index).copied().unwrap_or(MAX_MTU))
+}
+
+const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
+    match config.dialled_address {
+        DialledAddress::Known => remote,
+        DialledAddress::Unknown => UNASSIGNED,
+    }
+}
+
+impl Connection {
+    /// Takes an offline message that answers a client's request.
+    pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
+        let State::Opening(mut opening) = self.state else {
+            cx.stats.drop(DropReason::Unexpected);
+            return;
+        };
+        match *message {
+            Offline::Reply1 { security, mtu, .. } => {
+                let cookie = match security {
+                    ServerSecurity::None => None,
+                    ServerSecurity::Cookie(cookie) => Some(cookie),
+                    ServerSecurity::PublicKey { .. } => {
+                        return self.end(
+                            cx,
+                            State::Gone,
+                            Ending::Failed(ConnectFailure::SecurityRequired),
+                        );
+                    }
+                };
+                // A scrubber in front of a server may answer first; every later reply is answered too.
+                opening.answer = Some(Answer {
+                    cookie,
+                    mtu: cx.config.clamp_mtu(mtu),
+                });
+                self.state = State::Opening(opening);
+            }
+            Offline::Reply2 { guid, mtu, .. } => self.request(cx, guid, cx.config.clamp_mtu(mtu)),
+            Offline::Refused { refusal, .. } => {
+                self.end(
+                    cx,
+                    State::Gone,
+                    Ending::Failed(ConnectFailure::Refused(refusal)),
+                );
+            }
+            Offline::IncompatibleProtocol { protocol, .. } => {
+                let failure = ConnectFailure::IncompatibleProtocol { server: protocol };
+                self.end(cx, State::Gone, Ending::Failed(failure));
+            }
+            Offline::Ping { .. }
+            | Offline::Pong { .. }
+            | Offline::Request1 { .. }
+            | Offline::Request2 { .. } => {
+                cx.stats.drop(DropReason::Unexpected);
+            }
+        }
+    }
+
+    /// Begins the handshake inside the connection.
+    fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
+        self.guid = guid;
+        self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
+        self.flight = Flight::new(self.sizes.data_datagram());
+        self.enter(cx, State::Requested);
+        let request = Control::Request {
+            guid: cx.config.guid,
+            time: cx.now.as_millis(),
+            proof: None,
+            password: &[],
+        };
+        self.send_handshake(cx, &request, Delivery::RELIABLE);
+    }
+
+    fn enter(&mut self, cx: &Context<'_, '_>, state: State) {
+        self.state = state;
+        self.times.state_since = cx.now;
+    }
+
+    /// Sends a message without which the connection cannot open.
+    fn send_handshake(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        control: &Control<'_>,
+        delivery: Delivery,
+    ) {
+        if !self.send_control(cx, control, delivery.with_priority(Priority::Immediate)) {
+            self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
+        }
+    }
+
+    /// The answer to reply 1 is due, or the next request 1, or it is over.
+    pub(super) fn on_opening_timeout(&mut self, cx: &mut Context<'_, '_>, opening: Opening) {
+        if opening.next_request() <= cx.now && opening.is_exhausted(cx.config) {
+            self.end(cx, State::Gone, Ending::Failed(ConnectFailure::NoAnswer));
+        }
+    }
+
+    /// Takes a message of RakNet itself.
+    pub(super) fn handle_control(&mut self, cx: &mut Context<'_, '_>, payload: &[u8]) {
+        let mut reader = Reader::new(payload);
+        let control = Control::read(&mut reader);
+        match (control, &self.state) {
+            (Ok(Control::Request { guid, time, .. }), State::Unverified | State::Requested) => {
+                self.accept_request(cx, guid, time);
+            }
+            // Anything else from a client that has not introduced itself ends it; nothing is held against its address.
+            (_, State::Unverified) => {
+                cx.stats.drop(DropReason::BadControl);
+                self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
+            }
+            (Ok(Control::Accepted { time, .. }), State::Requested | State::Handling) => {
+                self.confirm(cx, time)
+            }
+            (Ok(Control::NewIncoming { .. }), State::Handling) => self.on_open(cx),
+            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
+                self.end(
+                    cx,
+                    State::Gone,
+                    Ending::Failed(ConnectFailure::InvalidPassword),
+                );
+            }
+            (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.pong(cx, time),
+            (Ok(Control::Pong { ping_time, .. }), _) if reader.remaining() == 0 => {
+                self.on_pong(cx, ping_time)
+            }
+            (Ok(Control::DetectLost), _) => {}
+            (Ok(Control::Disconnect), _) => self.on_farewell(cx),
+            (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
+        }
+    }
+
+    /// Server: the client introduced itself. Both sides may also dial each other at once.
+    fn accept_request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, request_time: u64) {
+        if self.guid != guid {
+            cx.stats.drop(DropReason::BadControl);
+            self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
+            return;
+        }
+        let Some(client) = self.remote else { return };
+        self.enter(cx, State::Handling);
+        let accepted = Control::Accepted {
+            client,
+            system_index: cx.slot,
+            addresses: AddressList::unassigned(cx.config.address_count.into()),
+            request_time,
+            time: cx.now.as_millis(),
+        };
+        self.send_handshake(cx, &accepted, Delivery::RELIABLE_ORDERED);
+    }
+
+    /// Client: the server accepted.
+    fn confirm(&mut self, cx: &mut Context<'_, '_>, accepted_time: u64) {
+        let Some(remote) = self.remote else { return };
+        let incoming = Control::NewIncoming {
+            server: dialled(cx.config, remote),
+            addresses: AddressList::unassigned(cx.config.address_count.into()),
+            accepted_time,
+            time: cx.now.as_millis(),
+        };
+        self.send_handshake(cx, &incoming, Delivery::RELIABLE_ORDERED);
+        if !matches!(self.state, State::Gone) {
+            self.on_open(cx);
+        }
+    }
+
+    fn on_open(&mut self, cx: &mut Context<'_, '_>) {
+        self.enter(cx, State::Connected);
+        self.opened = Listed::Yes;
+        self.ping(cx, Delivery::UNRELIABLE);
+    }
+
+    fn pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
+        let pong = Control::Pong {
+            ping_time,
+            time: cx.now.as_millis(),
+        };
+        self.send_control(
+            cx,
+            &pong,
+            Delivery::UNRELIABLE.with_priority(Priority::Immediate),
+        );
+    }
+
+    /// The wire counts milliseconds; the time of our own ping is known better.
+    fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
+        let pinged = self
+            .times
+            .pinged
+            .filter(|pinged| pinged.as_millis() == ping_time);
+        let Some(pinged) = pinged else {
+            cx.stats.drop(DropReason::Unexpected);
+            return;
+        };
+        let ping = cx.now.saturating_since(pinged);
+        let lowest = self.counters.lowest_ping;
+        self.counters.last_ping = ping;
+        self.counters.lowest_ping = if lowest.is_zero() {
+            ping
+        } else {
+            lowest.min(ping)
+        };
+    }
+
+    /// The other peer says goodbye.
+    fn on_farewell(&mut self, cx: &mut Context<'_, '_>) {
+        let ending = match self.state {
+            State::Connected => Ending::Disconnected(DisconnectReason::Remote),
+            State::Closing => Ending::Disconnected(DisconnectReason::Local),
+            State::Free
+            | State::Opening(_)
+            | State::Requested
+            | State::Unverified
+            | State::Handling
+            | State::Draining
+            | State::Gone => Ending::Failed(ConnectFailure::Closed),
+        };
+        self.end(cx, State::Draining, ending);
+    }
+
+    /// The application says goodbye: what was sent before is delivered first.
+    pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
+        match self.state {
+            State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
+                self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Cancelled));
+            }
+            State::Connected => {
+                self.enter(cx, State::Closing);
+                let farewell = Delivery::RELIABLE_ORDERED.with_priority(Priority::Low);
+                if !self.send_control(cx, &Control::Disconnect, farewell) {
+                    self.end(
+                        cx,
+                        State::Gone,
+                        Ending::Disconnected(DisconnectReason::Local),
+                    );
+                }
+            }
+            State::Free | State::Closing | State::Draining | State::Gone => {}
+        }
+    }
+}

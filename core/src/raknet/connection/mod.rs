@@ -1,0 +1,423 @@
+//! One other peer: everything between its address and the application.
+//!
+//! ```text
+//!   connect()                                request 2 with a valid cookie
+//!      |                                                  |
+//!   Opening --- reply 2 ---> Requested               Unverified
+//!                               |                         | connection request
+//!                               | accepted                v
+//!                               |                      Handling
+//!                               v                         | new incoming connection
+//!                           Connected <-------------------+
+//!                            |      |
+//!               disconnect() |      | disconnection notification
+//!                            v      v
+//!                        Closing   Draining (acknowledges what is resent for a while)
+//!                            |      |
+//!                            v      v
+//!                              Gone -- its last event is taken --> the slot is free
+//! ```
+//! Silence, refusals and memory that runs out lead from every state to `Gone`.
+
+mod arrivals;
+mod congestion;
+mod envelope;
+mod flight;
+mod handshake;
+mod order;
+mod outbox;
+mod receive;
+mod round_trip;
+mod sizes;
+mod split;
+mod timer;
+mod transmit;
+
+use core::net::SocketAddr;
+
+use arrivals::Arrivals;
+pub(crate) use envelope::Envelope;
+use flight::Flight;
+pub(crate) use handshake::Opening;
+use order::Incoming;
+use outbox::Outbox;
+use receive::Inbox;
+use sizes::Sizes;
+use timer::Times;
+
+use super::config::Config;
+use super::delivery::{Channel, Delivery};
+use super::event::{ConnectFailure, DisconnectReason};
+use super::stats::{ConnectionStats, PeerStats};
+use super::wire::Guid;
+use super::wire::control::Control;
+use crate::cursor::Writer;
+use crate::raknet::wire::Wire;
+use crate::serial::U24;
+use crate::storage::{Index, Pool, Purpose, SparseWindow};
+use crate::time::Instant;
+
+/// Bytes that a secure mode adds to each datagram; plain mode adds none.
+const PLAIN_OVERHEAD: u16 = 0;
+
+/// What a connection borrows from its peer for the time of one call.
+pub(crate) struct Context<'x, 'a> {
+    pub(crate) now: Instant,
+    pub(crate) slot: u16,
+    pub(crate) config: &'x Config,
+    pub(crate) pool: &'x mut Pool<'a, Envelope>,
+    pub(crate) index: &'x mut Index<'a>,
+    pub(crate) stats: &'x mut PeerStats,
+    /// Blocks that one connection may use for what it sends, and for what it receives.
+    pub(crate) send_quota: usize,
+    pub(crate) receive_quota: usize,
+}
+
+/// Who opened a connection.
+///
+/// ```
+/// assert_ne!(rakwire::raknet::Side::Client, rakwire::raknet::Side::Server);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// This peer.
+    #[default]
+    Client,
+    /// The other peer.
+    Server,
+}
+
+/// How far a connection has come.
+///
+/// ```
+/// use rakwire::raknet::ConnectionState;
+///
+/// assert_ne!(ConnectionState::Connecting, ConnectionState::Connected);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConnectionState {
+    /// The handshake is under way.
+    Connecting,
+    /// Messages may be sent.
+    Connected,
+    /// What was sent before is still being delivered; nothing more may be sent.
+    Disconnecting,
+    /// It is over.
+    Disconnected,
+}
+
+/// Why a message was not accepted for sending. Nothing of it was kept.
+///
+/// ```
+/// use rakwire::raknet::SendError;
+///
+/// assert_eq!(SendError::Empty.to_string(), "a message must have at least one byte");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The connection does not exist, is not open yet or is ending.
+    NotConnected,
+    /// A message must have at least one byte: its id.
+    Empty,
+    /// The first byte is below 0x1B and belongs to RakNet itself.
+    ReservedId,
+    /// The message is larger than one connection may ever hold; send it in pieces or give the peer more blocks.
+    TooLong,
+    /// This connection holds as much as it may; try again when some of it was acknowledged.
+    QuotaExceeded,
+    /// All connections together hold as much as there is; try again when some of it was acknowledged.
+    PoolExhausted,
+}
+
+impl core::fmt::Display for SendError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotConnected => "the connection is not open",
+            Self::Empty => "a message must have at least one byte",
+            Self::ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
+            Self::TooLong => {
+                "the message is larger than one connection may hold; send it in pieces"
+            }
+            Self::QuotaExceeded => "the connection holds as much as it may; try again later",
+            Self::PoolExhausted => "the peer holds as much as it can; try again later",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Free,
+    Opening(Opening),
+    Requested,
+    Unverified,
+    Handling,
+    Connected,
+    Closing,
+    Draining,
+    Gone,
+}
+
+/// What the application is still to be told of the connection itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Failed(ConnectFailure),
+    Disconnected(DisconnectReason),
+}
+
+/// Marks that keep a slot from standing in a queue of the peer twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Listed {
+    #[default]
+    No,
+    Yes,
+}
+
+/// One other peer.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    remote: Option<SocketAddr>,
+    guid: Guid,
+    pub(crate) generation: u16,
+    side: Side,
+    state: State,
+    /// The connection opened, and nobody was told yet.
+    opened: Listed,
+    ending: Option<Ending>,
+    pub(crate) ready: Listed,
+    pub(crate) noticed: Listed,
+    pub(crate) counted: Listed,
+    sizes: Sizes,
+    times: Times,
+    arrivals: Arrivals,
+    reliable: SparseWindow,
+    channels: [Incoming; Channel::COUNT],
+    inbox: Inbox,
+    outbox: Outbox,
+    flight: Flight,
+    counters: ConnectionStats,
+}
+
+impl Connection {
+    /// A connection to `remote` that begins to open.
+    pub(crate) fn open(&mut self, cx: &Context<'_, '_>, remote: SocketAddr) {
+        self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
+        self.state = State::Opening(Opening::new(cx.now));
+    }
+
+    /// A connection that `remote`, whose address is proved, wants.
+    pub(crate) fn accept(
+        &mut self,
+        cx: &Context<'_, '_>,
+        remote: SocketAddr,
+        guid: Guid,
+        mtu: u16,
+    ) {
+        self.begin(cx, remote, guid, mtu, Side::Server);
+        self.state = State::Unverified;
+    }
+
+    fn begin(
+        &mut self,
+        cx: &Context<'_, '_>,
+        remote: SocketAddr,
+        guid: Guid,
+        mtu: u16,
+        side: Side,
+    ) {
+        let sizes = Sizes::new(mtu, PLAIN_OVERHEAD);
+        *self = Self {
+            remote: Some(remote),
+            guid,
+            generation: self.generation.wrapping_add(1),
+            side,
+            ready: self.ready,
+            noticed: self.noticed,
+            counted: self.counted,
+            sizes,
+            times: Times::new(cx.now),
+            outbox: Outbox::new(),
+            flight: Flight::new(sizes.data_datagram()),
+            ..Self::default()
+        };
+    }
+
+    /// Starts all counters just before they wrap, as a long life of the connection would.
+    pub(crate) fn skip_to(&mut self, start: U24) {
+        self.arrivals = Arrivals::starting_at(start);
+        self.reliable = SparseWindow::new(start);
+        self.outbox = Outbox::starting_at(start);
+        self.flight = self.flight.starting_at(start);
+    }
+
+    pub(crate) const fn remote(&self) -> Option<SocketAddr> {
+        self.remote
+    }
+
+    pub(crate) const fn guid(&self) -> Guid {
+        self.guid
+    }
+
+    pub(crate) const fn side(&self) -> Side {
+        self.side
+    }
+
+    pub(crate) const fn mtu(&self) -> u16 {
+        self.sizes.mtu()
+    }
+
+    pub(crate) const fn is_free(&self) -> bool {
+        matches!(self.state, State::Free)
+    }
+
+    pub(crate) const fn is_unverified(&self) -> bool {
+        matches!(self.state, State::Unverified)
+    }
+
+    /// Whether the connection counts against the limit of incoming ones.
+    pub(crate) const fn is_incoming(&self) -> bool {
+        matches!(self.side, Side::Server)
+            && matches!(
+                self.state,
+                State::Unverified | State::Handling | State::Connected | State::Closing
+            )
+    }
+
+    pub(crate) const fn public_state(&self) -> ConnectionState {
+        match self.state {
+            State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
+                ConnectionState::Connecting
+            }
+            State::Connected => ConnectionState::Connected,
+            State::Closing => ConnectionState::Disconnecting,
+            State::Free | State::Draining | State::Gone => ConnectionState::Disconnected,
+        }
+    }
+
+    pub(crate) fn stats(&self) -> ConnectionStats {
+        ConnectionStats {
+            datagrams_lost: self.flight.lost,
+            datagrams_acknowledged: self.flight.acknowledged,
+            round_trip: self.flight.round_trip.smoothed(),
+            congestion_window: self.flight.congestion.window(),
+            in_flight: self.flight.bytes(),
+            mtu: self.sizes.mtu(),
+            ..self.counters
+        }
+    }
+
+    /// Accepts a message of the application.
+    pub(crate) fn send(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        payload: &[u8],
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        if !matches!(self.state, State::Connected) {
+            return Err(SendError::NotConnected);
+        }
+        let first = payload.first().ok_or(SendError::Empty)?;
+        if *first < crate::wire::id::TIMESTAMP {
+            return Err(SendError::ReservedId);
+        }
+        self.outbox
+            .push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        self.counters.messages_sent += 1;
+        Ok(())
+    }
+
+    /// Queues a message of RakNet itself; false when there is no memory for it.
+    fn send_control(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        control: &Control<'_>,
+        delivery: Delivery,
+    ) -> bool {
+        let mut buffer = [0; crate::wire::control::MAX_CONTROL];
+        let mut writer = Writer::new(&mut buffer);
+        if control.write(&mut writer).is_err() {
+            return false;
+        }
+        self.outbox
+            .push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive)
+            .is_ok()
+    }
+
+    /// Whether everything sent was acknowledged.
+    fn is_delivered(&self) -> bool {
+        self.outbox.is_empty() && self.flight.is_empty()
+    }
+
+    /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
+    fn end(&mut self, cx: &mut Context<'_, '_>, state: State, ending: Ending) {
+        let known = match (self.side, &self.state) {
+            (_, State::Free | State::Gone | State::Draining) => return,
+            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
+            (
+                Side::Server,
+                State::Opening(_) | State::Requested | State::Unverified | State::Handling,
+            ) => false,
+        };
+        self.state = state;
+        if known {
+            self.ending = Some(ending);
+        }
+        self.times.state_since = cx.now;
+        self.flight.clear(cx, &mut self.outbox);
+        self.outbox.clear(cx);
+        self.clear_received(cx);
+    }
+
+    /// Ends the connection at once, for this reason or, before it was open, for that one.
+    fn break_off(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        reason: DisconnectReason,
+        failure: ConnectFailure,
+    ) {
+        let was_open = matches!(self.state, State::Connected | State::Closing);
+        let ending = if was_open {
+            Ending::Disconnected(reason)
+        } else {
+            Ending::Failed(failure)
+        };
+        self.end(cx, State::Gone, ending);
+    }
+
+    /// Takes the news that the connection is open.
+    pub(crate) fn take_opened(&mut self) -> bool {
+        core::mem::take(&mut self.opened) == Listed::Yes
+    }
+
+    /// Takes the news that the connection is over.
+    pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
+        self.ending.take()
+    }
+
+    /// Whether the application has something to be told.
+    pub(crate) fn has_news(&self) -> bool {
+        let may_read = !matches!(
+            self.state,
+            State::Handling | State::Requested | State::Unverified
+        );
+        self.opened == Listed::Yes || self.ending.is_some() || may_read && !self.inbox.is_empty()
+    }
+
+    /// Whether the slot can be given to another connection.
+    pub(crate) fn is_finished(&self) -> bool {
+        matches!(self.state, State::Gone) && !self.has_news()
+    }
+
+    /// Frees the slot. What the application did not read is lost with it.
+    pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.flight.clear(cx, &mut self.outbox);
+        self.outbox.clear(cx);
+        self.clear_received(cx);
+        self.inbox.clear(cx);
+        self.state = State::Free;
+        self.remote = None;
+    }
+}

@@ -1,0 +1,133 @@
+//! Ordered and sequenced messages of one channel (supplement 4.14).
+
+use super::envelope::Envelope;
+use crate::serial::U24;
+use crate::storage::OrderHeap;
+
+/// When a message may be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Now,
+    /// Messages before it are still missing.
+    Later,
+    /// A newer one was delivered.
+    Never,
+}
+
+/// The receiving side of one channel. Sequenced messages belong to the gap before the ordered message whose index
+/// they carry; within the gap only newer ones pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Incoming {
+    /// The ordering index of the next ordered message.
+    order: U24,
+    /// The lowest sequencing index that still passes in this gap.
+    sequence: U24,
+    pub(super) held: OrderHeap,
+}
+
+impl Incoming {
+    /// A channel that expects the ordering index `order` first.
+    #[cfg(test)]
+    pub(super) fn starting_at(order: U24) -> Self {
+        Self {
+            order,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
+        if envelope.order.is_newer_than(self.order) {
+            return Turn::Later;
+        }
+        let outdated = envelope.order != self.order
+            || envelope.reliability.is_sequenced()
+                && envelope.sequence.is_older_than(self.sequence);
+        if outdated { Turn::Never } else { Turn::Now }
+    }
+
+    /// Remembers that a message whose turn it was is delivered.
+    pub(super) fn pass(&mut self, envelope: &Envelope) {
+        if envelope.reliability.is_sequenced() {
+            self.sequence = envelope.sequence.next();
+        } else {
+            self.order = self.order.next();
+            self.sequence = U24::new(0);
+        }
+    }
+}
+
+/// Whether `left` comes before `right` on their channel.
+pub(super) fn comes_before(left: &Envelope, right: &Envelope) -> bool {
+    if left.order != right.order {
+        return left.order.is_older_than(right.order);
+    }
+    match (
+        left.reliability.is_sequenced(),
+        right.reliability.is_sequenced(),
+    ) {
+        (true, false) => true,
+        (true, true) => left.sequence.is_older_than(right.sequence),
+        (false, _) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raknet::delivery::Reliability;
+
+    fn ordered(order: u32) -> Envelope {
+        Envelope {
+            reliability: Reliability::ReliableOrdered,
+            order: U24::new(order),
+            ..Envelope::default()
+        }
+    }
+
+    fn sequenced(order: u32, sequence: u32) -> Envelope {
+        Envelope {
+            reliability: Reliability::UnreliableSequenced,
+            sequence: U24::new(sequence),
+            ..ordered(order)
+        }
+    }
+
+    #[test]
+    fn ordered_messages_wait_for_those_before() {
+        let mut channel = Incoming::starting_at(U24::new(0xFF_FFFF));
+        assert_eq!(channel.turn(&ordered(0)), Turn::Later);
+        assert_eq!(channel.turn(&ordered(0xFF_FFFF)), Turn::Now);
+        channel.pass(&ordered(0xFF_FFFF));
+        assert_eq!(channel.turn(&ordered(0)), Turn::Now);
+        assert_eq!(channel.turn(&ordered(0xFF_FFFF)), Turn::Never);
+    }
+
+    #[test]
+    fn sequenced_messages_pass_only_if_newer_within_their_gap() {
+        let mut channel = Incoming::default();
+        assert_eq!(channel.turn(&sequenced(0, 3)), Turn::Now);
+        channel.pass(&sequenced(0, 3));
+        assert_eq!(channel.turn(&sequenced(0, 2)), Turn::Never);
+        assert_eq!(channel.turn(&sequenced(0, 4)), Turn::Now);
+        assert_eq!(channel.turn(&sequenced(1, 0)), Turn::Later);
+        channel.pass(&ordered(0));
+        assert_eq!(channel.turn(&sequenced(0, 9)), Turn::Never);
+        assert_eq!(channel.turn(&sequenced(1, 0)), Turn::Now);
+    }
+
+    #[test]
+    fn what_waits_is_sorted_by_gap_then_kind_then_sequence() {
+        let sorted = [
+            sequenced(1, 0),
+            sequenced(1, 7),
+            ordered(1),
+            sequenced(2, 3),
+            ordered(2),
+        ];
+        for (index, left) in sorted.iter().enumerate() {
+            for (other, right) in sorted.iter().enumerate() {
+                assert_eq!(comes_before(left, right), index < other);
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! What a connection receives: datagrams, capsules, messages (supplement 4.13, 4.14).
+
+use super::arrivals::Verdict;
+use super::envelope::Envelope;
+use super::flight::LOOKUPS_PER_DATAGRAM;
+use super::order::{Turn, comes_before};
+use super::{Connection, Context, State};
+use crate::cursor::{Reader, Source, WireError};
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::Wire;
+use crate::raknet::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
+use crate::raknet::wire::control::MAX_CONTROL;
+use crate::raknet::wire::datagram::{DatagramHeader, Record};
+use crate::raknet::wire::id;
+use crate::serial::U24;
+use crate::storage::{Arrival, Block, Purpose, Queue};
+
+/// Datagrams after which an acknowledgement no longer waits for more.
+const ACKNOWLEDGE_AT_ONCE: u32 = 8;
+
+/// Why a capsule could not be taken: its datagram stays unacknowledged, and the other peer sends it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    NoMemory,
+    OutsideWindow,
+}
+
+/// Messages that wait for the application, and the memory that everything received takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Inbox {
+    messages: Queue,
+    /// Blocks of messages and parts that are held or wait for the application.
+    blocks: usize,
+    /// Blocks promised to messages that arrive in parts.
+    pub(super) promised: usize,
+    /// The records of those messages.
+    pub(super) partials: Queue,
+}
+
+impl Inbox {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Whether this connection may take `blocks` more.
+    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize) -> bool {
+        self.blocks + self.promised + blocks <= cx.receive_quota
+    }
+
+    pub(super) const fn take(&mut self, blocks: usize) {
+        self.blocks += blocks;
+    }
+
+    pub(super) const fn give_back(&mut self, blocks: usize) {
+        self.blocks = self.blocks.saturating_sub(blocks);
+    }
+
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
+        self.messages.free_all(cx.pool);
+        self.blocks = 0;
+    }
+}
+
+/// The bytes of a message that arrived whole, or was put together before.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'d> {
+    Arrived(&'d [u8]),
+    Stored(Block),
+}
+
+impl Connection {
+    /// Takes a datagram of this connection.
+    pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+        let mut reader = Reader::new(datagram);
+        let parsed = match DatagramHeader::read(&mut reader) {
+            Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
+            Ok(DatagramHeader::Ack { records, .. }) => {
+                self.handle_acknowledgement(cx, records, reader)
+            }
+            Ok(DatagramHeader::Nack { records }) => self.handle_missing(cx, records, reader),
+            Err(error) => Err(error),
+        };
+        match parsed {
+            Ok(()) => self.times.silent_since = cx.now,
+            Err(_) => cx.stats.drop(DropReason::BadDatagram),
+        }
+    }
+
+    fn handle_acknowledgement(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        records: u16,
+        mut reader: Reader<'_>,
+    ) -> Result<(), WireError> {
+        let mut lookups = LOOKUPS_PER_DATAGRAM;
+        for _ in 0..records {
+            let record = Record::read(&mut reader)?;
+            self.flight
+                .on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
+        }
+        Ok(())
+    }
+
+    fn handle_missing(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        records: u16,
+        mut reader: Reader<'_>,
+    ) -> Result<(), WireError> {
+        let mut lookups = LOOKUPS_PER_DATAGRAM;
+        for _ in 0..records {
+            let record = Record::read(&mut reader)?;
+            self.flight
+                .on_missing(cx, &mut self.outbox, record, &mut lookups);
+        }
+        Ok(())
+    }
+
+    fn handle_data(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        number: U24,
+        reader: Reader<'_>,
+    ) -> Result<(), WireError> {
+        if matches!(self.state, State::Free | State::Opening(_) | State::Gone) {
+            cx.stats.drop(DropReason::Unexpected);
+            return Ok(());
+        }
+        let parsed = match self.arrivals.classify(number) {
+            Verdict::Outside => {
+                cx.stats.drop(DropReason::OutsideWindow);
+                return Ok(());
+            }
+            Verdict::Duplicate => {
+                cx.stats.drop(DropReason::DuplicateDatagram);
+                Ok(())
+            }
+            Verdict::New => match self.handle_capsules(cx, reader) {
+                Err(Refused::NoMemory) => {
+                    cx.stats.drop(DropReason::NoMemory);
+                    return Ok(());
+                }
+                Err(Refused::OutsideWindow) => {
+                    cx.stats.drop(DropReason::OutsideWindow);
+                    return Ok(());
+                }
+                Ok(parsed) => {
+                    self.counters.datagrams_received += 1;
+                    parsed
+                }
+            },
+        };
+        self.arrivals.commit(number);
+        self.schedule_acknowledgement(cx);
+        parsed
+    }
+
+    fn schedule_acknowledgement(&mut self, cx: &Context<'_, '_>) {
+        let waits = self.flight.round_trip.is_known()
+            && matches!(self.state, State::Connected | State::Closing)
+            && self.arrivals.unacknowledged() < ACKNOWLEDGE_AT_ONCE;
+        if !waits {
+            self.times.acknowledge_at = Some(cx.now);
+        } else if self.times.acknowledge_at.is_none() {
+            self.times.acknowledge_at = Some(cx.now + cx.config.ack_delay);
+        }
+    }
+
+    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands.
+    fn handle_capsules(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        mut reader: Reader<'_>,
+    ) -> Result<Result<(), WireError>, Refused> {
+        // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
+        while reader.remaining() >= MIN_CAPSULE
+            && !matches!(self.state, State::Draining | State::Gone)
+        {
+            let capsule = match CapsuleHeader::read(&mut reader) {
+                Ok(capsule) => capsule,
+                // Zeros after the last capsule are padding.
+                Err(WireError::BadLength) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(error)),
+            };
+            match reader.take(capsule.length()) {
+                Ok(payload) => self.handle_capsule(cx, &capsule, payload)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn handle_capsule(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        capsule: &CapsuleHeader,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        if !capsule.reliability.has_number_on_wire() {
+            return self.handle_once(cx, capsule, payload);
+        }
+        match self.reliable.check(cx.pool, capsule.reliable) {
+            Arrival::Duplicate => {
+                cx.stats.drop(DropReason::DuplicateMessage);
+                Ok(())
+            }
+            Arrival::TooFar => Err(Refused::OutsideWindow),
+            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => {
+                Err(Refused::NoMemory)
+            }
+            Arrival::New => {
+                self.handle_once(cx, capsule, payload)?;
+                self.reliable.mark(cx.pool, capsule.reliable);
+                Ok(())
+            }
+        }
+    }
+
+    fn handle_once(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        capsule: &CapsuleHeader,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        let envelope = Envelope::received(cx.slot, capsule);
+        match capsule.split {
+            Some(split) => self.handle_part(cx, envelope, split, payload),
+            None => self.handle_whole(cx, &envelope, Content::Arrived(payload)),
+        }
+    }
+
+    /// Takes a whole message: delivers it, keeps it for its turn or drops it as outdated.
+    pub(super) fn handle_whole(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: &Envelope,
+        content: Content<'_>,
+    ) -> Result<(), Refused> {
+        // A receipt reliability is never on the wire of a correct sender; the original delivers it at once.
+        if !envelope.reliability.has_channel() || envelope.reliability.has_receipt() {
+            return self.deliver(cx, envelope, content);
+        }
+        let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) else {
+            return Ok(());
+        };
+        match channel.turn(envelope) {
+            Turn::Now => {
+                self.deliver(cx, envelope, content)?;
+                self.pass(envelope);
+                self.deliver_held(cx, envelope.channel)
+            }
+            Turn::Later => self.hold(cx, envelope, content),
+            Turn::Never => {
+                cx.stats.drop(DropReason::OutOfSequence);
+                self.discard(cx, content);
+                Ok(())
+            }
+        }
+    }
+
+    fn pass(&mut self, envelope: &Envelope) {
+        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
+            channel.pass(envelope);
+        }
+    }
+
+    /// Keeps a message until its turn comes.
+    fn hold(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: &Envelope,
+        content: Content<'_>,
+    ) -> Result<(), Refused> {
+        let message = self.store(cx, envelope, content)?;
+        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
+            channel.held.push(cx.pool, message, comes_before);
+        }
+        Ok(())
+    }
+
+    /// Delivers what waited for the message that just passed.
+    fn deliver_held(&mut self, cx: &mut Context<'_, '_>, number: u8) -> Result<(), Refused> {
+        loop {
+            let Some(channel) = self.channels.get_mut(usize::from(number)) else {
+                return Ok(());
+            };
+            let Some(first) = channel.held.first() else {
+                return Ok(());
+            };
+            let envelope = *cx.pool.header(first);
+            let turn = channel.turn(&envelope);
+            if turn == Turn::Later {
+                return Ok(());
+            }
+            channel.held.pop(cx.pool, comes_before);
+            if turn == Turn::Now {
+                channel.pass(&envelope);
+                self.deliver(cx, &envelope, Content::Stored(first))?;
+            } else {
+                cx.stats.drop(DropReason::OutOfSequence);
+                self.discard(cx, Content::Stored(first));
+            }
+        }
+    }
+
+    /// Hands a message to RakNet itself or to the application.
+    fn deliver(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: &Envelope,
+        content: Content<'_>,
+    ) -> Result<(), Refused> {
+        let first_byte = match content {
+            Content::Arrived(payload) => payload.first(),
+            Content::Stored(message) => cx.pool.bytes(message).first(),
+        };
+        if first_byte.is_none_or(|byte| *byte < id::TIMESTAMP) {
+            self.deliver_control(cx, content);
+            return Ok(());
+        }
+        if matches!(self.state, State::Unverified) {
+            cx.stats.drop(DropReason::BadControl);
+            self.discard(cx, content);
+            return Ok(());
+        }
+        let message = self.store(cx, envelope, content)?;
+        self.inbox.messages.push(cx.pool, message);
+        Ok(())
+    }
+
+    fn deliver_control(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
+        let message = match content {
+            Content::Arrived(payload) => return self.handle_control(cx, payload),
+            Content::Stored(message) => message,
+        };
+        let mut buffer = [0; MAX_CONTROL];
+        let length = cx.pool.size(message);
+        let mut at = Some(message);
+        let mut rest = &mut buffer[..];
+        while let Some(block) = at {
+            let bytes = cx.pool.bytes(block);
+            let Some((part, remaining)) = rest.split_at_mut_checked(bytes.len()) else {
+                break;
+            };
+            part.copy_from_slice(bytes);
+            rest = remaining;
+            at = cx.pool.next(block);
+        }
+        self.discard(cx, content);
+        match buffer.get(..length) {
+            Some(payload) => self.handle_control(cx, payload),
+            None => cx.stats.drop(DropReason::BadControl),
+        }
+    }
+
+    /// Copies a message into the pool, unless it stands there already.
+    fn store(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: &Envelope,
+        content: Content<'_>,
+    ) -> Result<Block, Refused> {
+        let payload = match content {
+            Content::Stored(message) => return Ok(message),
+            Content::Arrived(payload) => payload,
+        };
+        let blocks = cx.pool.blocks_for(payload.len());
+        let stored = if self.inbox.admits(cx, blocks) {
+            cx.pool.store(payload, Purpose::Receive, *envelope)
+        } else {
+            None
+        };
+        match stored {
+            Some(message) => {
+                self.inbox.take(blocks);
+                Ok(message)
+            }
+            None => Err(self.starve(cx)),
+        }
+    }
+
+    /// Notes that something did not fit. That is the other peer's doing only while the application has nothing to read.
+    pub(super) fn starve(&mut self, cx: &Context<'_, '_>) -> Refused {
+        if self.inbox.is_empty() {
+            self.times.starved_since.get_or_insert(cx.now);
+        }
+        Refused::NoMemory
+    }
+
+    fn discard(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
+        if let Content::Stored(message) = content {
+            let freed = cx.pool.free(message);
+            self.inbox.give_back(freed);
+        }
+    }
+
+    /// Takes the next message for the application.
+    pub(crate) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
+        let message = self.inbox.messages.pop(cx.pool)?;
+        self.times.starved_since = None;
+        self.counters.messages_received += 1;
+        Some(message)
+    }
+
+    /// Notes that the application has read a message whose memory went back to the pool.
+    pub(crate) const fn on_read(&mut self, blocks: usize) {
+        self.inbox.give_back(blocks);
+    }
+
+    /// Gives back what arrived and cannot be delivered any more; messages that wait for the application stay.
+    pub(super) fn clear_received(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear_partials(cx);
+        self.reliable.clear(cx.pool);
+        for channel in &mut self.channels {
+            let freed = channel.held.free_all(cx.pool);
+            self.inbox.give_back(freed);
+        }
+        self.times.starved_since = None;
+    }
+}

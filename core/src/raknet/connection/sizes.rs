@@ -1,0 +1,71 @@
+//! How much fits: the arithmetic of MTU, datagram, capsule and part (supplement 1.6).
+
+use crate::raknet::wire::IP_UDP_OVERHEAD;
+use crate::raknet::wire::capsule::MAX_HEADER;
+use crate::raknet::wire::datagram::DATA_HEADER;
+
+/// The original counts nine bytes for the header of a datagram, of which four exist.
+const COUNTED_HEADER: usize = 9;
+
+/// What fits at one MTU, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    mtu: u16,
+    overhead: u16,
+}
+
+impl Sizes {
+    pub(super) const fn new(mtu: u16, overhead: u16) -> Self {
+        Self { mtu, overhead }
+    }
+
+    pub(super) const fn mtu(self) -> u16 {
+        self.mtu
+    }
+
+    /// Bytes of a datagram without IP and UDP headers and without the overhead.
+    pub(super) const fn datagram(self) -> usize {
+        (self.mtu - IP_UDP_OVERHEAD) as usize - self.overhead as usize
+    }
+
+    /// Bytes of capsules in a datagram. The overhead is subtracted twice, as in the original.
+    pub(super) const fn body(self) -> usize {
+        self.datagram() - COUNTED_HEADER - self.overhead as usize
+    }
+
+    /// Bytes of a whole data datagram.
+    pub(super) const fn data_datagram(self) -> usize {
+        DATA_HEADER + self.body()
+    }
+
+    /// Bytes of the longest message that needs no splitting, and of every part but the last of one that does.
+    pub(super) const fn part(self) -> usize {
+        self.body() - MAX_HEADER
+    }
+
+    /// Bytes of the longest part that another implementation may send at this MTU.
+    pub(super) const fn foreign_part(self) -> usize {
+        self.datagram() - DATA_HEADER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of supplement 1.6.
+    #[test]
+    fn table() {
+        for (mtu, body, part, secure_part) in [
+            (1492, 1455, 1432, 1410),
+            (1200, 1163, 1140, 1118),
+            (576, 539, 516, 494),
+        ] {
+            assert_eq!(
+                (Sizes::new(mtu, 0).body(), Sizes::new(mtu, 0).part()),
+                (body, part)
+            );
+            assert_eq!(Sizes::new(mtu, 11).part(), secure_part);
+        }
+    }
+}

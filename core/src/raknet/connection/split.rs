@@ -1,0 +1,204 @@
+//! Messages that arrive in parts (supplement 4.15).
+//!
+//! The first part to arrive makes a record and has the pool promise room for all the others; without that room it is
+//! refused before it is acknowledged. So whatever was acknowledged can always be completed. Parts are found by index,
+//! whatever order they come in.
+
+use super::envelope::{Envelope, Role, key};
+use super::receive::{Content, Refused};
+use super::{Connection, Context};
+use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::capsule::Split;
+use crate::storage::{Block, Link, Purpose};
+
+impl Connection {
+    pub(super) fn handle_part(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: Envelope,
+        split: Split,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        let record = match find_partial(cx, split.id) {
+            Some(record) if contradicts(cx.pool.header(record), &envelope) => {
+                cx.stats.drop(DropReason::BadSplit);
+                return Ok(());
+            }
+            Some(record) => record,
+            None => self.admit(cx, &envelope, split)?,
+        };
+        if find_part(cx, split.id, split.index).is_some() {
+            cx.stats.drop(DropReason::DuplicateMessage);
+            return Ok(());
+        }
+        self.store_part(cx, record, &envelope, payload)?;
+        let header = cx.pool.header_mut(record);
+        header.count += 1;
+        if header.count < header.split_count {
+            return Ok(());
+        }
+        // The sender waits for this message with all its parts acknowledged but the last.
+        self.times.acknowledge_at = Some(cx.now);
+        match self.complete(cx, record) {
+            Some(message) => self.handle_whole(cx, &envelope, Content::Stored(message)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the record of a message, with room promised for all of it.
+    fn admit(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        envelope: &Envelope,
+        split: Split,
+    ) -> Result<Block, Refused> {
+        let blocks_per_part = cx.pool.blocks_for(self.sizes.foreign_part());
+        let count = usize::try_from(split.count).unwrap_or(usize::MAX);
+        let promised = count.saturating_mul(blocks_per_part);
+        if promised >= cx.receive_quota {
+            self.break_off(
+                cx,
+                DisconnectReason::MessageTooLarge,
+                ConnectFailure::Closed,
+            );
+            return Err(Refused::NoMemory);
+        }
+        if !self.inbox.admits(cx, promised + 1) || !cx.pool.promise(promised) {
+            return Err(self.starve(cx));
+        }
+        let Some(record) = cx.pool.store(&[], Purpose::Receive, *envelope) else {
+            cx.pool.release_promise(promised);
+            return Err(self.starve(cx));
+        };
+        let header = cx.pool.header_mut(record);
+        header.role = Role::Partial;
+        header.count = 0;
+        header.promised = u32::try_from(promised).unwrap_or(u32::MAX);
+        cx.index
+            .insert(cx.pool, key::partial(cx.slot, split.id), record);
+        self.inbox.partials.push(cx.pool, record);
+        self.inbox.promised += promised;
+        self.inbox.take(1);
+        Ok(record)
+    }
+
+    fn store_part(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        record: Block,
+        envelope: &Envelope,
+        payload: &[u8],
+    ) -> Result<(), Refused> {
+        let kept = Envelope {
+            role: Role::Part,
+            ..*envelope
+        };
+        let Some(part) = cx.pool.store(payload, Purpose::Promised, kept) else {
+            return Err(self.starve(cx));
+        };
+        let blocks = cx.pool.blocks_for(payload.len());
+        cx.index.insert(
+            cx.pool,
+            key::part(cx.slot, envelope.split_id, envelope.split_index),
+            part,
+        );
+        self.inbox.take(blocks);
+        self.fulfil(cx, record, blocks);
+        Ok(())
+    }
+
+    /// Takes `blocks` blocks, or what is left, off a promise.
+    fn fulfil(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: usize) {
+        let header = cx.pool.header_mut(record);
+        let part = blocks.min(header.promised as usize);
+        header.promised -= u32::try_from(part).unwrap_or(header.promised);
+        cx.pool.release_promise(part);
+        self.inbox.promised = self.inbox.promised.saturating_sub(part);
+    }
+
+    /// Puts the parts of a complete message together and forgets its record.
+    fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Link {
+        let split_id = cx.pool.header(record).split_id;
+        let count = cx.pool.header(record).split_count;
+        let mut whole: Link = None;
+        for index in 0..count {
+            let Some(part) = take_part(cx, split_id, index) else {
+                continue;
+            };
+            match whole {
+                None => whole = Some(part),
+                Some(head) => cx.pool.join(head, part),
+            }
+        }
+        self.inbox.partials.remove(cx.pool, record);
+        self.forget_partial(cx, record);
+        if let Some(whole) = whole {
+            let header = cx.pool.header_mut(whole);
+            header.role = Role::Message;
+            header.split_count = 0;
+        }
+        whole
+    }
+
+    fn forget_partial(&mut self, cx: &mut Context<'_, '_>, record: Block) {
+        let split_id = cx.pool.header(record).split_id;
+        self.fulfil(cx, record, usize::MAX);
+        cx.index
+            .remove(cx.pool, key::partial(cx.slot, split_id), record);
+        cx.pool.free(record);
+        self.inbox.give_back(1);
+    }
+
+    /// Gives back the parts of messages that will never be complete. Work is bounded by the blocks promised to them.
+    pub(super) fn clear_partials(&mut self, cx: &mut Context<'_, '_>) {
+        while let Some(record) = self.inbox.partials.pop(cx.pool) {
+            let (split_id, count) = (
+                cx.pool.header(record).split_id,
+                cx.pool.header(record).split_count,
+            );
+            for index in 0..count {
+                if let Some(part) = take_part(cx, split_id, index) {
+                    let freed = cx.pool.free(part);
+                    self.inbox.give_back(freed);
+                }
+            }
+            self.forget_partial(cx, record);
+        }
+    }
+}
+
+/// Whether a part tells another story than the first one of its message.
+fn contradicts(record: &Envelope, part: &Envelope) -> bool {
+    record.split_count != part.split_count
+        || record.reliability != part.reliability
+        || record.channel != part.channel
+        || record.order != part.order
+        || record.sequence != part.sequence
+}
+
+fn find_partial(cx: &mut Context<'_, '_>, split_id: u16) -> Link {
+    let owner = cx.slot;
+    cx.index
+        .find(cx.pool, key::partial(owner, split_id), |header| {
+            header.role == Role::Partial && header.owner == owner && header.split_id == split_id
+        })
+}
+
+fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+    let owner = cx.slot;
+    cx.index
+        .find(cx.pool, key::part(owner, split_id, index), |header| {
+            header.role == Role::Part
+                && header.owner == owner
+                && header.split_id == split_id
+                && header.split_index == index
+        })
+}
+
+fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+    let part = find_part(cx, split_id, index)?;
+    cx.index
+        .remove(cx.pool, key::part(cx.slot, split_id, index), part);
+    Some(part)
+}

@@ -1,0 +1,248 @@
+//! How a message travels: reliability, ordering channel, priority.
+
+/// What is promised for a message (supplement 1.5, 4.11).
+///
+/// ```
+/// use rakwire::raknet::Reliability;
+///
+/// assert!(Reliability::ReliableOrdered.is_reliable());
+/// assert!(!Reliability::UnreliableSequenced.is_reliable());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reliability {
+    /// Sent once: may be lost, may arrive out of order, never twice.
+    Unreliable,
+    /// Sent once; one that is older than the newest delivered on its channel is dropped.
+    UnreliableSequenced,
+    /// Arrives once, in any order.
+    Reliable,
+    /// Arrives once, in the order sent on its channel.
+    #[default]
+    ReliableOrdered,
+    /// Resent until it arrives; dropped by the receiver if a newer one on its channel was delivered before.
+    ReliableSequenced,
+    /// As [`Unreliable`](Self::Unreliable), with a receipt. Never on the wire: travels as 0.
+    UnreliableWithReceipt,
+    /// As [`Reliable`](Self::Reliable), with a receipt. Never on the wire: travels as 2.
+    ReliableWithReceipt,
+    /// As [`ReliableOrdered`](Self::ReliableOrdered), with a receipt. Never on the wire: travels as 3.
+    ReliableOrderedWithReceipt,
+}
+
+impl Reliability {
+    /// The reliability of a capsule whose flags hold `bits` (0 to 7).
+    pub(crate) const fn from_wire(bits: u8) -> Self {
+        match bits & 7 {
+            0 => Self::Unreliable,
+            1 => Self::UnreliableSequenced,
+            2 => Self::Reliable,
+            3 => Self::ReliableOrdered,
+            4 => Self::ReliableSequenced,
+            5 => Self::UnreliableWithReceipt,
+            6 => Self::ReliableWithReceipt,
+            _ => Self::ReliableOrderedWithReceipt,
+        }
+    }
+
+    pub(crate) const fn to_wire(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether a message is resent until it is acknowledged.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        !matches!(
+            self,
+            Self::Unreliable | Self::UnreliableSequenced | Self::UnreliableWithReceipt
+        )
+    }
+
+    /// Whether a message is dropped when a newer one of its channel was delivered.
+    #[must_use]
+    pub const fn is_sequenced(self) -> bool {
+        matches!(self, Self::UnreliableSequenced | Self::ReliableSequenced)
+    }
+
+    /// Whether a message waits for those sent before it on its channel.
+    #[must_use]
+    pub const fn is_ordered(self) -> bool {
+        matches!(
+            self,
+            Self::ReliableOrdered | Self::ReliableOrderedWithReceipt
+        )
+    }
+
+    /// Whether the channel of a message means anything.
+    #[must_use]
+    pub const fn has_channel(self) -> bool {
+        self.is_sequenced() || self.is_ordered()
+    }
+
+    /// Whether the sender learns what became of a message.
+    #[must_use]
+    pub const fn has_receipt(self) -> bool {
+        matches!(
+            self,
+            Self::UnreliableWithReceipt
+                | Self::ReliableWithReceipt
+                | Self::ReliableOrderedWithReceipt
+        )
+    }
+
+    /// Whether a capsule of this wire value carries a reliable message number: the receipt kinds, which no correct
+    /// sender writes, carry none.
+    pub(crate) const fn has_number_on_wire(self) -> bool {
+        matches!(
+            self,
+            Self::Reliable | Self::ReliableOrdered | Self::ReliableSequenced
+        )
+    }
+
+    /// What stands on the wire: parts of a split message are always reliable, and receipts are local.
+    pub(crate) const fn on_wire(self, parts: Parts) -> Self {
+        match (self, parts) {
+            (Self::Unreliable | Self::UnreliableWithReceipt, Parts::One) => Self::Unreliable,
+            (Self::UnreliableSequenced, Parts::One) => Self::UnreliableSequenced,
+            (Self::Unreliable | Self::UnreliableWithReceipt, Parts::Many)
+            | (Self::Reliable | Self::ReliableWithReceipt, _) => Self::Reliable,
+            (Self::UnreliableSequenced, Parts::Many) | (Self::ReliableSequenced, _) => {
+                Self::ReliableSequenced
+            }
+            (Self::ReliableOrdered | Self::ReliableOrderedWithReceipt, _) => Self::ReliableOrdered,
+        }
+    }
+}
+
+/// Whether a message fits one capsule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    One,
+    Many,
+}
+
+/// An ordering channel, 0 to 31. Channels are independent: a message waits only for those before it on its own.
+///
+/// ```
+/// use rakwire::raknet::Channel;
+///
+/// assert!(Channel::new(31).is_some());
+/// assert!(Channel::new(32).is_none());
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Channel(u8);
+
+impl Channel {
+    /// Channel 0.
+    pub const ZERO: Self = Self(0);
+    /// How many channels there are.
+    pub const COUNT: usize = crate::wire::capsule::CHANNELS as usize;
+
+    /// The channel with this number, if it is below 32.
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number < crate::wire::capsule::CHANNELS {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// The number of the channel.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Which message goes first when the path has no room for all (supplement 4.10).
+///
+/// Under load each priority gets several times the share of the next. Priorities delay, they never starve.
+///
+/// ```
+/// use rakwire::raknet::Priority;
+///
+/// assert_eq!(Priority::default(), Priority::Medium);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Priority {
+    /// About 5 messages for each of high priority.
+    Immediate,
+    /// About 2.8 messages for each of medium priority.
+    High,
+    /// About 2.5 messages for each of low priority.
+    #[default]
+    Medium,
+    /// What is left.
+    Low,
+}
+
+impl Priority {
+    /// How many priorities there are.
+    pub const COUNT: usize = 4;
+    pub(crate) const ALL: [Self; Self::COUNT] =
+        [Self::Immediate, Self::High, Self::Medium, Self::Low];
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// How one message travels.
+///
+/// ```
+/// use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
+///
+/// let chat = Delivery::RELIABLE_ORDERED.on(Channel::new(3).ok_or("a channel below 32")?);
+/// let input = Delivery::UNRELIABLE_SEQUENCED.with_priority(Priority::Immediate);
+/// assert_eq!(chat.reliability, Reliability::ReliableOrdered);
+/// assert_eq!(input.channel, Channel::ZERO);
+/// # Ok::<(), &str>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Delivery {
+    /// What is promised.
+    pub reliability: Reliability,
+    /// The ordering channel; means nothing for messages that are neither ordered nor sequenced.
+    pub channel: Channel,
+    /// Which message goes first.
+    pub priority: Priority,
+}
+
+impl Delivery {
+    /// Sent once, on no channel.
+    pub const UNRELIABLE: Self = Self::new(Reliability::Unreliable);
+    /// Sent once, only the newest counts.
+    pub const UNRELIABLE_SEQUENCED: Self = Self::new(Reliability::UnreliableSequenced);
+    /// Arrives once, in any order.
+    pub const RELIABLE: Self = Self::new(Reliability::Reliable);
+    /// Arrives once, in order.
+    pub const RELIABLE_ORDERED: Self = Self::new(Reliability::ReliableOrdered);
+    /// Resent, only the newest counts.
+    pub const RELIABLE_SEQUENCED: Self = Self::new(Reliability::ReliableSequenced);
+
+    /// A delivery of this reliability on channel 0 with medium priority.
+    #[must_use]
+    pub const fn new(reliability: Reliability) -> Self {
+        Self {
+            reliability,
+            channel: Channel::ZERO,
+            priority: Priority::Medium,
+        }
+    }
+
+    /// The same on another channel.
+    #[must_use]
+    pub const fn on(self, channel: Channel) -> Self {
+        Self { channel, ..self }
+    }
+
+    /// The same with another priority.
+    #[must_use]
+    pub const fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
+    }
+}

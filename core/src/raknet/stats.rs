@@ -1,0 +1,151 @@
+//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+
+use core::time::Duration;
+
+/// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.
+///
+/// ```
+/// use rakwire::raknet::DropReason;
+///
+/// assert!(DropReason::ALL.contains(&DropReason::BadCookie));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// Two bytes or fewer.
+    TooShort,
+    /// An offline message whose bytes make no sense.
+    BadOffline,
+    /// A datagram, acknowledgement or capsule whose bytes make no sense, from there to its end.
+    BadDatagram,
+    /// A datagram of a connection from an address that has none.
+    UnknownSource,
+    /// An offline message that nobody here asked for.
+    Unexpected,
+    /// Request 2 with a wrong, old or missing cookie.
+    BadCookie,
+    /// A request too short to be worth its answer.
+    WouldAmplify,
+    /// An answer that a later one pushed out of its queue.
+    AnswersFull,
+    /// A datagram that arrived before.
+    DuplicateDatagram,
+    /// A datagram too far ahead of or behind the others.
+    OutsideWindow,
+    /// A reliable message that arrived before.
+    DuplicateMessage,
+    /// A sequenced message older than one delivered.
+    OutOfSequence,
+    /// A datagram for which there is no memory: it is not acknowledged, and the peer resends.
+    NoMemory,
+    /// A part that contradicts the other parts of its message.
+    BadSplit,
+    /// A message of RakNet itself that makes no sense in this state.
+    BadControl,
+    /// A message whose id belongs to RakNet itself.
+    ReservedId,
+    /// An unreliable message of our own that waited too long.
+    Expired,
+    /// An acknowledgement of more than one datagram can be asked to work through.
+    TooManyRecords,
+}
+
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [Self; 18] = [
+        Self::TooShort,
+        Self::BadOffline,
+        Self::BadDatagram,
+        Self::UnknownSource,
+        Self::Unexpected,
+        Self::BadCookie,
+        Self::WouldAmplify,
+        Self::AnswersFull,
+        Self::DuplicateDatagram,
+        Self::OutsideWindow,
+        Self::DuplicateMessage,
+        Self::OutOfSequence,
+        Self::NoMemory,
+        Self::BadSplit,
+        Self::BadControl,
+        Self::ReservedId,
+        Self::Expired,
+        Self::TooManyRecords,
+    ];
+}
+
+/// Counters of a whole peer.
+///
+/// ```
+/// use rakwire::raknet::{DropReason, PeerStats};
+///
+/// let stats = PeerStats::default();
+/// assert_eq!(stats.dropped(DropReason::TooShort), 0);
+/// assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PeerStats {
+    /// Datagrams that arrived.
+    pub datagrams_received: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_received: u64,
+    /// Datagrams given to be sent.
+    pub datagrams_sent: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_sent: u64,
+    drops: [u64; DropReason::ALL.len()],
+}
+
+impl PeerStats {
+    /// How often something was dropped for `reason`.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.into_iter().zip(self.drops)
+    }
+
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.drops.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+}
+
+/// Counters and measurements of one connection.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::ConnectionStats::default().messages_sent, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// Messages of the application accepted by `send`.
+    pub messages_sent: u64,
+    /// Messages of the application delivered.
+    pub messages_received: u64,
+    /// Datagrams of capsules sent, acknowledgements not counted.
+    pub datagrams_sent: u64,
+    /// Datagrams of capsules that arrived, duplicates not counted.
+    pub datagrams_received: u64,
+    /// Datagrams taken for lost whose messages were queued again.
+    pub datagrams_lost: u64,
+    /// Datagrams that were acknowledged.
+    pub datagrams_acknowledged: u64,
+    /// Smoothed round-trip time, zero before the first sample. It contains the other peer's wait before acknowledging.
+    pub round_trip: Duration,
+    /// The round-trip time of the last connected ping, zero before the first pong.
+    pub last_ping: Duration,
+    /// The lowest round-trip time of a connected ping, zero before the first pong.
+    pub lowest_ping: Duration,
+    /// Bytes that may be in flight.
+    pub congestion_window: u32,
+    /// Bytes in flight.
+    pub in_flight: u32,
+    /// The MTU of the connection, with 28 bytes of IP and UDP headers.
+    pub mtu: u16,
+}

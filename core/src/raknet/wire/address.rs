@@ -1,0 +1,183 @@
+//! Addresses as RakNet writes them (supplement 1.2).
+//!
+//! | version | bytes |
+//! |---|---|
+//! | IPv4, 7 bytes | `04`, four address bytes each complemented, port (big endian) |
+//! | IPv6, 29 bytes | `06`, a raw `sockaddr_in6`: family (2, ignored on read), port (big endian), flow information (4), address (16), scope (4) |
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+
+use crate::cursor::{Reader, Source, Value, WireError, Writer};
+
+/// The address that stands for none: 0.0.0.0:0.
+pub const UNASSIGNED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+
+const VERSION_4: u8 = 4;
+const VERSION_6: u8 = 6;
+/// What Windows calls the family; readers ignore it, and most of the world's peers are Windows games.
+const FAMILY_6: u16 = 23;
+
+/// Takes an address. As in the original, any version but 4 is read as 6.
+///
+/// # Errors
+/// [`WireError::Truncated`].
+pub fn read<'a, S: Source<'a>>(
+    source: &mut S,
+    name: &'static str,
+) -> Result<SocketAddr, WireError> {
+    let [version] = source.array()?;
+    let (address, length) = if version == VERSION_4 {
+        (read_v4(source)?, 7)
+    } else {
+        (read_v6(source)?, 29)
+    };
+    source.field(name, length, Value::Address(address));
+    Ok(address)
+}
+
+fn read_v4<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
+    let complement = u32::from_be_bytes(source.array()?);
+    let port = u16::from_be_bytes(source.array()?);
+    Ok(SocketAddrV4::new(Ipv4Addr::from_bits(!complement), port).into())
+}
+
+fn read_v6<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
+    let _family: [u8; 2] = source.array()?;
+    let port = u16::from_be_bytes(source.array()?);
+    let flow = u32::from_be_bytes(source.array()?);
+    let address = Ipv6Addr::from(source.array::<16>()?);
+    let scope = u32::from_be_bytes(source.array()?);
+    Ok(SocketAddrV6::new(address, port, flow, scope).into())
+}
+
+/// Appends an address.
+///
+/// # Errors
+/// [`WireError::NoRoom`].
+pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireError> {
+    match address.ip() {
+        IpAddr::V4(ip) => {
+            writer.u8(VERSION_4)?;
+            writer.u32(!ip.to_bits())?;
+            writer.u16(address.port())
+        }
+        IpAddr::V6(ip) => {
+            writer.u8(VERSION_6)?;
+            writer.bytes(&FAMILY_6.to_le_bytes())?;
+            writer.u16(address.port())?;
+            writer.u32(0)?;
+            writer.bytes(&ip.octets())?;
+            writer.u32(0)
+        }
+    }
+}
+
+/// The list of addresses in "connection request accepted" and "new incoming connection": the sender's interfaces,
+/// padded with the unassigned address to 10 (classic) or 20 (Bedrock).
+///
+/// ```
+/// use rakwire::wire::address::AddressList;
+///
+/// assert_eq!(AddressList::unassigned(10).iter().count(), 10);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressList<'a> {
+    bytes: &'a [u8],
+}
+
+const UNASSIGNED_V4: [u8; 7] = [VERSION_4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
+static UNASSIGNED_LIST: [[u8; 7]; 20] = [UNASSIGNED_V4; 20];
+
+impl<'a> AddressList<'a> {
+    /// `count` unassigned addresses, at most 20.
+    #[must_use]
+    pub fn unassigned(count: usize) -> Self {
+        let list = UNASSIGNED_LIST.get(..count).unwrap_or(&UNASSIGNED_LIST);
+        Self {
+            bytes: list.as_flattened(),
+        }
+    }
+
+    /// The addresses; ends early where the bytes are no address.
+    pub fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        core::iter::from_fn(move || read(&mut reader, "address").ok())
+    }
+
+    /// Takes what stands before the last `tail` bytes: peers write 5, 10 or 20 addresses and do not say how many.
+    pub(crate) fn read_before<S: Source<'a>>(
+        source: &mut S,
+        tail: usize,
+    ) -> Result<Self, WireError> {
+        let length = source
+            .remaining()
+            .checked_sub(tail)
+            .ok_or(WireError::Truncated)?;
+        let list = Self {
+            bytes: source.take(length)?,
+        };
+        let mut reader = Reader::new(list.bytes);
+        while reader.remaining() > 0 {
+            let before = reader.remaining();
+            match read(&mut reader, "address") {
+                Ok(address) => source.field(
+                    "address",
+                    before - reader.remaining(),
+                    Value::Address(address),
+                ),
+                Err(_) => source.field("address (cut off)", before, Value::Bytes(reader.rest(""))),
+            }
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        writer.bytes(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, bytes: &[u8]) {
+        let address: SocketAddr = text.parse().expect("a literal address");
+        let mut buffer = [0; 29];
+        let mut writer = Writer::new(&mut buffer);
+        write(&address, &mut writer).expect("29 bytes are enough");
+        assert_eq!(writer.finish(), bytes);
+        assert_eq!(read(&mut Reader::new(bytes), ""), Ok(address));
+    }
+
+    #[test]
+    fn vectors_of_the_supplement() {
+        check(
+            "127.0.0.1:19132",
+            &[0x04, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC],
+        );
+        check("0.0.0.0:0", &[0x04, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0]);
+        let mut v6 = [0; 29];
+        v6[..5].copy_from_slice(&[6, 23, 0, 0x4A, 0xBC]);
+        v6[9..13].copy_from_slice(&[0x20, 0x01, 0x0D, 0xB8]);
+        v6[24] = 1;
+        check("[2001:db8::1]:19132", &v6);
+        // The family differs by the sender's system (10 is Linux) and is ignored.
+        v6[1] = 10;
+        assert_eq!(
+            read(&mut Reader::new(&v6), ""),
+            Ok("[2001:db8::1]:19132".parse().expect("a literal address"))
+        );
+    }
+
+    #[test]
+    fn lists_end_before_the_tail() {
+        let bytes = [UNASSIGNED_V4; 5];
+        let mut with_tail = [0; 51];
+        with_tail[..35].copy_from_slice(bytes.as_flattened());
+        let mut reader = Reader::new(&with_tail);
+        let list = AddressList::read_before(&mut reader, 16).expect("35 bytes before the tail");
+        assert_eq!(list.iter().count(), 5);
+        assert_eq!(reader.remaining(), 16);
+        assert!(list.iter().all(|address| address == UNASSIGNED));
+    }
+}

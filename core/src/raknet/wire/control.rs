@@ -1,0 +1,364 @@
+//! Messages of RakNet itself inside a connection (supplement 3.1).
+
+use core::net::SocketAddr;
+
+use super::address::{self, AddressList};
+use super::id;
+use super::{Guid, Wire};
+use crate::cursor::{Source, WireError, Writer};
+
+/// Bytes of the longest control message that the core takes: twenty-one IPv6 addresses and two times.
+pub const MAX_CONTROL: usize = 640;
+/// The longest password, in bytes.
+pub const MAX_PASSWORD: usize = 255;
+
+const PROOF: usize = 32;
+const IDENTITY: usize = 160;
+
+/// A message of RakNet itself inside a connection.
+///
+/// ```
+/// use rakwire::wire::control::Control;
+/// use rakwire::wire::{Reader, Wire};
+///
+/// let ping = Control::read(&mut Reader::new(&[0, 0, 0, 0, 0, 0, 0, 1, 2]))?;
+/// assert_eq!(ping, Control::Ping { time: 258 });
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Control<'a> {
+    /// 00: id, the sender's clock in milliseconds (u64).
+    Ping {
+        /// The sender's clock.
+        time: u64,
+    },
+    /// 03: id, the time of the ping (u64), the sender's clock (u64).
+    Pong {
+        /// The time that the ping carried.
+        ping_time: u64,
+        /// The sender's clock.
+        time: u64,
+    },
+    /// 09: id, GUID (u64), time (u64), security (u8), [proof (32), identity flag (u8), [identity (160)]], password to the end.
+    Request {
+        /// The client.
+        guid: Guid,
+        /// The client's clock.
+        time: u64,
+        /// The proof of an encrypted connection.
+        proof: Option<Proof<'a>>,
+        /// The password, 0 to 255 bytes.
+        password: &'a [u8],
+    },
+    /// 10: id, address of the client, system index (u16), addresses, time of the request (u64), the server's clock (u64).
+    Accepted {
+        /// The client's address as the server sees it.
+        client: SocketAddr,
+        /// The client's place in the server's table; nothing depends on it.
+        system_index: u16,
+        /// The server's own addresses.
+        addresses: AddressList<'a>,
+        /// The time that the request carried.
+        request_time: u64,
+        /// The server's clock.
+        time: u64,
+    },
+    /// 13: id, address of the server, addresses, time of the acceptance (u64), the client's clock (u64).
+    NewIncoming {
+        /// The server's address as the client dialled it.
+        server: SocketAddr,
+        /// The client's own addresses.
+        addresses: AddressList<'a>,
+        /// The time that the acceptance carried.
+        accepted_time: u64,
+        /// The client's clock.
+        time: u64,
+    },
+    /// 04: id.
+    DetectLost,
+    /// 15: id.
+    Disconnect,
+    /// 18: id, GUID of the server; the original cuts it to nine bits, so the GUID may be missing.
+    InvalidPassword {
+        /// The server.
+        guid: Option<Guid>,
+    },
+}
+
+/// What a client proves in the request of an encrypted connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Proof<'a> {
+    /// 32 bytes.
+    pub proof: &'a [u8],
+    /// 160 bytes, if the client has an identity.
+    pub identity: Option<&'a [u8]>,
+}
+
+impl<'a> Wire<'a> for Control<'a> {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        match source.u8("id")? {
+            id::CONNECTED_PING => Ok(Self::Ping {
+                time: source.u64("time")?,
+            }),
+            id::CONNECTED_PONG => Ok(Self::Pong {
+                ping_time: source.u64("ping time")?,
+                time: source.u64("time")?,
+            }),
+            id::CONNECTION_REQUEST => read_request(source),
+            id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
+            id::NEW_INCOMING_CONNECTION => read_new_incoming(source),
+            id::DETECT_LOST_CONNECTIONS => Ok(Self::DetectLost),
+            id::DISCONNECTION_NOTIFICATION => Ok(Self::Disconnect),
+            id::INVALID_PASSWORD => read_invalid_password(source),
+            _ => Err(WireError::UnknownId),
+        }
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::Ping { time } => {
+                writer.u8(id::CONNECTED_PING)?;
+                writer.u64(time)
+            }
+            Self::Pong { ping_time, time } => {
+                writer.u8(id::CONNECTED_PONG)?;
+                writer.u64(ping_time)?;
+                writer.u64(time)
+            }
+            Self::Request {
+                guid,
+                time,
+                proof,
+                password,
+            } => write_request(writer, guid, time, proof, password),
+            Self::Accepted {
+                client,
+                system_index,
+                addresses,
+                request_time,
+                time,
+            } => {
+                writer.u8(id::CONNECTION_REQUEST_ACCEPTED)?;
+                address::write(&client, writer)?;
+                writer.u16(system_index)?;
+                addresses.write(writer)?;
+                writer.u64(request_time)?;
+                writer.u64(time)
+            }
+            Self::NewIncoming {
+                server,
+                addresses,
+                accepted_time,
+                time,
+            } => {
+                writer.u8(id::NEW_INCOMING_CONNECTION)?;
+                address::write(&server, writer)?;
+                addresses.write(writer)?;
+                writer.u64(accepted_time)?;
+                writer.u64(time)
+            }
+            Self::DetectLost => writer.u8(id::DETECT_LOST_CONNECTIONS),
+            Self::Disconnect => writer.u8(id::DISCONNECTION_NOTIFICATION),
+            Self::InvalidPassword { guid } => {
+                writer.u8(id::INVALID_PASSWORD)?;
+                guid.map_or(Ok(()), |guid| writer.u64(guid.0))
+            }
+        }
+    }
+}
+
+fn read_request<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    let guid = Guid(source.u64("guid")?);
+    let time = source.u64("time")?;
+    let proof = if source.u8("security")? == 0 {
+        None
+    } else {
+        Some(read_proof(source)?)
+    };
+    let password = source.rest("password");
+    if password.len() > MAX_PASSWORD {
+        return Err(WireError::BadLength);
+    }
+    Ok(Control::Request {
+        guid,
+        time,
+        proof,
+        password,
+    })
+}
+
+fn read_proof<'a, S: Source<'a>>(source: &mut S) -> Result<Proof<'a>, WireError> {
+    let proof = source.bytes("proof", PROOF)?;
+    let identity = if source.u8("identity follows")? == 0 {
+        None
+    } else {
+        Some(source.bytes("identity", IDENTITY)?)
+    };
+    Ok(Proof { proof, identity })
+}
+
+fn write_request(
+    writer: &mut Writer<'_>,
+    guid: Guid,
+    time: u64,
+    proof: Option<Proof<'_>>,
+    password: &[u8],
+) -> Result<(), WireError> {
+    writer.u8(id::CONNECTION_REQUEST)?;
+    writer.u64(guid.0)?;
+    writer.u64(time)?;
+    writer.u8(u8::from(proof.is_some()))?;
+    if let Some(proof) = proof {
+        writer.bytes(proof.proof)?;
+        writer.u8(u8::from(proof.identity.is_some()))?;
+        writer.bytes(proof.identity.unwrap_or(&[]))?;
+    }
+    writer.bytes(password)
+}
+
+fn read_accepted<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    Ok(Control::Accepted {
+        client: address::read(source, "client address")?,
+        system_index: source.u16("system index")?,
+        addresses: AddressList::read_before(source, 16)?,
+        request_time: source.u64("request time")?,
+        time: source.u64("time")?,
+    })
+}
+
+fn read_new_incoming<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    Ok(Control::NewIncoming {
+        server: address::read(source, "server address")?,
+        addresses: AddressList::read_before(source, 16)?,
+        accepted_time: source.u64("accepted time")?,
+        time: source.u64("time")?,
+    })
+}
+
+fn read_invalid_password<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    if source.remaining() < 8 {
+        source.rest("cut-off guid");
+        return Ok(Control::InvalidPassword { guid: None });
+    }
+    Ok(Control::InvalidPassword {
+        guid: Some(Guid(source.u64("guid")?)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::law;
+    use super::*;
+    use crate::cursor::Reader;
+
+    const GUID: [u8; 8] = [0, 0, 0, 0, 0, 0, 0, 9];
+    const ADDRESS: [u8; 7] = [4, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC];
+    const UNASSIGNED: [u8; 7] = [4, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0];
+
+    fn time(value: u8) -> [u8; 8] {
+        [0, 0, 0, 0, 0, 0, 0, value]
+    }
+
+    fn loopback() -> SocketAddr {
+        "127.0.0.1:19132".parse().expect("a literal address")
+    }
+
+    #[test]
+    fn pings() {
+        law::check(&Control::Ping { time: 5 }, &[&[0][..], &time(5)].concat());
+        law::check(
+            &Control::Pong {
+                ping_time: 5,
+                time: 6,
+            },
+            &[&[3][..], &time(5), &time(6)].concat(),
+        );
+        law::check(&Control::DetectLost, &[4]);
+        law::check(&Control::Disconnect, &[0x15]);
+    }
+
+    #[test]
+    fn requests() {
+        let request = |proof, password| Control::Request {
+            guid: Guid(9),
+            time: 5,
+            proof,
+            password,
+        };
+        let plain = [&[9][..], &GUID, &time(5), &[0]].concat();
+        assert_eq!(plain.len(), 18);
+        law::check(&request(None, b""), &plain);
+        law::check(&request(None, b"secret"), &[&plain[..], b"secret"].concat());
+        let proof = Proof {
+            proof: &[7; 32],
+            identity: None,
+        };
+        law::check(
+            &request(Some(proof), b""),
+            &[&plain[..17], &[1], &[7; 32], &[0]].concat(),
+        );
+        let proof = Proof {
+            proof: &[7; 32],
+            identity: Some(&[8; 160]),
+        };
+        law::check(
+            &request(Some(proof), b"pw"),
+            &[&plain[..17], &[1], &[7; 32], &[1], &[8; 160], b"pw"].concat(),
+        );
+        let long = [&plain[..], &[b'x'; 256]].concat();
+        assert_eq!(
+            Control::read(&mut Reader::new(&long)),
+            Err(WireError::BadLength)
+        );
+    }
+
+    #[test]
+    fn handshake_of_ten_and_twenty_addresses() {
+        for (count, accepted_size, incoming_size) in [(10, 96, 94), (20, 166, 164)] {
+            let list = AddressList::unassigned(count);
+            let accepted = Control::Accepted {
+                client: loopback(),
+                system_index: 258,
+                addresses: list,
+                request_time: 1,
+                time: 2,
+            };
+            let padding = UNASSIGNED.repeat(count);
+            let bytes = [&[0x10][..], &ADDRESS, &[1, 2], &padding, &time(1), &time(2)].concat();
+            assert_eq!(bytes.len(), accepted_size);
+            law::check(&accepted, &bytes);
+            let incoming = Control::NewIncoming {
+                server: loopback(),
+                addresses: list,
+                accepted_time: 1,
+                time: 2,
+            };
+            let bytes = [&[0x13][..], &ADDRESS, &padding, &time(1), &time(2)].concat();
+            assert_eq!(bytes.len(), incoming_size);
+            law::check(&incoming, &bytes);
+        }
+    }
+
+    /// The original sends nine bits of the message (supplement 0, fact 10).
+    #[test]
+    fn a_cut_off_invalid_password_is_understood() {
+        law::check(
+            &Control::InvalidPassword {
+                guid: Some(Guid(9)),
+            },
+            &[&[0x18][..], &GUID].concat(),
+        );
+        let cut = Control::read(&mut Reader::new(&[0x18, 0x80]));
+        assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
+    }
+
+    #[test]
+    fn unknown_ids_are_refused() {
+        assert_eq!(
+            Control::read(&mut Reader::new(&[0x86, 1])),
+            Err(WireError::UnknownId)
+        );
+        law::check_truncations::<Control<'_>>(&[&[3][..], &time(5), &time(6)].concat());
+    }
+}

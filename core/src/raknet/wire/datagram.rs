@@ -1,0 +1,238 @@
+//! The header of a datagram and the records of an acknowledgement (supplement 1.3, 1.4).
+//!
+//! | bit | mask | data | acknowledgement | negative acknowledgement |
+//! |---|---|---|---|---|
+//! | 7 | 80 | 1 | 1 | 1 |
+//! | 6 | 40 | 0 | 1 | 0 |
+//! | 5 | 20 | 0 | arrival speed follows | 1 |
+//! | 4 | 10 | packet pair | 0 | 0 |
+//! | 3 | 08 | continuous send | 0 | 0 |
+//! | 2 | 04 | slow start | 0 | 0 |
+//!
+//! Data: the byte, the datagram number (u24), capsules to the end. Acknowledgements: the byte, an f32 if bit 5 is set,
+//! a count (u16), records.
+
+use super::Wire;
+use crate::cursor::{Source, WireError, Writer};
+use crate::serial::U24;
+
+/// Bit 7: set in every datagram of a connection, clear in offline messages.
+pub const VALID: u8 = 0x80;
+const ACK: u8 = 0x40;
+const NACK_OR_SPEED: u8 = 0x20;
+/// The sender has more to send after this datagram; a hint that nothing depends on.
+pub const CONTINUOUS_SEND: u8 = 0x08;
+/// The sender is in slow start; a hint that nothing depends on.
+pub const SLOW_START: u8 = 0x04;
+
+/// Bytes of a data datagram before its first capsule.
+pub const DATA_HEADER: usize = 4;
+/// Bytes of an acknowledgement before its first record.
+pub const ACK_HEADER: usize = 3;
+/// Bytes of the longest record.
+pub const MAX_RECORD: usize = 7;
+
+/// The header of a datagram.
+///
+/// ```
+/// use rakwire::wire::datagram::DatagramHeader;
+/// use rakwire::wire::{Reader, Wire};
+///
+/// let header = DatagramHeader::read(&mut Reader::new(&[0xC0, 0, 1]))?;
+/// assert_eq!(header, DatagramHeader::Ack { arrival_speed: None, records: 1 });
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DatagramHeader {
+    /// Capsules follow.
+    Data {
+        /// The low five bits of the first byte: hints.
+        hints: u8,
+        /// The number of this datagram; a resend has a new one.
+        number: U24,
+    },
+    /// Records of datagrams that arrived follow.
+    Ack {
+        /// Bytes per microsecond, which only an old variant of the protocol sends.
+        arrival_speed: Option<f32>,
+        /// How many records follow.
+        records: u16,
+    },
+    /// Records of datagrams that are missing follow.
+    Nack {
+        /// How many records follow.
+        records: u16,
+    },
+}
+
+impl<'a> Wire<'a> for DatagramHeader {
+    #[inline]
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        let flags = source.u8("flags")?;
+        if flags & VALID == 0 {
+            return Err(WireError::UnknownId);
+        }
+        if flags & ACK != 0 {
+            let arrival_speed = if flags & NACK_OR_SPEED != 0 {
+                Some(source.f32("arrival speed")?)
+            } else {
+                None
+            };
+            return Ok(Self::Ack {
+                arrival_speed,
+                records: source.u16("record count")?,
+            });
+        }
+        if flags & NACK_OR_SPEED != 0 {
+            return Ok(Self::Nack {
+                records: source.u16("record count")?,
+            });
+        }
+        Ok(Self::Data {
+            hints: flags & 0x1F,
+            number: source.u24("datagram number")?,
+        })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::Data { hints, number } => {
+                writer.u8(VALID | hints & 0x1F)?;
+                writer.u24(number)
+            }
+            Self::Ack {
+                arrival_speed: None,
+                records,
+            } => {
+                writer.u8(VALID | ACK)?;
+                writer.u16(records)
+            }
+            Self::Ack {
+                arrival_speed: Some(speed),
+                records,
+            } => {
+                writer.u8(VALID | ACK | NACK_OR_SPEED)?;
+                writer.u32(speed.to_bits())?;
+                writer.u16(records)
+            }
+            Self::Nack { records } => {
+                writer.u8(VALID | NACK_OR_SPEED)?;
+                writer.u16(records)
+            }
+        }
+    }
+}
+
+/// A run of datagram numbers: u8 flag (non-zero: one number), first (u24), and last (u24) if the flag is zero.
+///
+/// Records compare as plain integers, so a run across the wrap is written as two.
+///
+/// ```
+/// use rakwire::U24;
+/// use rakwire::wire::datagram::Record;
+/// use rakwire::wire::{Reader, Wire};
+///
+/// let record = Record::read(&mut Reader::new(&[0, 1, 0, 0, 2, 0, 0]))?;
+/// assert_eq!(record, Record { first: U24::new(1), last: U24::new(2) });
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The first number of the run.
+    pub first: U24,
+    /// The last number of the run, not below the first.
+    pub last: U24,
+}
+
+impl<'a> Wire<'a> for Record {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        let single = source.u8("single")? != 0;
+        let first = source.u24("first")?;
+        let last = if single { first } else { source.u24("last")? };
+        if last.get() < first.get() {
+            return Err(WireError::BadRange);
+        }
+        Ok(Self { first, last })
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        writer.u8(u8::from(self.first == self.last))?;
+        writer.u24(self.first)?;
+        if self.first == self.last {
+            Ok(())
+        } else {
+            writer.u24(self.last)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::law;
+    use super::*;
+    use crate::cursor::Reader;
+
+    #[test]
+    fn headers() {
+        law::check(
+            &DatagramHeader::Data {
+                hints: 4,
+                number: U24::new(4),
+            },
+            &[0x84, 4, 0, 0],
+        );
+        law::check(
+            &DatagramHeader::Data {
+                hints: 0x0C,
+                number: U24::new(0x12_3456),
+            },
+            &[0x8C, 0x56, 0x34, 0x12],
+        );
+        law::check(
+            &DatagramHeader::Ack {
+                arrival_speed: None,
+                records: 1,
+            },
+            &[0xC0, 0, 1],
+        );
+        let speed = DatagramHeader::Ack {
+            arrival_speed: Some(1.5),
+            records: 2,
+        };
+        law::check(&speed, &[0xE0, 0x3F, 0xC0, 0, 0, 0, 2]);
+        law::check(&DatagramHeader::Nack { records: 258 }, &[0xA0, 1, 2]);
+        assert_eq!(
+            DatagramHeader::read(&mut Reader::new(&[0x04, 0, 0, 0])),
+            Err(WireError::UnknownId)
+        );
+        for bytes in [
+            &[0x84, 4, 0, 0][..],
+            &[0xE0, 0x3F, 0xC0, 0, 0, 0, 2],
+            &[0xA0, 1, 2],
+        ] {
+            law::check_truncations::<DatagramHeader>(bytes);
+        }
+    }
+
+    #[test]
+    fn records() {
+        let single = |number| Record {
+            first: U24::new(number),
+            last: U24::new(number),
+        };
+        law::check(&single(0), &[1, 0, 0, 0]);
+        law::check(
+            &Record {
+                first: U24::new(1),
+                last: U24::new(2),
+            },
+            &[0, 1, 0, 0, 2, 0, 0],
+        );
+        law::check(&single(0xFF_FFFF), &[1, 0xFF, 0xFF, 0xFF]);
+        assert_eq!(
+            Record::read(&mut Reader::new(&[0, 2, 0, 0, 1, 0, 0])),
+            Err(WireError::BadRange)
+        );
+        law::check_truncations::<Record>(&[0, 1, 0, 0, 2, 0, 0]);
+    }
+}

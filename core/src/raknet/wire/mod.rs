@@ -1,0 +1,116 @@
+//! The bytes of RakNet: every packet reads itself from a [`Source`] and writes itself to a [`Writer`].
+//!
+//! A datagram is told by its first byte. With bit 7 set it is a [`datagram`] of the reliability layer (data,
+//! acknowledgement or negative acknowledgement). Without it, it is an [`offline`] message, which carries sixteen magic
+//! bytes at a place that its id fixes (supplement 2.1). [`control`] messages travel inside data datagrams as the
+//! payload of a [`capsule`].
+
+use crate::cursor::{Source, WireError, Writer};
+
+pub mod address;
+pub mod capsule;
+pub mod control;
+pub mod datagram;
+pub mod id;
+pub mod offline;
+
+/// A packet that reads and writes its bytes.
+///
+/// The law, tested for every implementor: what was written reads back equal, and what was read writes back the same
+/// bytes (but for padding that the type says it ignores).
+pub trait Wire<'a>: Sized {
+    /// Takes the packet, with its id, from the front of `source`.
+    ///
+    /// # Errors
+    /// A [`WireError`] that says what is wrong; what was taken by then stays taken.
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError>;
+
+    /// Appends the packet, with its id.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when the buffer is too small.
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError>;
+}
+
+/// The identity of a peer, 64 random bits that no two peers share (supplement 1.1).
+///
+/// ```
+/// use rakwire::raknet::Guid;
+///
+/// assert_eq!(Guid::UNASSIGNED.0, u64::MAX);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Guid(pub u64);
+
+impl Guid {
+    /// The value that stands for no peer.
+    pub const UNASSIGNED: Self = Self(u64::MAX);
+}
+
+impl core::fmt::Display for Guid {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// Bytes of IPv4 and UDP headers that every MTU value on the wire includes, also over IPv6.
+pub const IP_UDP_OVERHEAD: u16 = 28;
+/// The smallest MTU that is ever used.
+pub const MIN_MTU: u16 = 576;
+/// The largest MTU that is ever used.
+pub const MAX_MTU: u16 = 1492;
+/// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
+pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
+
+/// What kind of datagram the first byte announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstByte {
+    Connected,
+    Offline,
+}
+
+impl FirstByte {
+    pub(crate) const fn classify(datagram: &[u8]) -> Option<Self> {
+        match datagram {
+            [] | [_] | [_, _] => None,
+            [first, ..] if *first & datagram::VALID != 0 => Some(Self::Connected),
+            [..] => Some(Self::Offline),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod law {
+    use super::*;
+    use crate::cursor::Reader;
+    use core::fmt::Debug;
+
+    /// Checks that `bytes` read as `packet` and that `packet` writes `bytes`.
+    pub(crate) fn check<'a, P: Wire<'a> + PartialEq + Debug>(packet: &P, bytes: &'a [u8]) {
+        let mut buffer = [0; 2048];
+        let mut writer = Writer::new(&mut buffer);
+        packet
+            .write(&mut writer)
+            .expect("the buffer is large enough");
+        assert_eq!(writer.finish(), bytes, "{packet:?}");
+        let mut reader = Reader::new(bytes);
+        assert_eq!(P::read(&mut reader).as_ref(), Ok(packet));
+        assert_eq!(reader.remaining(), 0, "{packet:?} left bytes");
+        for length in 0..bytes.len() {
+            let mut short = [0; 2048];
+            let room = short.get_mut(..length).expect("shorter than the buffer");
+            assert_eq!(packet.write(&mut Writer::new(room)), Err(WireError::NoRoom));
+        }
+    }
+
+    /// Checks that no prefix of `bytes` reads as a packet.
+    pub(crate) fn check_truncations<'a, P: Wire<'a> + Debug>(bytes: &'a [u8]) {
+        for length in 0..bytes.len() {
+            let prefix = bytes.get(..length).expect("shorter than the bytes");
+            assert!(
+                P::read(&mut Reader::new(prefix)).is_err(),
+                "{length} bytes were enough"
+            );
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! Messages outside of any connection (supplement 2.2).
+//!
+//! Each carries the sixteen bytes of [`MAGIC`], whose first byte can never begin a datagram of a connection.
+
+use core::net::SocketAddr;
+
+use super::address;
+use super::id;
+use super::{Guid, IP_UDP_OVERHEAD, Wire};
+use crate::cursor::{Source, WireError, Writer};
+
+/// The bytes that mark an offline message.
+pub const MAGIC: [u8; 16] = [
+    0, 0xFF, 0xFF, 0, 0xFE, 0xFE, 0xFE, 0xFE, 0xFD, 0xFD, 0xFD, 0xFD, 0x12, 0x34, 0x56, 0x78,
+];
+
+/// The longest data of a pong, in bytes; a longer pong is ignored by its receiver.
+pub const MAX_PONG_DATA: usize = 399;
+
+const PUBLIC_KEY: usize = 64;
+const CHALLENGE: usize = 64;
+const ANSWER: usize = 128;
+
+/// An offline message.
+///
+/// ```
+/// use rakwire::raknet::Guid;
+/// use rakwire::wire::offline::{Offline, PingScope};
+/// use rakwire::wire::{Wire, Writer};
+///
+/// let ping = Offline::Ping { scope: PingScope::Any, time: 7, guid: Some(Guid(1)) };
+/// let mut buffer = [0; 64];
+/// let mut writer = Writer::new(&mut buffer);
+/// ping.write(&mut writer)?;
+/// assert_eq!(writer.finish().len(), 33);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Offline<'a> {
+    /// 01 or 02: id, time (u64), magic, GUID of the sender (which may be missing).
+    Ping {
+        /// Who should answer.
+        scope: PingScope,
+        /// The sender's clock in milliseconds.
+        time: u64,
+        /// The sender.
+        guid: Option<Guid>,
+    },
+    /// 1C: id, the time of the ping (u64), GUID, magic, raw data to the end.
+    Pong {
+        /// The time that the ping carried; some servers write their own clock.
+        time: u64,
+        /// The server.
+        guid: Guid,
+        /// What the server says of itself, at most 399 bytes.
+        data: &'a [u8],
+    },
+    /// 05: id, magic, protocol version (u8), zeros up to the probed size.
+    Request1 {
+        /// The protocol version of the client.
+        protocol: u8,
+        /// The length of the datagram plus 28: what the path just carried.
+        mtu: u16,
+    },
+    /// 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16).
+    Reply1 {
+        /// The server.
+        guid: Guid,
+        /// What request 2 must give back.
+        security: ServerSecurity<'a>,
+        /// The MTU that the server proposes.
+        mtu: u16,
+    },
+    /// 07: id, magic, [cookie (u32), challenge flag (u8), [challenge (64)]], address of the server, MTU (u16), GUID.
+    Request2 {
+        /// What reply 1 asked for.
+        security: ClientSecurity<'a>,
+        /// The server's address as the client dialled it.
+        server: SocketAddr,
+        /// The MTU that the client chose.
+        mtu: u16,
+        /// The client.
+        guid: Guid,
+    },
+    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)].
+    Reply2 {
+        /// The server.
+        guid: Guid,
+        /// The client's address as the server sees it.
+        client: SocketAddr,
+        /// The MTU of the connection.
+        mtu: u16,
+        /// The server's answer to the challenge, when the connection is encrypted.
+        answer: Option<&'a [u8]>,
+    },
+    /// 19: id, the server's protocol version (u8), magic, GUID.
+    IncompatibleProtocol {
+        /// The server's protocol version; some servers echo the client's.
+        protocol: u8,
+        /// The server.
+        guid: Guid,
+    },
+    /// 12, 14, 17 or 1A: id, magic, GUID of the server.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// The server.
+        guid: Guid,
+    },
+}
+
+/// Who should answer a ping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PingScope {
+    /// Every server (01).
+    Any,
+    /// Servers that take new connections (02).
+    OpenConnections,
+}
+
+/// Why a server refuses a connection before it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The address or the GUID is connected already (12).
+    AlreadyConnected,
+    /// The server is full (14).
+    NoFreeIncomingConnections,
+    /// The address is banned (17).
+    Banned,
+    /// The address connected a moment ago (1A).
+    RecentlyConnected,
+}
+
+impl Refusal {
+    const fn from_id(byte: u8) -> Option<Self> {
+        Some(match byte {
+            id::ALREADY_CONNECTED => Self::AlreadyConnected,
+            id::NO_FREE_INCOMING_CONNECTIONS => Self::NoFreeIncomingConnections,
+            id::CONNECTION_BANNED => Self::Banned,
+            id::IP_RECENTLY_CONNECTED => Self::RecentlyConnected,
+            _ => return None,
+        })
+    }
+
+    const fn id(self) -> u8 {
+        match self {
+            Self::AlreadyConnected => id::ALREADY_CONNECTED,
+            Self::NoFreeIncomingConnections => id::NO_FREE_INCOMING_CONNECTIONS,
+            Self::Banned => id::CONNECTION_BANNED,
+            Self::RecentlyConnected => id::IP_RECENTLY_CONNECTED,
+        }
+    }
+}
+
+/// What reply 1 asks the client to give back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerSecurity<'a> {
+    /// Nothing.
+    None,
+    /// A cookie, which proves the client's address.
+    Cookie(u32),
+    /// A cookie and an encrypted connection under this public key of 64 bytes.
+    PublicKey {
+        /// The cookie.
+        cookie: u32,
+        /// The server's public key.
+        key: &'a [u8],
+    },
+}
+
+/// What request 2 gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientSecurity<'a> {
+    /// Nothing.
+    None,
+    /// The cookie of reply 1, and no challenge.
+    Cookie(u32),
+    /// The cookie and a challenge of 64 bytes.
+    Challenge {
+        /// The cookie.
+        cookie: u32,
+        /// The challenge.
+        challenge: &'a [u8],
+    },
+}
+
+fn read_magic<'a, S: Source<'a>>(source: &mut S) -> Result<(), WireError> {
+    if source.bytes("magic", MAGIC.len())? == MAGIC {
+        Ok(())
+    } else {
+        Err(WireError::BadMagic)
+    }
+}
+
+fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
+    source.u64("guid").map(Guid)
+}
+
+impl<'a> Wire<'a> for Offline<'a> {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        let whole = source.remaining();
+        match source.u8("id")? {
+            id::UNCONNECTED_PING => read_ping(source, PingScope::Any),
+            id::UNCONNECTED_PING_OPEN_CONNECTIONS => read_ping(source, PingScope::OpenConnections),
+            id::UNCONNECTED_PONG => read_pong(source),
+            id::OPEN_CONNECTION_REQUEST_1 => read_request_1(source, whole),
+            id::OPEN_CONNECTION_REPLY_1 => read_reply_1(source),
+            id::OPEN_CONNECTION_REQUEST_2 => read_request_2(source),
+            id::OPEN_CONNECTION_REPLY_2 => read_reply_2(source),
+            id::INCOMPATIBLE_PROTOCOL_VERSION => read_incompatible(source),
+            other => {
+                let refusal = Refusal::from_id(other).ok_or(WireError::UnknownId)?;
+                read_magic(source)?;
+                Ok(Self::Refused {
+                    refusal,
+                    guid: read_guid(source)?,
+                })
+            }
+        }
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::Ping { scope, time, guid } => write_ping(writer, scope, time, guid),
+            Self::Pong { time, guid, data } => {
+                writer.u8(id::UNCONNECTED_PONG)?;
+                writer.u64(time)?;
+                writer.u64(guid.0)?;
+                writer.bytes(&MAGIC)?;
+                writer.bytes(data)
+            }
+            Self::Request1 { protocol, mtu } => write_request_1(writer, protocol, mtu),
+            Self::Reply1 {
+                guid,
+                security,
+                mtu,
+            } => {
+                write_head(writer, id::OPEN_CONNECTION_REPLY_1)?;
+                writer.u64(guid.0)?;
+                write_server_security(writer, security)?;
+                writer.u16(mtu)
+            }
+            Self::Request2 {
+                security,
+                server,
+                mtu,
+                guid,
+            } => {
+                write_head(writer, id::OPEN_CONNECTION_REQUEST_2)?;
+                write_client_security(writer, security)?;
+                address::write(&server, writer)?;
+                writer.u16(mtu)?;
+                writer.u64(guid.0)
+            }
+            Self::Reply2 {
+                guid,
+                client,
+                mtu,
+                answer,
+            } => write_reply_2(writer, guid, client, mtu, answer),
+            Self::IncompatibleProtocol { protocol, guid } => {
+                writer.u8(id::INCOMPATIBLE_PROTOCOL_VERSION)?;
+                writer.u8(protocol)?;
+                writer.bytes(&MAGIC)?;
+                writer.u64(guid.0)
+            }
+            Self::Refused { refusal, guid } => {
+                write_head(writer, refusal.id())?;
+                writer.u64(guid.0)
+            }
+        }
+    }
+}
+
+fn write_head(writer: &mut Writer<'_>, id: u8) -> Result<(), WireError> {
+    writer.u8(id)?;
+    writer.bytes(&MAGIC)
+}
+
+fn read_ping<'a, S: Source<'a>>(
+    source: &mut S,
+    scope: PingScope,
+) -> Result<Offline<'a>, WireError> {
+    let time = source.u64("time")?;
+    read_magic(source)?;
+    let guid = if source.remaining() >= 8 {
+        Some(read_guid(source)?)
+    } else {
+        None
+    };
+    Ok(Offline::Ping { scope, time, guid })
+}
+
+fn write_ping(
+    writer: &mut Writer<'_>,
+    scope: PingScope,
+    time: u64,
+    guid: Option<Guid>,
+) -> Result<(), WireError> {
+    writer.u8(match scope {
+        PingScope::Any => id::UNCONNECTED_PING,
+        PingScope::OpenConnections => id::UNCONNECTED_PING_OPEN_CONNECTIONS,
+    })?;
+    writer.u64(time)?;
+    writer.bytes(&MAGIC)?;
+    guid.map_or(Ok(()), |guid| writer.u64(guid.0))
+}
+
+fn read_pong<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    let time = source.u64("time")?;
+    let guid = read_guid(source)?;
+    read_magic(source)?;
+    let data = source.rest("data");
+    if data.len() > MAX_PONG_DATA {
+        return Err(WireError::BadLength);
+    }
+    Ok(Offline::Pong { time, guid, data })
+}
+
+fn read_request_1<'a, S: Source<'a>>(
+    source: &mut S,
+    whole: usize,
+) -> Result<Offline<'a>, WireError> {
+    read_magic(source)?;
+    let protocol = source.u8("protocol version")?;
+    source.rest("padding");
+    let mtu = u16::try_from(whole)
+        .ok()
+        .and_then(|length| length.checked_add(IP_UDP_OVERHEAD));
+    Ok(Offline::Request1 {
+        protocol,
+        mtu: mtu.ok_or(WireError::BadLength)?,
+    })
+}
+
+fn write_request_1(writer: &mut Writer<'_>, protocol: u8, mtu: u16) -> Result<(), WireError> {
+    write_head(writer, id::OPEN_CONNECTION_REQUEST_1)?;
+    writer.u8(protocol)?;
+    let length = usize::from(mtu.saturating_sub(IP_UDP_OVERHEAD));
+    writer.zeros(length.saturating_sub(writer.written()))
+}
+
+fn read_reply_1<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    read_magic(source)?;
+    let guid = read_guid(source)?;
+    let security = if source.u8("security")? == 0 {
+        ServerSecurity::None
+    } else {
+        read_server_security(source)?
+    };
+    let reply = Offline::Reply1 {
+        guid,
+        security,
+        mtu: source.u16("mtu")?,
+    };
+    if source.remaining() > 0 {
+        source.rest("padding");
+    }
+    Ok(reply)
+}
+
+/// The key is told from its absence by what follows the cookie: a reply that is only padded ends in zeros, and no key
+/// is zero.
+fn read_server_security<'a, S: Source<'a>>(
+    source: &mut S,
+) -> Result<ServerSecurity<'a>, WireError> {
+    let cookie = source.u32("cookie")?;
+    Ok(match source.peek().get(2..2 + PUBLIC_KEY) {
+        Some(after) if after.iter().any(|byte| *byte != 0) => ServerSecurity::PublicKey {
+            cookie,
+            key: source.bytes("public key", PUBLIC_KEY)?,
+        },
+        Some(_) | None => ServerSecurity::Cookie(cookie),
+    })
+}
+
+fn write_server_security(
+    writer: &mut Writer<'_>,
+    security: ServerSecurity<'_>,
+) -> Result<(), WireError> {
+    match security {
+        ServerSecurity::None => writer.u8(0),
+        ServerSecurity::Cookie(cookie) => {
+            writer.u8(1)?;
+            writer.u32(cookie)
+        }
+        ServerSecurity::PublicKey { cookie, key } => {
+            writer.u8(1)?;
+            writer.u32(cookie)?;
+            writer.bytes(key)
+        }
+    }
+}
+
+/// The length of what follows the security fields of request 2, by the version byte of the address.
+const fn request_2_tail(version: u8) -> usize {
+    if version == 4 { 7 + 2 + 8 } else { 29 + 2 + 8 }
+}
+
+fn read_request_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    read_magic(source)?;
+    let security = read_client_security(source)?;
+    let server = address::read(source, "server address")?;
+    let mtu = source.u16("mtu")?;
+    Ok(Offline::Request2 {
+        security,
+        server,
+        mtu,
+        guid: read_guid(source)?,
+    })
+}
+
+/// A server keeps nothing of request 1, so the length tells whether request 2 carries a cookie.
+fn read_client_security<'a, S: Source<'a>>(
+    source: &mut S,
+) -> Result<ClientSecurity<'a>, WireError> {
+    let remaining = source.remaining();
+    if remaining == request_2_tail(4) || remaining == request_2_tail(6) {
+        return Ok(ClientSecurity::None);
+    }
+    let cookie = source.u32("cookie")?;
+    if source.u8("challenge follows")? == 0 {
+        return Ok(ClientSecurity::Cookie(cookie));
+    }
+    Ok(ClientSecurity::Challenge {
+        cookie,
+        challenge: source.bytes("challenge", CHALLENGE)?,
+    })
+}
+
+fn write_client_security(
+    writer: &mut Writer<'_>,
+    security: ClientSecurity<'_>,
+) -> Result<(), WireError> {
+    match security {
+        ClientSecurity::None => Ok(()),
+        ClientSecurity::Cookie(cookie) => {
+            writer.u32(cookie)?;
+            writer.u8(0)
+        }
+        ClientSecurity::Challenge { cookie, challenge } => {
+            writer.u32(cookie)?;
+            writer.u8(1)?;
+            writer.bytes(challenge)
+        }
+    }
+}
+
+fn read_reply_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    read_magic(source)?;
+    let guid = read_guid(source)?;
+    let client = address::read(source, "client address")?;
+    let mtu = source.u16("mtu")?;
+    // One bit in the original (80), a whole byte in others; one peer sets it and encrypts nothing.
+    let encrypted = source.u8("encryption")? != 0;
+    let answer = if encrypted && source.remaining() >= ANSWER {
+        Some(source.bytes("answer", ANSWER)?)
+    } else {
+        None
+    };
+    Ok(Offline::Reply2 {
+        guid,
+        client,
+        mtu,
+        answer,
+    })
+}
+
+fn write_reply_2(
+    writer: &mut Writer<'_>,
+    guid: Guid,
+    client: SocketAddr,
+    mtu: u16,
+    answer: Option<&[u8]>,
+) -> Result<(), WireError> {
+    write_head(writer, id::OPEN_CONNECTION_REPLY_2)?;
+    writer.u64(guid.0)?;
+    address::write(&client, writer)?;
+    writer.u16(mtu)?;
+    match answer {
+        None => writer.u8(0),
+        Some(answer) => {
+            writer.u8(0x80)?;
+            writer.bytes(answer)
+        }
+    }
+}
+
+fn read_incompatible<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    let protocol = source.u8("protocol version")?;
+    read_magic(source)?;
+    Ok(Offline::IncompatibleProtocol {
+        protocol,
+        guid: read_guid(source)?,
+    })
+}
+
+#[cfg(test)]
+#[path = "offline_tests.rs"]
+mod tests;

@@ -1,0 +1,91 @@
+//! Numbers of 24 bits that wrap, compared by serial arithmetic.
+
+/// A number of 24 bits that counts datagrams or messages and wraps to zero after 16,777,215.
+///
+/// Two numbers compare by the shorter way round the circle (supplement 4.14, 4.17), so the order is not total and
+/// `U24` does not implement `Ord`.
+///
+/// ```
+/// use rakwire::U24;
+///
+/// let last = U24::new(0xFF_FFFF);
+/// assert_eq!(last.next(), U24::new(0));
+/// assert!(last.next().is_newer_than(last));
+/// assert_eq!(U24::new(3).since(last), 4);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct U24(u32);
+
+const MASK: u32 = 0xFF_FFFF;
+const HALF: u32 = 0x7F_FFFF;
+
+impl U24 {
+    /// The number with the low 24 bits of `value`.
+    #[must_use]
+    pub const fn new(value: u32) -> Self {
+        Self(value & MASK)
+    }
+
+    /// The number as an integer below 2^24.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number `count` further on.
+    #[must_use]
+    pub const fn plus(self, count: u32) -> Self {
+        Self(self.0.wrapping_add(count) & MASK)
+    }
+
+    /// The number `count` before.
+    #[must_use]
+    pub const fn minus(self, count: u32) -> Self {
+        Self(self.0.wrapping_sub(count) & MASK)
+    }
+
+    /// The number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        self.plus(1)
+    }
+
+    /// How many steps forward lead from `other` to `self`, 0 to 16,777,215.
+    #[must_use]
+    pub const fn since(self, other: Self) -> u32 {
+        self.0.wrapping_sub(other.0) & MASK
+    }
+
+    /// Whether `self` comes after `other` on the shorter way round.
+    #[must_use]
+    pub const fn is_newer_than(self, other: Self) -> bool {
+        let ahead = self.since(other);
+        ahead != 0 && ahead <= HALF
+    }
+
+    /// Whether `self` comes before `other` on the shorter way round.
+    #[must_use]
+    pub const fn is_older_than(self, other: Self) -> bool {
+        other.is_newer_than(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_holds_across_the_wrap() {
+        for start in [0, 1, 1_000, 0x7F_FFFE, 0xFF_FF00, 0xFF_FFFF] {
+            let number = U24::new(start);
+            for ahead in [1, 2, 255, 50_000, HALF] {
+                assert!(number.plus(ahead).is_newer_than(number));
+                assert!(number.is_older_than(number.plus(ahead)));
+                assert!(!number.is_newer_than(number.plus(ahead)));
+                assert_eq!(number.plus(ahead).since(number), ahead);
+                assert_eq!(number.plus(ahead).minus(ahead), number);
+            }
+        }
+        assert!(!U24::new(5).is_newer_than(U24::new(5)));
+    }
+}

@@ -1,0 +1,41 @@
+//! Names of blocks, and links that may be empty.
+
+/// How wide an index into the pool is: 16 bits on microcontrollers and in browsers, 32 on servers.
+#[cfg(target_pointer_width = "64")]
+mod width {
+    pub(super) type Raw = u32;
+    pub(super) type NonZeroRaw = core::num::NonZeroU32;
+}
+#[cfg(not(target_pointer_width = "64"))]
+mod width {
+    pub(super) type Raw = u16;
+    pub(super) type NonZeroRaw = core::num::NonZeroU16;
+}
+use width::{NonZeroRaw, Raw};
+
+/// A block of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block(NonZeroRaw);
+
+/// A block, or none; none is all zero bits.
+pub(crate) type Link = Option<Block>;
+
+impl Block {
+    /// The largest number of blocks that a pool can have.
+    pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
+
+    /// The block at `index`, if a link can name it.
+    #[inline]
+    pub(crate) fn at(index: usize) -> Link {
+        Raw::try_from(index)
+            .ok()
+            .and_then(|index| index.checked_add(1))
+            .and_then(NonZeroRaw::new)
+            .map(Self)
+    }
+
+    #[inline]
+    pub(crate) const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}

@@ -1,0 +1,27 @@
+//! Memory of fixed size, lent by the caller: one pool of blocks and the lists, heaps and tables that run through it.
+//!
+//! Everything that a connection keeps is a list of blocks, so an idle connection holds none and a busy one takes what
+//! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
+//! and statics stay out of flash.
+
+mod addresses;
+mod deadlines;
+mod index;
+mod link;
+mod list;
+mod order_heap;
+mod pool;
+mod queue;
+mod slots;
+mod window;
+
+pub(crate) use addresses::{AddressEntry, AddressIndex, write_address};
+pub(crate) use deadlines::{Deadline, Deadlines};
+pub(crate) use index::Index;
+pub(crate) use link::{Block, Link};
+pub(crate) use list::List;
+pub(crate) use order_heap::OrderHeap;
+pub(crate) use pool::{Bytes, Node, Pool, Purpose};
+pub(crate) use queue::Queue;
+pub(crate) use slots::{SlotQueue, Slots};
+pub(crate) use window::{Arrival, SparseWindow};

@@ -1,0 +1,359 @@
+//! The pool: blocks of one size, chained into messages.
+
+use super::{Block, Link, Slots};
+
+/// What the pool keeps beside the bytes of a block. `H` is what a protocol keeps of a message, in its first block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Node<H> {
+    /// The next block of the same message.
+    next: Link,
+    /// In the first block: the last block of the message.
+    last: Link,
+    /// The next message of a queue, or the next sibling in a heap.
+    pub(super) after: Link,
+    /// The message sent before, or the first child in a heap.
+    pub(super) older: Link,
+    /// The message sent after.
+    pub(super) newer: Link,
+    /// The next message in the same bucket of an index.
+    pub(super) bucket: Link,
+    /// Bytes used in this block.
+    used: u16,
+    /// In the first block: bytes of the whole message.
+    size: u32,
+    /// What the protocol keeps of the message.
+    pub(crate) header: H,
+}
+
+/// What a block is wanted for: sending leaves the last blocks to receiving, or two full peers would wait for each
+/// other's acknowledgements for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Send,
+    Receive,
+    /// Receiving what was promised room before.
+    Promised,
+}
+
+/// Blocks of one size.
+#[derive(Debug)]
+pub(crate) struct Pool<'a, H> {
+    bytes: Bytes<'a>,
+    nodes: Slots<'a, Node<H>>,
+    /// Stands in for a block that does not exist, so that no link can lead to a panic.
+    spare: Node<H>,
+    block_size: usize,
+    free: Link,
+    /// Blocks from here on were never used.
+    fresh: usize,
+    available: usize,
+    promised: usize,
+    reserve: usize,
+}
+
+/// The bytes of all blocks, one after the other.
+#[derive(Debug)]
+pub(crate) enum Bytes<'a> {
+    Lent(&'a mut [u8]),
+    #[cfg(feature = "alloc")]
+    Owned(alloc::vec::Vec<u8>),
+}
+
+impl Bytes<'_> {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            #[cfg(feature = "alloc")]
+            Self::Owned(bytes) => bytes,
+        }
+    }
+
+    #[inline]
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            Self::Lent(bytes) => bytes,
+            #[cfg(feature = "alloc")]
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl<'a, H: Copy + Default> Pool<'a, H> {
+    pub(crate) fn new(bytes: Bytes<'a>, nodes: Slots<'a, Node<H>>, block_size: usize) -> Self {
+        let count = nodes.len().min(Block::MAX_COUNT);
+        Self {
+            bytes,
+            nodes,
+            spare: Node::default(),
+            block_size,
+            free: None,
+            fresh: 0,
+            available: count,
+            promised: 0,
+            reserve: count / 4,
+        }
+    }
+
+    /// All blocks, free or not.
+    pub(crate) fn capacity(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Blocks that are free.
+    pub(crate) const fn available(&self) -> usize {
+        self.available
+    }
+
+    pub(crate) const fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// How many blocks `bytes` bytes take; a message takes at least one.
+    pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
+        let blocks = bytes.div_ceil(self.block_size);
+        if blocks == 0 { 1 } else { blocks }
+    }
+
+    /// How many blocks are free for `purpose`.
+    pub(crate) const fn room(&self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Promised => self.available,
+            Purpose::Receive => self.available.saturating_sub(self.promised),
+            Purpose::Send => self
+                .available
+                .saturating_sub(self.promised)
+                .saturating_sub(self.reserve),
+        }
+    }
+
+    /// Sets blocks aside for a message that arrives in parts.
+    pub(crate) const fn promise(&mut self, blocks: usize) -> bool {
+        let possible = self.room(Purpose::Receive) >= blocks;
+        if possible {
+            self.promised += blocks;
+        }
+        possible
+    }
+
+    /// Takes back a promise, or what is left of it.
+    pub(crate) const fn release_promise(&mut self, blocks: usize) {
+        self.promised = self.promised.saturating_sub(blocks);
+    }
+
+    #[inline]
+    pub(crate) fn node(&self, block: Block) -> &Node<H> {
+        self.nodes.get(block.index()).unwrap_or(&self.spare)
+    }
+
+    #[inline]
+    pub(crate) fn node_mut(&mut self, block: Block) -> &mut Node<H> {
+        self.nodes.get_mut(block.index()).unwrap_or(&mut self.spare)
+    }
+
+    #[inline]
+    pub(crate) fn header(&self, message: Block) -> &H {
+        &self.node(message).header
+    }
+
+    #[inline]
+    pub(crate) fn header_mut(&mut self, message: Block) -> &mut H {
+        &mut self.node_mut(message).header
+    }
+
+    /// Bytes of a message.
+    #[inline]
+    pub(crate) fn size(&self, message: Block) -> usize {
+        self.node(message).size as usize
+    }
+
+    /// The message after this one in its queue.
+    #[inline]
+    pub(crate) fn after(&self, message: Block) -> Link {
+        self.node(message).after
+    }
+
+    /// Copies `payload` into as many blocks as it takes.
+    #[inline]
+    pub(crate) fn store(&mut self, payload: &[u8], purpose: Purpose, header: H) -> Link {
+        if self.blocks_for(payload.len()) > self.room(purpose) {
+            return None;
+        }
+        let (part, mut rest) = payload
+            .split_at_checked(self.block_size)
+            .unwrap_or((payload, &[]));
+        let first = self.take_block(part)?;
+        let mut last = first;
+        while !rest.is_empty() {
+            let (part, remaining) = rest
+                .split_at_checked(self.block_size)
+                .unwrap_or((rest, &[]));
+            let block = self.take_block(part)?;
+            self.node_mut(last).next = Some(block);
+            last = block;
+            rest = remaining;
+        }
+        let node = self.node_mut(first);
+        node.last = Some(last);
+        node.size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        node.header = header;
+        Some(first)
+    }
+
+    #[inline]
+    fn take_block(&mut self, part: &[u8]) -> Link {
+        let block = match self.free {
+            Some(block) => {
+                self.free = self.node(block).next;
+                block
+            }
+            None => {
+                let block =
+                    Block::at(self.fresh).filter(|block| block.index() < self.nodes.len())?;
+                self.fresh += 1;
+                block
+            }
+        };
+        self.available = self.available.saturating_sub(1);
+        let node = self.node_mut(block);
+        *node = Node {
+            used: u16::try_from(part.len()).unwrap_or(u16::MAX),
+            ..Node::default()
+        };
+        let start = block.index() * self.block_size;
+        if let Some(bytes) = self.bytes.as_mut_slice().get_mut(start..start + part.len()) {
+            bytes.copy_from_slice(part);
+        }
+        Some(block)
+    }
+
+    /// A block for a table: all zero, of one block's length.
+    pub(crate) fn store_zeroed(&mut self, purpose: Purpose) -> Link {
+        if self.room(purpose) == 0 {
+            return None;
+        }
+        let block = self.take_block(&[])?;
+        let length = self.block_size;
+        let node = self.node_mut(block);
+        node.used = u16::try_from(length).unwrap_or(u16::MAX);
+        node.last = Some(block);
+        node.size = u32::try_from(length).unwrap_or(u32::MAX);
+        self.bytes_mut(block).fill(0);
+        Some(block)
+    }
+
+    /// The bytes of one block.
+    #[inline]
+    pub(crate) fn bytes(&self, block: Block) -> &[u8] {
+        let start = block.index() * self.block_size;
+        let used = usize::from(self.node(block).used);
+        self.bytes
+            .as_slice()
+            .get(start..start + used)
+            .unwrap_or(&[])
+    }
+
+    /// The bytes of one block, to change.
+    pub(crate) fn bytes_mut(&mut self, block: Block) -> &mut [u8] {
+        let start = block.index() * self.block_size;
+        let used = usize::from(self.node(block).used);
+        self.bytes
+            .as_mut_slice()
+            .get_mut(start..start + used)
+            .unwrap_or(&mut [])
+    }
+
+    /// The block after this one in the same message.
+    #[inline]
+    pub(crate) fn next(&self, block: Block) -> Link {
+        self.node(block).next
+    }
+
+    /// Appends the bytes of the message `tail` to the message `head`; `tail` is no message of its own then.
+    pub(crate) fn join(&mut self, head: Block, tail: Block) {
+        let (end, size) = (self.node(tail).last, self.node(tail).size);
+        if let Some(last) = self.node(head).last {
+            self.node_mut(last).next = Some(tail);
+        }
+        let node = self.node_mut(head);
+        node.last = end;
+        node.size = node.size.saturating_add(size);
+    }
+
+    /// Gives the blocks of a message back and returns how many they were.
+    #[inline]
+    pub(crate) fn free(&mut self, message: Block) -> usize {
+        let mut freed = 1;
+        let mut last = message;
+        while let Some(next) = self.node(last).next {
+            last = next;
+            freed += 1;
+        }
+        let free = self.free;
+        self.node_mut(last).next = free;
+        self.free = Some(message);
+        self.available += freed;
+        freed
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use heapless::Vec;
+    use std::vec::Vec as StdVec;
+
+    /// Runs `check` on a pool of 16 blocks of 8 bytes.
+    pub(crate) fn with_pool(check: impl FnOnce(&mut Pool<'_, u32>)) {
+        let mut bytes = [0; 128];
+        let mut nodes: Vec<Node<u32>, 16> = Vec::new();
+        nodes.resize_default(16).expect("as long as its capacity");
+        let mut pool = Pool::new(Bytes::Lent(&mut bytes), Slots::Lent(nodes.as_mut_view()), 8);
+        check(&mut pool);
+    }
+
+    fn content(pool: &Pool<'_, u32>, message: Block) -> StdVec<u8> {
+        let mut bytes = StdVec::new();
+        let mut at = Some(message);
+        while let Some(block) = at {
+            bytes.extend_from_slice(pool.bytes(block));
+            at = pool.next(block);
+        }
+        bytes
+    }
+
+    #[test]
+    fn messages_take_and_give_back_blocks() {
+        with_pool(|pool| {
+            let message = pool
+                .store(b"twenty bytes of text", Purpose::Receive, 7)
+                .expect("room");
+            assert_eq!(
+                (pool.available(), pool.size(message), *pool.header(message)),
+                (13, 20, 7)
+            );
+            assert_eq!(content(pool, message), b"twenty bytes of text");
+            let other = pool.store(b"!", Purpose::Receive, 8).expect("room");
+            pool.join(message, other);
+            assert_eq!(content(pool, message), b"twenty bytes of text!");
+            assert_eq!(pool.free(message), 4);
+            assert_eq!(pool.available(), 16);
+        });
+    }
+
+    #[test]
+    fn sending_leaves_a_reserve_and_promises_are_kept() {
+        with_pool(|pool| {
+            let filled: StdVec<_> =
+                core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, 0)).collect();
+            assert_eq!((filled.len(), pool.available()), (12, 4));
+            assert!(pool.promise(3));
+            assert!(!pool.promise(2));
+            assert!(pool.store(&[0; 16], Purpose::Receive, 0).is_none());
+            assert!(pool.store(&[0; 24], Purpose::Promised, 0).is_some());
+            pool.release_promise(3);
+            assert!(pool.store(&[0; 8], Purpose::Receive, 0).is_some());
+            assert!(pool.store(&[], Purpose::Promised, 0).is_none());
+        });
+    }
+}

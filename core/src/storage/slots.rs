@@ -1,0 +1,80 @@
+//! Tables that the caller lends, or that the allocator gives (feature `alloc`).
+
+use core::ops::{Deref, DerefMut};
+
+use heapless::VecView;
+use heapless::deque::DequeView;
+
+/// A table of fixed length.
+#[derive(Debug)]
+pub(crate) enum Slots<'a, T> {
+    Lent(&'a mut VecView<T>),
+    #[cfg(feature = "alloc")]
+    Owned(alloc::vec::Vec<T>),
+}
+
+impl<T> Deref for Slots<'_, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Lent(slots) => slots,
+            #[cfg(feature = "alloc")]
+            Self::Owned(slots) => slots,
+        }
+    }
+}
+
+impl<T> DerefMut for Slots<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Self::Lent(slots) => slots,
+            #[cfg(feature = "alloc")]
+            Self::Owned(slots) => slots,
+        }
+    }
+}
+
+/// A first-in-first-out queue of connection slots, with room for each slot once.
+#[derive(Debug)]
+pub(crate) enum SlotQueue<'a> {
+    Lent(&'a mut DequeView<u16>),
+    #[cfg(feature = "alloc")]
+    Owned(alloc::collections::VecDeque<u16>),
+}
+
+impl SlotQueue<'_> {
+    /// Appends a slot. The caller keeps a mark in the slot, so that none stands here twice and there is always room.
+    pub(crate) fn push(&mut self, slot: u16) {
+        match self {
+            Self::Lent(queue) => {
+                let full = queue.push_back(slot).is_err();
+                debug_assert!(!full, "a slot stands in a queue twice");
+            }
+            #[cfg(feature = "alloc")]
+            Self::Owned(queue) => queue.push_back(slot),
+        }
+    }
+
+    pub(crate) fn front(&self) -> Option<u16> {
+        match self {
+            Self::Lent(queue) => queue.front().copied(),
+            #[cfg(feature = "alloc")]
+            Self::Owned(queue) => queue.front().copied(),
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<u16> {
+        match self {
+            Self::Lent(queue) => queue.pop_front(),
+            #[cfg(feature = "alloc")]
+            Self::Owned(queue) => queue.pop_front(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.front().is_none()
+    }
+}

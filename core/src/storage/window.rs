@@ -1,0 +1,249 @@
+//! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
+
+use super::{Link, Pool, Purpose};
+use crate::serial::U24;
+
+/// Whether a number arrived before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    New,
+    Duplicate,
+    /// Too far ahead of what is missing to be kept.
+    TooFar,
+}
+
+const BLOCKS: usize = 16;
+
+/// A window of bits above the first missing number. The bits stand in blocks of the pool, one where a number behind a
+/// gap arrived; without a gap the window is one number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SparseWindow {
+    /// The first number that is missing.
+    base: U24,
+    /// The number of the first bit of the first block, not after `base`.
+    origin: U24,
+    /// Numbers above `base` that arrived.
+    pending: u32,
+    blocks: [Link; BLOCKS],
+    /// How many of `blocks` there are.
+    held: u8,
+}
+
+/// Where a number stands: which block, which byte, which bit.
+struct Place {
+    block: usize,
+    byte: usize,
+    mask: u8,
+}
+
+impl SparseWindow {
+    pub(crate) const fn new(base: U24) -> Self {
+        Self {
+            base,
+            origin: base,
+            pending: 0,
+            blocks: [None; BLOCKS],
+            held: 0,
+        }
+    }
+
+    /// Bits a block, as a power of two.
+    const fn shift<H>(pool: &Pool<'_, H>) -> u32
+    where
+        H: Copy + Default,
+    {
+        pool.block_size().ilog2() + 3
+    }
+
+    fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: U24) -> Place {
+        let shift = Self::shift(pool);
+        let offset = number.since(self.origin) as usize;
+        let bit = offset & ((1 << shift) - 1);
+        Place {
+            block: offset >> shift,
+            byte: bit / 8,
+            mask: 1 << (bit % 8),
+        }
+    }
+
+    /// Whether `number` arrived before.
+    #[inline]
+    pub(crate) fn check<H: Copy + Default>(&self, pool: &Pool<'_, H>, number: U24) -> Arrival {
+        if number == self.base {
+            return Arrival::New;
+        }
+        if number.is_older_than(self.base) {
+            return Arrival::Duplicate;
+        }
+        let place = self.place(pool, number);
+        match self.blocks.get(place.block) {
+            None => Arrival::TooFar,
+            Some(None) => Arrival::New,
+            Some(Some(block)) => {
+                let byte = pool.bytes(*block).get(place.byte).copied().unwrap_or(0);
+                if byte & place.mask == 0 {
+                    Arrival::New
+                } else {
+                    Arrival::Duplicate
+                }
+            }
+        }
+    }
+
+    /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when the pool has none.
+    #[inline]
+    pub(crate) fn prepare<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        number: U24,
+    ) -> bool {
+        if number == self.base {
+            return true;
+        }
+        let place = self.place(pool, number);
+        let Some(block) = self.blocks.get_mut(place.block) else {
+            return false;
+        };
+        if block.is_none() {
+            *block = pool.store_zeroed(Purpose::Receive);
+            self.held += u8::from(block.is_some());
+        }
+        block.is_some()
+    }
+
+    /// Remembers that `number`, which was new and prepared for, arrived.
+    #[inline]
+    pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, number: U24) {
+        if number != self.base {
+            let place = self.place(pool, number);
+            if let Some(byte) = self.byte(pool, &place) {
+                *byte |= place.mask;
+                self.pending += 1;
+            }
+            return;
+        }
+        self.base = self.base.next();
+        while self.pending > 0 && self.take(pool) {
+            self.base = self.base.next();
+            self.pending -= 1;
+        }
+        if self.pending == 0 {
+            self.clear(pool);
+        } else {
+            self.slide(pool);
+        }
+    }
+
+    fn byte<'p, H: Copy + Default>(
+        &self,
+        pool: &'p mut Pool<'_, H>,
+        place: &Place,
+    ) -> Option<&'p mut u8> {
+        let block = (*self.blocks.get(place.block)?)?;
+        pool.bytes_mut(block).get_mut(place.byte)
+    }
+
+    /// Whether the number at the base arrived.
+    fn take<H: Copy + Default>(&self, pool: &mut Pool<'_, H>) -> bool {
+        let place = self.place(pool, self.base);
+        self.byte(pool, &place)
+            .is_some_and(|byte| *byte & place.mask != 0)
+    }
+
+    /// Gives back the blocks that lie wholly below the base.
+    fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+        let bits = 1 << Self::shift(pool);
+        while self.base.since(self.origin) >= bits {
+            self.blocks.rotate_left(1);
+            if let Some(block) = self.blocks.last_mut().and_then(Option::take) {
+                pool.free(block);
+                self.held -= 1;
+            }
+            self.origin = self.origin.plus(bits);
+        }
+    }
+
+    /// Gives all blocks back; what arrived above the base is forgotten.
+    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+        if self.held > 0 {
+            for block in self.blocks.iter_mut().filter_map(Option::take) {
+                pool.free(block);
+            }
+        }
+        self.held = 0;
+        self.pending = 0;
+        self.origin = self.base;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pool::tests::with_pool;
+    use super::*;
+
+    fn arrive(window: &mut SparseWindow, pool: &mut Pool<'_, u32>, number: U24) -> Arrival {
+        let arrival = window.check(pool, number);
+        if arrival == Arrival::New {
+            assert!(window.prepare(pool, number), "the pool has room");
+            window.mark(pool, number);
+        }
+        arrival
+    }
+
+    #[test]
+    fn numbers_in_order_take_no_memory() {
+        with_pool(|pool| {
+            let start = U24::new(0xFF_FFF0);
+            let mut window = SparseWindow::new(start);
+            for step in 0..100 {
+                assert_eq!(arrive(&mut window, pool, start.plus(step)), Arrival::New);
+                assert_eq!(
+                    arrive(&mut window, pool, start.plus(step)),
+                    Arrival::Duplicate
+                );
+                assert_eq!(pool.available(), 16);
+            }
+        });
+    }
+
+    /// Every number of a shuffled run is new once, across the wrap, and all memory comes back.
+    #[test]
+    fn gaps_take_memory_until_they_close() {
+        with_pool(|pool| {
+            let start = U24::new(0xFF_FF80);
+            let mut window = SparseWindow::new(start);
+            for group in 0..10 {
+                for step in 0..101 {
+                    let number = start.plus(group * 101 + step * 37 % 101);
+                    assert_eq!(arrive(&mut window, pool, number), Arrival::New);
+                    assert_eq!(arrive(&mut window, pool, number), Arrival::Duplicate);
+                }
+                assert_eq!(pool.available(), 16);
+            }
+        });
+    }
+
+    #[test]
+    fn a_number_too_far_ahead_is_refused() {
+        with_pool(|pool| {
+            let mut window = SparseWindow::new(U24::new(0));
+            assert_eq!(window.check(pool, U24::new(16 * 64)), Arrival::TooFar);
+            assert_eq!(
+                arrive(&mut window, pool, U24::new(16 * 64 - 1)),
+                Arrival::New
+            );
+            window.clear(pool);
+            assert_eq!(pool.available(), 16);
+        });
+    }
+
+    #[test]
+    fn a_full_pool_is_said() {
+        with_pool(|pool| {
+            while pool.store(&[0; 8], Purpose::Receive, 0).is_some() {}
+            let mut window = SparseWindow::new(U24::new(0));
+            assert!(!window.prepare(pool, U24::new(5)));
+            assert!(window.prepare(pool, U24::new(0)));
+        });
+    }
+}

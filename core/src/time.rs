@@ -1,0 +1,60 @@
+//! The clock of the core: microseconds since an epoch that the caller chose.
+
+use core::ops::Add;
+use core::time::Duration;
+
+/// A point in time, in microseconds since any epoch that does not move: the core never reads a clock.
+///
+/// Edges convert: `embassy_time::Instant::as_micros`, `performance.now() * 1000`, `std::time::Instant` minus a start.
+/// A [`Peer`](crate::raknet::Peer) clamps the time it is given, so a clock that steps back stands still for it.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::Instant;
+///
+/// let start = Instant::from_micros(5_000);
+/// let later = start + Duration::from_millis(2);
+/// assert_eq!(later.as_micros(), 7_000);
+/// assert_eq!(later.saturating_since(start), Duration::from_millis(2));
+/// assert_eq!(start.saturating_since(later), Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// The epoch itself.
+    pub const ZERO: Self = Self(0);
+
+    /// The instant `micros` microseconds after the epoch.
+    #[must_use]
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> u64 {
+        self.0
+    }
+
+    /// Whole milliseconds since the epoch, the unit of every RakNet time on the wire.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// The time from `earlier` to `self`, zero when `earlier` is the later one.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+}

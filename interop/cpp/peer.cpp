@@ -1,0 +1,225 @@
+// An echo server and a checking client around the C++ RakNet. Command line and output: ../README.md.
+
+#include "MessageIdentifiers.h"
+#include "RakPeerInterface.h"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace RakNet;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr unsigned MAX_CONNECTIONS = 1024;
+
+struct Options {
+    std::string mode, host;
+    int port = -1, protocol = 0;
+    long count = 10, size = 100, window = 64;
+    double timeout = 60;
+};
+
+[[noreturn]] void usage() {
+    std::fprintf(stderr,
+        "usage: peer server --port PORT [--protocol N]\n"
+        "       peer client HOST:PORT [--protocol N] [--count N] [--size BYTES] [--window W] [--timeout SECONDS]\n"
+        "       peer ping HOST:PORT [--timeout SECONDS]\n");
+    std::exit(2);
+}
+
+Options parse(int argc, char **argv) {
+    Options o;
+    if (argc < 2) usage();
+    o.mode = argv[1];
+    for (int i = 2; i < argc; i++) {
+        std::string arg = argv[i];
+        if (arg.rfind("--", 0) != 0) {
+            size_t colon = arg.rfind(':');
+            if (colon == std::string::npos) usage();
+            o.host = arg.substr(0, colon);
+            o.port = std::atoi(arg.c_str() + colon + 1);
+            continue;
+        }
+        if (++i == argc) usage();
+        double value = std::atof(argv[i]);
+        if (arg == "--port") o.port = (int)value;
+        else if (arg == "--protocol") o.protocol = (int)value;
+        else if (arg == "--count") o.count = (long)value;
+        else if (arg == "--size") o.size = (long)value;
+        else if (arg == "--window") o.window = (long)value;
+        else if (arg == "--timeout") o.timeout = value;
+        else usage();
+    }
+    bool server = o.mode == "server";
+    if (!server && o.mode != "client" && o.mode != "ping") usage();
+    if (o.port < 0 || o.port > 65535 || server != o.host.empty()) usage();
+    if (o.count < 1 || o.size < 5 || o.window < 1) usage();
+    return o;
+}
+
+// 0xFE, sequence number u32 BE, then byte i is 31 * sequence + 7 * i + 13 * (i / 256) mod 256.
+void fill(std::vector<char> &message, uint32_t sequence) {
+    message[0] = (char)0xFE;
+    for (int i = 0; i < 4; i++) message[1 + i] = (char)(sequence >> (24 - 8 * i));
+    for (size_t i = 5; i < message.size(); i++) message[i] = (char)(31 * sequence + 7 * i + 13 * (i >> 8));
+}
+
+// RakNet has no blocking receive. Poll fast while messages flow, slowly otherwise.
+class Idle {
+    Clock::time_point last = Clock::now();
+public:
+    void busy() { last = Clock::now(); }
+    void wait() {
+        bool active = Clock::now() - last < std::chrono::milliseconds(50);
+        std::this_thread::sleep_for(std::chrono::microseconds(active ? 100 : 2000));
+    }
+};
+
+RakPeerInterface *start(const Options &o, unsigned connections, unsigned short port, const char *address) {
+    RakPeerInterface *peer = RakPeerInterface::GetInstance();
+    if (o.protocol) peer->SetProtocolVersion(o.protocol);
+    SocketDescriptor socket(port, address);
+    if (peer->Startup(connections, &socket, 1) != RAKNET_STARTED) throw std::runtime_error("cannot bind");
+    return peer;
+}
+
+int serve(const Options &o) {
+    RakPeerInterface *peer;
+    try {
+        peer = start(o, MAX_CONNECTIONS, (unsigned short)o.port, "127.0.0.1");
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+    peer->SetMaximumIncomingConnections(MAX_CONNECTIONS);
+    const char pong[] = "rakwire interop cpp";
+    peer->SetOfflinePingResponse(pong, sizeof pong - 1);
+    std::printf("ready %u\n", peer->GetMyBoundAddress().GetPort());
+    std::fflush(stdout);
+    std::thread([] {
+        char buffer[256];
+        while (read(0, buffer, sizeof buffer) > 0) {}
+        _exit(0);
+    }).detach();
+    for (Idle idle;; idle.wait()) {
+        while (Packet *p = peer->Receive()) {
+            if (p->length && p->data[0] >= ID_USER_PACKET_ENUM)
+                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0,
+                           p->systemAddress, false);
+            peer->DeallocatePacket(p);
+            idle.busy();
+        }
+    }
+}
+
+const char *failure(unsigned char id) {
+    switch (id) {
+    case ID_CONNECTION_ATTEMPT_FAILED: return "connection attempt failed";
+    case ID_INCOMPATIBLE_PROTOCOL_VERSION: return "incompatible protocol version";
+    case ID_NO_FREE_INCOMING_CONNECTIONS: return "no free incoming connections";
+    case ID_ALREADY_CONNECTED: return "already connected";
+    case ID_CONNECTION_BANNED: return "banned";
+    case ID_INVALID_PASSWORD: return "invalid password";
+    case ID_IP_RECENTLY_CONNECTED: return "ip recently connected";
+    case ID_REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY: return "server requires a public key";
+    case ID_OUR_SYSTEM_REQUIRES_SECURITY: return "client requires security";
+    case ID_DISCONNECTION_NOTIFICATION: return "disconnected by the server";
+    case ID_CONNECTION_LOST: return "connection lost";
+    default: return nullptr;
+    }
+}
+
+int client(const Options &o) {
+    auto deadline = Clock::now() + std::chrono::duration<double>(o.timeout);
+    bool connected = false;
+    long sent = 0, echoed = 0;
+    RakPeerInterface *peer = nullptr;
+    try {
+        peer = start(o, 1, 0, nullptr);
+        if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
+            throw std::runtime_error("cannot start the connection attempt");
+        std::vector<char> message((size_t)o.size), expected((size_t)o.size);
+        SystemAddress server = UNASSIGNED_SYSTEM_ADDRESS;
+        Clock::time_point began = Clock::now();
+        Idle idle;
+        while (echoed < o.count) {
+            if (Clock::now() > deadline) throw std::runtime_error("time limit reached");
+            Packet *p = peer->Receive();
+            if (!p) {
+                idle.wait();
+                continue;
+            }
+            idle.busy();
+            unsigned char id = p->length ? p->data[0] : 0;
+            if (id == ID_CONNECTION_REQUEST_ACCEPTED) {
+                connected = true;
+                server = p->systemAddress;
+                began = Clock::now();
+            } else if (const char *error = failure(id)) {
+                throw std::runtime_error(error);
+            } else if (id >= ID_USER_PACKET_ENUM) {
+                fill(expected, (uint32_t)echoed);
+                if (p->length != expected.size() || std::memcmp(p->data, expected.data(), expected.size()) != 0)
+                    throw std::runtime_error("wrong content or order");
+                echoed++;
+            }
+            peer->DeallocatePacket(p);
+            while (connected && sent < o.count && sent - echoed < o.window) {
+                fill(message, (uint32_t)sent++);
+                peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0, server, false);
+            }
+        }
+        double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+        peer->Shutdown(500);
+        std::printf("{\"connected\":true,\"echoed\":%ld,\"bytes\":%ld,\"seconds\":%.6f}\n", echoed, echoed * o.size, seconds);
+        return 0;
+    } catch (const std::exception &e) {
+        if (peer) peer->Shutdown(100);
+        std::printf("{\"connected\":%s,\"echoed\":%ld,\"error\":\"%s\"}\n", connected ? "true" : "false", echoed, e.what());
+        return 1;
+    }
+}
+
+int ping(const Options &o) {
+    auto deadline = Clock::now() + std::chrono::duration<double>(o.timeout);
+    auto next = Clock::now();
+    RakPeerInterface *peer = start(o, 1, 0, nullptr);
+    for (Idle idle; Clock::now() < deadline; idle.wait()) {
+        if (Clock::now() >= next) {
+            peer->Ping(o.host.c_str(), (unsigned short)o.port, false);
+            next += std::chrono::milliseconds(500);
+        }
+        while (Packet *p = peer->Receive()) {
+            // The id, then the low 32 bits of the echoed time, then the data.
+            if (p->data[0] == ID_UNCONNECTED_PONG && p->length >= 5) {
+                std::fwrite(p->data + 5, 1, p->length - 5, stdout);
+                std::printf("\n");
+                peer->Shutdown(0);
+                return 0;
+            }
+            peer->DeallocatePacket(p);
+        }
+    }
+    std::fprintf(stderr, "no pong\n");
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    Options o = parse(argc, argv);
+    if (o.mode == "server") return serve(o);
+    int code = o.mode == "client" ? client(o) : ping(o);
+    std::fflush(stdout);
+    // Not through the destructors: RakNet's threads may still use its globals.
+    _exit(code);
+}

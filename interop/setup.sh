@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Fetches foreign RakNet implementations by name and exact version and builds our peers around them.
+# Usage: interop/setup.sh [cpp|rust-raknet|python ...]   (default: all)
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$(dirname "$here")/target/interop
+bin=$out/bin
+
+cpp_version=raknet-native@1.2.3
+cpp_sha256=c94d59e3620a3cd9e182941c9e04000d2a5d18f5cd3495158424eafab87c5ca5
+rust_raknet_version=rust-raknet@1.4.0
+python_version=raknet==0.3.0
+
+fail() {
+    echo "interop/setup.sh: $*" >&2
+    exit 1
+}
+
+# need PACKAGE COMMAND...: installs the distribution's package if the command fails.
+need() {
+    local package=$1
+    shift
+    "$@" >/dev/null 2>&1 && return
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "needs $package, please install it by hand"
+    echo "installing $package"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get install -qq -y --no-install-recommends "$package" >/dev/null 2>&1 ||
+        { apt-get update -qq && apt-get install -qq -y --no-install-recommends "$package"; } >/dev/null 2>&1 ||
+        fail "apt-get install $package failed"
+    "$@" >/dev/null 2>&1 || fail "$package is installed, but '$*' still fails"
+}
+
+build_cpp() {
+    need g++ g++ --version
+    need make make --version
+    need npm npm --version
+    local fetched=$out/cpp/fetched work=$out/cpp/build
+    if [ "$(cat "$fetched/done" 2>/dev/null)" != "$cpp_sha256" ]; then
+        rm -rf "$fetched" "$work"
+        mkdir -p "$fetched"
+        (cd "$fetched" && npm pack --silent "$cpp_version" >/dev/null) || fail "npm pack $cpp_version failed"
+        echo "$cpp_sha256  $fetched/raknet-native-${cpp_version#*@}.tgz" | sha256sum --check --quiet ||
+            fail "$cpp_version is not what was tested"
+        tar -xzf "$fetched"/*.tgz -C "$fetched" package/raknet/Source package/raknet/LICENSE
+        echo "$cpp_sha256" >"$fetched/done"
+    fi
+    mkdir -p "$work"
+    make --silent -j2 -C "$work" -f "$here/cpp/Makefile" HERE="$here/cpp" RAKNET="$fetched/package/raknet/Source" ||
+        fail "building the C++ peer failed"
+    install "$work/cpp-peer" "$bin/cpp-peer"
+}
+
+build_rust_raknet() {
+    command -v cargo >/dev/null || fail "needs cargo, please install it by hand"
+    cargo build --quiet --release --locked --manifest-path "$here/rust-raknet/Cargo.toml" \
+        --target-dir "$out/rust-raknet/build" || fail "building the rust-raknet peer failed"
+    install "$out/rust-raknet/build/release/rust-raknet-peer" "$bin/rust-raknet-peer"
+}
+
+build_python() {
+    local python="" candidate venv=$out/python/venv
+    # The wheel exists for CPython 3.9 to 3.12.
+    for candidate in python3 python3.12 python3.11 python3.10 python3.9 /usr/bin/python3; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 13))' 2>/dev/null; then
+            python=$candidate
+            break
+        fi
+    done
+    [ -n "$python" ] || fail "needs CPython 3.9 to 3.12, please install one by hand"
+    need python3-venv "$python" -c 'import venv, ensurepip'
+    rm -rf "$venv"
+    "$python" -m venv "$venv" || fail "cannot make a virtual environment with $python"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps --only-binary :all: "$python_version" ||
+        fail "pip install $python_version failed"
+    cat >"$bin/python-peer" <<'EOF'
+#!/bin/sh
+out=$(cd "$(dirname "$0")/.." && pwd)
+exec "$out/python/venv/bin/python" "$out/../../interop/python/peer.py" "$@"
+EOF
+    chmod +x "$bin/python-peer"
+}
+
+# What a peer is made of: version, our sources, this script.
+stamp() {
+    echo "$2"
+    cd "$here"
+    find "$1" -type f -not -path '*/target/*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum setup.sh
+}
+
+[ $# -gt 0 ] || set -- cpp rust-raknet python
+for peer; do
+    case $peer in cpp | rust-raknet | python) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet python" ;; esac
+done
+mkdir -p "$bin"
+if command -v flock >/dev/null; then
+    exec 9>"$out/lock"
+    flock 9
+fi
+for peer; do
+    name=${peer//-/_}
+    version=${name}_version
+    wanted=$(stamp "$peer" "${!version}")
+    if [ ! -x "$bin/$peer-peer" ] || [ "$(cat "$out/$peer/stamp" 2>/dev/null)" != "$wanted" ]; then
+        mkdir -p "$out/$peer"
+        rm -f "$out/$peer/stamp"
+        "build_$name"
+        echo "$wanted" >"$out/$peer/stamp"
+    fi
+done
+for peer; do
+    echo "$bin/$peer-peer"
+done

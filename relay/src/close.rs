@@ -1,0 +1,238 @@
+//! Why a session ends: the WebSocket close code, and the words beside it.
+
+use std::time::Duration;
+
+use crate::target::TargetName;
+
+/// What a close frame has room for: 125 bytes of a control frame, less the code.
+const WORDS_MAX: usize = 123;
+
+/// How much of a name that a client made up is repeated to it, so that the rest of the sentence still fits.
+const ECHO_MAX: usize = 40;
+
+/// Why a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CloseReason {
+    MissingTarget,
+    UnknownTarget {
+        asked: String,
+        offered: Vec<TargetName>,
+    },
+    TooManyClients {
+        max: usize,
+    },
+    TextMessage,
+    MessageTooBig {
+        len: usize,
+        max: usize,
+    },
+    ProtocolViolation,
+    Idle(Duration),
+    Unresponsive(Duration),
+    ShuttingDown,
+    UdpFailed,
+    ClientClosed,
+    ClientVanished,
+}
+
+/// The kinds of endings that are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CloseKind {
+    /// The request named no target (4400).
+    MissingTarget,
+    /// The request named a target that is not configured (4404).
+    UnknownTarget,
+    /// All places were taken (1013).
+    TooManyClients,
+    /// The client sent text (1003).
+    TextMessage,
+    /// The client sent a message above the limit (1009).
+    MessageTooBig,
+    /// The client broke the WebSocket protocol (1002).
+    ProtocolViolation,
+    /// Nothing went either way for the idle timeout (4408).
+    Idle,
+    /// The client answered no ping (4408).
+    Unresponsive,
+    /// The relay was stopped (1001).
+    ShuttingDown,
+    /// The UDP socket failed for good (1011).
+    UdpFailed,
+    /// The client closed the WebSocket.
+    ClientClosed,
+    /// The connection of the client broke without a close.
+    ClientVanished,
+}
+
+impl CloseKind {
+    /// Every kind, in the order in which they are counted.
+    pub const ALL: [Self; 12] = [
+        Self::MissingTarget,
+        Self::UnknownTarget,
+        Self::TooManyClients,
+        Self::TextMessage,
+        Self::MessageTooBig,
+        Self::ProtocolViolation,
+        Self::Idle,
+        Self::Unresponsive,
+        Self::ShuttingDown,
+        Self::UdpFailed,
+        Self::ClientClosed,
+        Self::ClientVanished,
+    ];
+
+    /// The WebSocket close code, or none where there is nobody left to tell.
+    #[must_use]
+    pub const fn code(self) -> Option<u16> {
+        match self {
+            Self::MissingTarget => Some(4400),
+            Self::UnknownTarget => Some(4404),
+            Self::TooManyClients => Some(1013),
+            Self::TextMessage => Some(1003),
+            Self::MessageTooBig => Some(1009),
+            Self::ProtocolViolation => Some(1002),
+            Self::Idle | Self::Unresponsive => Some(4408),
+            Self::ShuttingDown => Some(1001),
+            Self::UdpFailed => Some(1011),
+            Self::ClientClosed | Self::ClientVanished => None,
+        }
+    }
+}
+
+impl CloseReason {
+    /// The kind under which this ending is counted.
+    pub(crate) const fn kind(&self) -> CloseKind {
+        match self {
+            Self::MissingTarget => CloseKind::MissingTarget,
+            Self::UnknownTarget { .. } => CloseKind::UnknownTarget,
+            Self::TooManyClients { .. } => CloseKind::TooManyClients,
+            Self::TextMessage => CloseKind::TextMessage,
+            Self::MessageTooBig { .. } => CloseKind::MessageTooBig,
+            Self::ProtocolViolation => CloseKind::ProtocolViolation,
+            Self::Idle(_) => CloseKind::Idle,
+            Self::Unresponsive(_) => CloseKind::Unresponsive,
+            Self::ShuttingDown => CloseKind::ShuttingDown,
+            Self::UdpFailed => CloseKind::UdpFailed,
+            Self::ClientClosed => CloseKind::ClientClosed,
+            Self::ClientVanished => CloseKind::ClientVanished,
+        }
+    }
+
+    /// What the close frame says, never longer than it has room for.
+    pub(crate) fn words(&self) -> String {
+        shorten(self.sentence(), WORDS_MAX)
+    }
+
+    fn sentence(&self) -> String {
+        match self {
+            Self::MissingTarget => "no target given; connect to /ws?target=NAME".to_owned(),
+            Self::UnknownTarget { asked, offered } => {
+                let asked = shorten(asked.escape_debug().to_string(), ECHO_MAX);
+                let offered: Vec<&str> = offered.iter().map(TargetName::as_str).collect();
+                format!(
+                    "unknown target '{asked}'; this relay offers: {}",
+                    offered.join(", ")
+                )
+            }
+            Self::TooManyClients { max } => {
+                format!("all {max} places of this relay are taken; try again later")
+            }
+            Self::TextMessage => "text message; only binary messages are relayed".to_owned(),
+            Self::MessageTooBig { len, max } => {
+                format!("message of {len} bytes; a datagram carries at most {max}")
+            }
+            Self::ProtocolViolation => "broken WebSocket frame".to_owned(),
+            Self::Idle(time) => format!("nothing sent or received for {time:?}"),
+            Self::Unresponsive(time) => format!("no answer to pings for {time:?}"),
+            Self::ShuttingDown => "relay is shutting down".to_owned(),
+            Self::UdpFailed => "UDP socket to the game server failed".to_owned(),
+            Self::ClientClosed => "closed by the client".to_owned(),
+            Self::ClientVanished => "connection to the client lost".to_owned(),
+        }
+    }
+}
+
+/// Cuts `words` to at most `max` bytes, between two characters.
+fn shorten(mut words: String, max: usize) -> String {
+    const MARK: char = '…';
+    if words.len() > max {
+        let room = max.saturating_sub(MARK.len_utf8());
+        let cut = (0..=room)
+            .rev()
+            .find(|&index| words.is_char_boundary(index));
+        words.truncate(cut.unwrap_or(0));
+        words.push(MARK);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(asked: &str, offered: &[&str]) -> String {
+        let offered = offered.iter().map(|name| name.parse().unwrap()).collect();
+        CloseReason::UnknownTarget {
+            asked: asked.to_owned(),
+            offered,
+        }
+        .words()
+    }
+
+    #[test]
+    fn an_unknown_target_is_told_what_there_is() {
+        assert_eq!(
+            unknown("x", &["game"]),
+            "unknown target 'x'; this relay offers: game"
+        );
+        assert_eq!(
+            unknown("x", &["a", "b"]),
+            "unknown target 'x'; this relay offers: a, b"
+        );
+    }
+
+    #[test]
+    fn words_fit_a_close_frame_whatever_the_client_asked_for() {
+        for character in ['a', 'é', '€', '😀', '\n', '\'', '\u{202e}'] {
+            for count in 0..200 {
+                let asked: String = std::iter::repeat_n(character, count).collect();
+                let words = unknown(
+                    &asked,
+                    &[
+                        "game",
+                        "a-rather-long-name-of-a-second-server-that-does-not-fit",
+                    ],
+                );
+                assert!(
+                    words.len() <= WORDS_MAX,
+                    "{} bytes for {count} of {character:?}",
+                    words.len()
+                );
+                assert!(words.contains("this relay offers: game"), "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn control_characters_of_a_client_are_not_repeated() {
+        assert_eq!(
+            unknown("a\n\u{1b}[2J", &["game"]),
+            "unknown target 'a\\n\\u{1b}[2J'; this relay offers: game"
+        );
+    }
+
+    #[test]
+    fn shortening_keeps_what_fits_and_whole_characters() {
+        assert_eq!(shorten("123456".to_owned(), 6), "123456");
+        assert_eq!(shorten("1234567".to_owned(), 6), "123…");
+        assert_eq!(shorten("12€€".to_owned(), 7), "12…");
+    }
+
+    #[test]
+    fn kinds_are_listed_in_the_order_of_their_values() {
+        for (index, kind) in CloseKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+        }
+    }
+}

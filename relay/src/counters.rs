@@ -1,0 +1,246 @@
+//! What the relay did, in numbers.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::close::CloseKind;
+
+/// Why a datagram went no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// The queue towards the game server was full, and this was the oldest in it.
+    ServerQueueFull,
+    /// The queue towards the client was full, and this was the oldest in it.
+    ClientQueueFull,
+    /// A message of the client was empty, which no RakNet datagram is.
+    EmptyMessage,
+    /// A datagram of the game server was longer than the relay takes.
+    DatagramTooBig,
+    /// The system refused to send the datagram, for a reason that may pass.
+    SendRefused,
+}
+
+impl DropReason {
+    /// Every reason, in the order in which they are counted.
+    pub const ALL: [Self; 5] = [
+        Self::ServerQueueFull,
+        Self::ClientQueueFull,
+        Self::EmptyMessage,
+        Self::DatagramTooBig,
+        Self::SendRefused,
+    ];
+}
+
+/// Counts since the start. All sessions share them.
+#[derive(Debug, Default)]
+pub struct Counters {
+    clients: AtomicU64,
+    sessions: AtomicU64,
+    to_server: TrafficCounter,
+    to_client: TrafficCounter,
+    unreachable: AtomicU64,
+    origins_refused: AtomicU64,
+    drops: [AtomicU64; DropReason::ALL.len()],
+    closes: [AtomicU64; CloseKind::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct TrafficCounter {
+    datagrams: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl TrafficCounter {
+    fn add(&self, bytes: usize) {
+        self.datagrams.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn snapshot(&self) -> Traffic {
+        Traffic {
+            datagrams: self.datagrams.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Counters {
+    /// The counts now. Each is exact; together they may be a few datagrams apart.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Snapshot {
+            clients: load(&self.clients),
+            sessions: load(&self.sessions),
+            to_server: self.to_server.snapshot(),
+            to_client: self.to_client.snapshot(),
+            unreachable: load(&self.unreachable),
+            origins_refused: load(&self.origins_refused),
+            drops: self.drops.each_ref().map(load),
+            closes: self.closes.each_ref().map(load),
+        }
+    }
+
+    pub(crate) fn client_entered(&self) {
+        self.clients.fetch_add(1, Ordering::Relaxed);
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn client_left(&self) {
+        self.clients.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sent_to_server(&self, bytes: usize) {
+        self.to_server.add(bytes);
+    }
+
+    pub(crate) fn sent_to_client(&self, bytes: usize) {
+        self.to_client.add(bytes);
+    }
+
+    pub(crate) fn server_unreachable(&self) {
+        self.unreachable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn origin_refused(&self) {
+        self.origins_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn dropped(&self, reason: DropReason) {
+        self.drops[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn closed(&self, kind: CloseKind) {
+        self.closes[kind as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What went one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Their payload.
+    pub bytes: u64,
+}
+
+/// The [`Counters`] at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Clients with a session now.
+    pub clients: u64,
+    /// Sessions since the start.
+    pub sessions: u64,
+    /// What went to game servers.
+    pub to_server: Traffic,
+    /// What went to clients.
+    pub to_client: Traffic,
+    /// How often the network said that a game server is not there.
+    pub unreachable: u64,
+    /// Requests from pages that may not connect.
+    pub origins_refused: u64,
+    drops: [u64; DropReason::ALL.len()],
+    closes: [u64; CloseKind::ALL.len()],
+}
+
+impl Snapshot {
+    /// Datagrams that went no further for `reason`.
+    #[must_use]
+    pub const fn drops(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// Sessions and refused requests that ended like `kind`.
+    #[must_use]
+    pub const fn closes(&self, kind: CloseKind) -> u64 {
+        self.closes[kind as usize]
+    }
+}
+
+/// One line with all that is not zero.
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            clients,
+            sessions,
+            to_server,
+            to_client,
+            ..
+        } = self;
+        write!(f, "{clients} clients of {sessions} sessions")?;
+        write!(
+            f,
+            ", {} datagrams ({} bytes) to servers",
+            to_server.datagrams, to_server.bytes
+        )?;
+        write!(
+            f,
+            ", {} datagrams ({} bytes) to clients",
+            to_client.datagrams, to_client.bytes
+        )?;
+        let drops =
+            DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
+        let closes = CloseKind::ALL.map(|kind| (format!("closed {kind:?}"), self.closes(kind)));
+        let others = [
+            ("unreachable".to_owned(), self.unreachable),
+            ("origins refused".to_owned(), self.origins_refused),
+        ];
+        for (name, count) in others
+            .into_iter()
+            .chain(drops)
+            .chain(closes)
+            .filter(|(_, count)| *count > 0)
+        {
+            write!(f, ", {name}: {count}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_shows_what_was_counted() {
+        let counters = Counters::default();
+        counters.client_entered();
+        counters.client_entered();
+        counters.client_left();
+        counters.sent_to_server(100);
+        counters.sent_to_server(11);
+        counters.sent_to_client(7);
+        counters.dropped(DropReason::SendRefused);
+        counters.closed(CloseKind::ClientVanished);
+        let snapshot = counters.snapshot();
+        assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
+        assert_eq!(
+            snapshot.to_server,
+            Traffic {
+                datagrams: 2,
+                bytes: 111
+            }
+        );
+        assert_eq!(
+            snapshot.to_client,
+            Traffic {
+                datagrams: 1,
+                bytes: 7
+            }
+        );
+        assert_eq!(
+            snapshot.to_string(),
+            "1 clients of 2 sessions, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
+             dropped SendRefused: 1, closed ClientVanished: 1"
+        );
+    }
+
+    #[test]
+    fn reasons_are_listed_in_the_order_of_their_values() {
+        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
+}

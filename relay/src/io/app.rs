@@ -1,0 +1,42 @@
+//! What all connections of a relay share.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Limits;
+use crate::counters::Counters;
+use crate::origin::OriginPolicy;
+use crate::target::Targets;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) targets: Targets,
+    pub(crate) origins: OriginPolicy,
+    pub(crate) limits: Limits,
+    pub(crate) counters: Arc<Counters>,
+    /// One permit a client.
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) stop: CancellationToken,
+    /// The WebSockets that a shutdown waits for.
+    pub(crate) sessions: TaskTracker,
+}
+
+impl App {
+    pub(crate) fn new(targets: Targets, origins: OriginPolicy, limits: Limits) -> Self {
+        Self {
+            targets,
+            origins,
+            limits,
+            counters: Arc::default(),
+            places: Arc::new(Semaphore::new(
+                limits.max_clients.min(Semaphore::MAX_PERMITS),
+            )),
+            stop: CancellationToken::new(),
+            sessions: TaskTracker::new(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The HTTP side: what is at which path, and who may open a WebSocket.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{RawQuery, State, WebSocketUpgrade};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower_http::services::ServeDir;
+use tracing::debug;
+
+use super::app::App;
+use super::{client, websocket};
+
+/// All paths of the relay.
+pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
+    let router = Router::new()
+        .route("/ws", get(open))
+        .route("/healthz", get(async || "ok"))
+        .with_state(app);
+    match serve {
+        Some(directory) => router.fallback_service(ServeDir::new(directory)),
+        None => router,
+    }
+}
+
+/// A client's request for a WebSocket.
+///
+/// Only a wrong origin is refused here. All else is refused by a close code, because that is all a page gets to see.
+async fn open(
+    State(app): State<Arc<App>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    if !app.origins.admits(&headers) {
+        app.counters.origin_refused();
+        debug!(?headers, "origin refused");
+        return (
+            StatusCode::FORBIDDEN,
+            "this relay does not accept pages of this origin",
+        )
+            .into_response();
+    }
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let target = requested_target(query.as_deref().unwrap_or_default());
+    // Taken before the upgrade, so that a shutdown in between waits for it.
+    let tracked = app.sessions.token();
+    websocket::configure(upgrade, &app.limits).on_upgrade(async move |socket| {
+        let _tracked = tracked;
+        client::serve(&app, socket, target).await;
+    })
+}
+
+/// The `target` of a query string. An empty one is none.
+fn requested_target(query: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let (_, target) = pairs.find(|(key, _)| key == "target")?;
+    (!target.is_empty()).then(|| target.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::requested_target;
+
+    #[test]
+    fn the_target_is_decoded() {
+        let cases = [
+            ("", None),
+            ("target", None),
+            ("target=", None),
+            ("Target=game", None),
+            ("target=game", Some("game")),
+            ("a=b&target=game&target=other", Some("game")),
+            ("target=a%20b+c%2fd%C3%A9", Some("a b c/dé")),
+            ("target=%ff%", Some("\u{fffd}%")),
+        ];
+        for (query, target) in cases {
+            assert_eq!(requested_target(query).as_deref(), target, "{query}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The relay as a program. See the library for what it does.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod signals;
+
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use rakwire_relay::Relay;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::Args;
+
+/// The exit code of a configuration that cannot work; clap uses the same.
+const MISCONFIGURED: u8 = 2;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refuse_arguments(&error),
+    };
+    start_logging();
+    let relay = match Relay::bind(args.into_config()).await {
+        Ok(relay) => relay,
+        Err(error) => return misconfigured(&format!("error: {error}")),
+    };
+    match run(relay).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(relay: Relay) -> io::Result<()> {
+    // Before the line that says that the relay is ready: from then on a signal must end it in order.
+    let shutdown = signals::shutdown()?;
+    announce(relay.local_addr())?;
+    relay.run(shutdown).await
+}
+
+fn announce(address: SocketAddr) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "listening on http://{address}")?;
+    stdout.flush()
+}
+
+/// A wrong value gets one line; help and missing options get what clap makes of them.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if error.kind() == ErrorKind::ValueValidation {
+        let text = error.to_string();
+        return misconfigured(text.lines().next().unwrap_or_default());
+    }
+    error.exit()
+}
+
+fn misconfigured(line: &str) -> ExitCode {
+    eprintln!("{line}");
+    ExitCode::from(MISCONFIGURED)
+}
+
+fn start_logging() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+}

@@ -1,0 +1,229 @@
+//! Which web pages may open a WebSocket to the relay.
+//!
+//! A browser lets any page connect to any server, and says in the `Origin` header which page it is. Tools outside of a
+//! browser send none.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use axum::http::{HeaderMap, header};
+use thiserror::Error;
+
+/// Where a web page comes from: scheme, host and port, in the form in which two of them can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+}
+
+impl Origin {
+    fn is_loopback(&self) -> bool {
+        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        self.host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+}
+
+impl FromStr for Origin {
+    type Err = OriginSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError)?;
+        let (host, port) = match rest.rsplit_once(':') {
+            // The colons inside of an IPv6 address are before its bracket.
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, Some(port.parse().map_err(|_| OriginSyntaxError)?))
+            }
+            Some(_) | None => (rest, None),
+        };
+        let word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+        if !word(scheme) || !word(host) || host.contains(['/', '?', '#', '@', '*', ',']) {
+            return Err(OriginSyntaxError);
+        }
+        let (scheme, host) = (scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
+        // A browser leaves out the port that its scheme implies.
+        let port =
+            port.filter(|port| !matches!((scheme.as_str(), port), ("https", 443) | ("http", 80)));
+        Ok(Self { scheme, host, port })
+    }
+}
+
+/// One `--allow-origin` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AllowedOrigin {
+    /// `*`: every page, and what is no page.
+    Any,
+    /// The pages of one origin.
+    Page(Origin),
+}
+
+impl FromStr for AllowedOrigin {
+    type Err = OriginSyntaxError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "*" {
+            Ok(Self::Any)
+        } else {
+            text.parse().map(Self::Page)
+        }
+    }
+}
+
+/// The text is no origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any"
+)]
+pub struct OriginSyntaxError;
+
+/// Who may connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OriginPolicy {
+    Any,
+    Listed(Vec<Origin>),
+    /// Pages served by this machine, and tools that are no browser.
+    LoopbackPages,
+}
+
+impl OriginPolicy {
+    /// The policy of a relay at `listen`; none if the operator has to decide.
+    pub(crate) fn new(listen: SocketAddr, allowed: &[AllowedOrigin]) -> Option<Self> {
+        if allowed.contains(&AllowedOrigin::Any) {
+            return Some(Self::Any);
+        }
+        if allowed.is_empty() {
+            return listen
+                .ip()
+                .to_canonical()
+                .is_loopback()
+                .then_some(Self::LoopbackPages);
+        }
+        let page = |allowed: &AllowedOrigin| match allowed {
+            AllowedOrigin::Any => None,
+            AllowedOrigin::Page(origin) => Some(origin.clone()),
+        };
+        Some(Self::Listed(allowed.iter().filter_map(page).collect()))
+    }
+
+    /// Whether a request with these headers may become a WebSocket.
+    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(header::ORIGIN).iter();
+        let (first, second) = (values.next(), values.next());
+        let origin = first.map(|value| value.to_str().ok()?.parse::<Origin>().ok());
+        match (self, origin) {
+            (Self::Any, _) => true,
+            (Self::LoopbackPages, None) => true,
+            // Two headers are nothing that a browser sends.
+            (_, Some(_)) if second.is_some() => false,
+            (Self::Listed(listed), Some(Some(origin))) => listed.contains(&origin),
+            (Self::LoopbackPages, Some(Some(origin))) => origin.is_loopback(),
+            (Self::Listed(_), None) | (Self::Listed(_) | Self::LoopbackPages, Some(None)) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(origins: &[&'static str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for origin in origins {
+            headers.append(header::ORIGIN, axum::http::HeaderValue::from_static(origin));
+        }
+        headers
+    }
+
+    fn policy(listen: &str, allowed: &[&str]) -> Option<OriginPolicy> {
+        let allowed: Vec<AllowedOrigin> =
+            allowed.iter().map(|text| text.parse().unwrap()).collect();
+        OriginPolicy::new(listen.parse().unwrap(), &allowed)
+    }
+
+    #[test]
+    fn a_public_relay_needs_a_decision() {
+        assert_eq!(policy("0.0.0.0:80", &[]), None);
+        assert_eq!(policy("[::]:80", &[]), None);
+        assert_eq!(policy("192.0.2.1:80", &[]), None);
+        assert_eq!(policy("0.0.0.0:80", &["*"]), Some(OriginPolicy::Any));
+        assert_eq!(policy("[::1]:80", &[]), Some(OriginPolicy::LoopbackPages));
+        assert_eq!(
+            policy("[::ffff:127.0.0.1]:80", &[]),
+            Some(OriginPolicy::LoopbackPages)
+        );
+    }
+
+    #[test]
+    fn on_loopback_pages_of_this_machine_are_admitted() {
+        let policy = policy("127.0.0.1:80", &[]).unwrap();
+        assert!(policy.admits(&headers(&[])));
+        for origin in [
+            "http://localhost:5173",
+            "https://localhost",
+            "http://127.0.0.1:1",
+            "http://[::1]:8080",
+            "http://[::1]",
+        ] {
+            assert!(policy.admits(&headers(&[origin])), "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://localhost.example.org",
+            "http://127.0.0.1.example.org",
+            "https://example.org",
+            "localhost",
+        ] {
+            assert!(!policy.admits(&headers(&[origin])), "{origin}");
+        }
+        assert!(!policy.admits(&headers(&["http://localhost", "https://example.org"])));
+    }
+
+    #[test]
+    fn a_list_admits_what_it_lists() {
+        let policy = policy(
+            "127.0.0.1:80",
+            &["https://Play.example.org:443", "http://localhost:5173"],
+        )
+        .unwrap();
+        assert!(policy.admits(&headers(&["https://play.example.org"])));
+        assert!(policy.admits(&headers(&["http://localhost:5173"])));
+        for origins in [
+            &[][..],
+            &["http://play.example.org"],
+            &["https://play.example.org:8443"],
+            &["http://localhost"],
+            &["null"],
+        ] {
+            assert!(!policy.admits(&headers(origins)), "{origins:?}");
+        }
+    }
+
+    #[test]
+    fn any_admits_everyone() {
+        let policy = policy("0.0.0.0:80", &["https://example.org", "*"]).unwrap();
+        assert!(policy.admits(&headers(&[])));
+        assert!(policy.admits(&headers(&["null"])));
+        assert!(policy.admits(&headers(&["https://example.com"])));
+    }
+
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for text in [
+            "",
+            "example.org",
+            "null",
+            "https://",
+            "https://example.org/",
+            "https://*.example.org",
+            "https://a:b",
+            "://a",
+        ] {
+            assert_eq!(
+                text.parse::<AllowedOrigin>(),
+                Err(OriginSyntaxError),
+                "{text:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Clients and servers that take too much, or nothing at all.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use rakwire_relay::{CloseKind, DropReason};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{Client, Running, Server, config, eventually, within};
+
+#[tokio::test]
+async fn a_message_above_the_limit_is_refused() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.max_datagram = 100;
+    let relay = Running::start(config).await;
+    let mut client = relay.client().await;
+    client.send(&[1; 100]).await;
+    assert_eq!(server.receive().await.0.len(), 100);
+    client.send(&[1; 101]).await;
+    assert_eq!(
+        client.closed().await,
+        (
+            1009,
+            "message of 101 bytes; a datagram carries at most 100".to_owned()
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_huge_message_is_refused_by_its_head() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    // A binary frame that announces 1 GiB, of which nothing follows.
+    let mut head = vec![0x82, 0xff];
+    head.extend((1u64 << 30).to_be_bytes());
+    head.extend([0; 4]);
+    client.tcp().write_all(&head).await.unwrap();
+    let (code, words) = client.closed().await;
+    assert_eq!(code, 1009);
+    assert!(words.starts_with("message of 1073741824 bytes"), "{words}");
+}
+
+#[tokio::test]
+async fn the_sender_of_a_huge_message_sees_the_code() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    client.message(Message::binary(vec![0; 512 * 1024])).await;
+    assert_eq!(client.closed().await.0, 1009);
+    assert_eq!(relay.snapshot().closes(CloseKind::MessageTooBig), 1);
+}
+
+#[tokio::test]
+async fn a_datagram_that_is_too_long_is_dropped_whole() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let mut client = relay.client().await;
+    client.send(b"hello").await;
+    let (_, from) = server.receive().await;
+    for len in [2049, 2050, 60_000, 2048] {
+        server.send(&vec![3; len], from).await;
+    }
+    assert_eq!(client.receive().await.len(), 2048);
+    assert_eq!(relay.snapshot().drops(DropReason::DatagramTooBig), 3);
+}
+
+#[tokio::test]
+async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.max_clients = 1;
+    let relay = Running::start(config).await;
+    let mut first = relay.client().await;
+    first.send(b"hello").await;
+    let (_, from) = server.receive().await;
+    assert!(
+        UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(),
+        "the session holds its port"
+    );
+    let (code, words) = relay.client().await.closed().await;
+    assert_eq!(
+        (code, words.as_str()),
+        (
+            1013,
+            "all 1 places of this relay are taken; try again later"
+        )
+    );
+
+    // No close frame: the connection just ends.
+    drop(first);
+    eventually("the client is gone", || relay.snapshot().clients == 0).await;
+    assert_eq!(relay.snapshot().closes(CloseKind::ClientVanished), 1);
+    UdpSocket::bind(("0.0.0.0", from.port()))
+        .await
+        .expect("the port is free again");
+    let mut next = loop {
+        // The place is free a moment after the session.
+        let mut client = relay.client().await;
+        client.send(b"again").await;
+        let received = tokio::time::timeout(Duration::from_millis(500), server.receive()).await;
+        if received.is_ok_and(|(datagram, _)| datagram == b"again") {
+            break client;
+        }
+    };
+    next.send(b"still here").await;
+    assert_eq!(server.receive().await.0, b"still here");
+}
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_is_given_up() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.ping_interval = Duration::from_millis(100);
+    let relay = Running::start(config).await;
+    let mut silent = relay.client().await;
+    let mut living = relay.client().await;
+    silent.send(b"silent").await;
+    let (_, from) = server.receive().await;
+    living.send(b"living").await;
+    server.receive().await;
+    // Reading is what answers pings.
+    let reader = tokio::spawn(async move { living.receive().await });
+    let gone = || relay.snapshot().closes(CloseKind::Unresponsive) == 1;
+    for _ in 0..1000 {
+        if gone() {
+            break;
+        }
+        server.send(b"the server goes on", from).await;
+        sleep(Duration::from_millis(10)).await;
+    }
+    assert!(gone(), "{}", relay.snapshot());
+    eventually("its session has ended", || relay.snapshot().clients == 1).await;
+    assert!(!reader.is_finished(), "the living client stays");
+    reader.abort();
+}
+
+/// Sends numbered datagrams until the relay had to drop some, and says how many.
+async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::SocketAddr) -> u32 {
+    let mut datagram = [0; 1400];
+    let mut count = 0u32;
+    within(async {
+        while relay.snapshot().drops(DropReason::ClientQueueFull) < 1000 {
+            for _ in 0..50 {
+                count += 1;
+                datagram[..4].copy_from_slice(&count.to_be_bytes());
+                server.send(&datagram, to).await;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    count
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_loses_the_oldest() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let mut stalled = relay.client().await;
+    let mut other = relay.client().await;
+    stalled.send(b"hello").await;
+    let (_, to_stalled) = server.receive().await;
+    other.send(b"hello").await;
+    let (_, to_other) = server.receive().await;
+
+    send_until_dropped(&relay, &server, to_stalled).await;
+    server.send(b"you are not affected", to_other).await;
+    assert_eq!(other.receive().await, b"you are not affected");
+    assert_eq!(relay.snapshot().clients, 2);
+
+    server.send(b"last", to_stalled).await;
+    let mut numbers = Vec::new();
+    loop {
+        let datagram = stalled.receive().await;
+        if datagram == b"last" {
+            break;
+        }
+        numbers.push(u32::from_be_bytes(datagram[..4].try_into().unwrap()));
+    }
+    assert!(numbers.is_sorted(), "in order");
+    let snapshot = relay.snapshot();
+    assert_eq!(
+        numbers.len() as u64 + 2,
+        snapshot.to_client.datagrams,
+        "what was not dropped has arrived"
+    );
+    let gap = numbers
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .max()
+        .unwrap();
+    assert!(gap >= 1000, "the newest 256 follow a gap, not {gap}");
+}
+
+#[tokio::test]
+async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.limits.queue = NonZeroUsize::MIN;
+    let relay = Running::start(config).await;
+    let mut client = relay.client().await;
+    for burst in 0..20u8 {
+        client.send(b"go").await;
+        let (_, from) = server.receive().await;
+        for number in 0..50 {
+            server.send(&[burst, number], from).await;
+        }
+        for number in 0..50 {
+            assert_eq!(client.receive().await, [burst, number]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_flooding_client_does_not_hold_up_others() {
+    // Nobody reads this socket: what does not fit it is lost, as in any network.
+    let slow = Server::bind().await;
+    let config = config(slow.address())
+        .with_target(format!("echo={}", Server::echo().await).parse().unwrap());
+    let relay = Running::start(config).await;
+    let mut flooding = relay.client().await;
+    let mut other = Client::connect(relay.address, "/ws?target=echo").await;
+    let flood = tokio::spawn(async move {
+        for _ in 0..20_000 {
+            flooding.send(&[9; 1400]).await;
+        }
+        flooding
+    });
+    for round in 0..100u32 {
+        other.send(&round.to_be_bytes()).await;
+        assert_eq!(other.receive().await, round.to_be_bytes());
+    }
+    let mut flooding = within(flood).await.unwrap();
+    flooding.message(Message::text("end")).await;
+    assert_eq!(flooding.closed().await.0, 1003);
+    let snapshot = relay.snapshot();
+    let handled = snapshot.to_server.datagrams + snapshot.drops(DropReason::ServerQueueFull);
+    assert_eq!(handled, 20_100, "{snapshot}");
+}

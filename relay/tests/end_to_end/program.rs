@@ -1,0 +1,200 @@
+//! The program: its first line, its exit codes, its signals, its memory.
+
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::support::{Client, Server};
+
+fn relay() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rakwire-relay"));
+    command.env_remove("RUST_LOG");
+    command
+}
+
+/// A relay in a process of its own.
+struct Program {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Program {
+    fn start(server: SocketAddr) -> Self {
+        let target = format!("game={server}");
+        let mut command = relay();
+        command
+            .args(["--listen", "127.0.0.1:0", "--target", &target])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .strip_prefix("listening on http://")
+            .and_then(|rest| rest.trim_end().parse().ok());
+        let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
+        Self { child, address }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended already, which is no mistake here.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = relay().args(arguments).output().unwrap();
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(stdout.is_empty(), "{arguments:?}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+    stderr
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let local = ["--listen", "127.0.0.1:0"];
+    let game = ["--target", "game=127.0.0.1:19132"];
+    // A label of 64 bytes cannot even be asked for.
+    let unresolvable = format!("game={}.invalid:19132", "a".repeat(64));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let cases: [(&[&[&str]], &str); 14] = [
+        (&[&["--listen", "localhost"], &game], "as in 127.0.0.1:8080"),
+        (&[&local], "add --target NAME=HOST:PORT"),
+        (
+            &[&local, &["--target", "127.0.0.1:19132"]],
+            "as in game=127.0.0.1:19132",
+        ),
+        (&[&local, &["--target", "game=127.0.0.1"]], "HOST:PORT"),
+        (
+            &[&local, &["--target", "game=127.0.0.1:0"]],
+            "from 1 to 65535",
+        ),
+        (
+            &[&local, &game, &game],
+            "target 'game' is given twice: give each --target its own name",
+        ),
+        (
+            &[&local, &["--target", &unresolvable]],
+            "check the host in --target",
+        ),
+        (
+            &[&local, &["--target", "game=0.0.0.0:19132"]],
+            "is not the address of one machine",
+        ),
+        (
+            &[&local, &game, &["--serve", "no/such/directory"]],
+            "give --serve an existing one",
+        ),
+        (
+            &[&local, &game, &["--allow-origin", "example.org"]],
+            "SCHEME://HOST",
+        ),
+        (&[&local, &game, &["--max-datagram", "65508"]], "65508"),
+        (&[&local, &game, &["--queue", "0"]], "from 1 to 65536"),
+        (
+            &[&["--listen", "0.0.0.0:0"], &game],
+            "--allow-origin ORIGIN ('*' means any)",
+        ),
+        (&[&["--listen", &taken], &game], "choose another --listen"),
+    ];
+    for (arguments, expected) in cases {
+        let line = refused(&arguments.concat());
+        assert!(
+            line.starts_with("error: ") && line.contains(expected),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn help_explains_the_options() {
+    let output = relay().arg("--help").output().unwrap();
+    assert!(output.status.success());
+    let help = String::from_utf8(output.stdout).unwrap();
+    for option in [
+        "--listen <ADDR>",
+        "--target <NAME=HOST:PORT>",
+        "--serve <DIR>",
+        "--allow-origin <ORIGIN>",
+        "--max-clients <N>",
+        "--max-datagram <BYTES>",
+        "--queue <N>",
+        "--idle-timeout <SECONDS>",
+    ] {
+        assert!(help.contains(option), "{option} is missing: {help}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn signals_close_clients_and_end_it_in_order() {
+    for signal in ["-INT", "-TERM"] {
+        let mut program = Program::start(Server::echo().await);
+        let mut client = Client::connect(program.address, "/ws?target=game").await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+        let sent = Command::new("kill")
+            .args([signal, &program.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+        assert_eq!(
+            client.closed().await,
+            (1001, "relay is shutting down".to_owned())
+        );
+        let status = tokio::task::spawn_blocking(move || program.child.wait().unwrap())
+            .await
+            .unwrap();
+        assert!(status.success(), "{signal}: {status}");
+    }
+}
+
+/// Kilobytes of memory that a process has in use.
+#[cfg(target_os = "linux")]
+fn resident(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_that_only_sends_does_not_fill_the_memory() {
+    use std::time::Duration;
+
+    let server = Server::bind().await;
+    let program = Program::start(server.address());
+    let mut client = Client::connect(program.address, "/ws?target=game").await;
+    client.send(b"hello").await;
+    let (_, from) = server.receive().await;
+    let before = resident(&program.child);
+    // 70 MB to a client that reads none of it, and 7 MB from it to a server that reads none of it.
+    for _ in 0..1000 {
+        for _ in 0..50 {
+            server.send(&[5; 1400], from).await;
+        }
+        for _ in 0..5 {
+            client.send(&[6; 1400]).await;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let after = resident(&program.child);
+    assert!(
+        after < before + 8 * 1024,
+        "{before} kB before, {after} kB after"
+    );
+}

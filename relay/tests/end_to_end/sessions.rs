@@ -1,0 +1,218 @@
+//! What a session carries, and how it ends.
+
+use std::time::Duration;
+
+use rakwire_relay::{CloseKind, DropReason};
+use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{Client, Running, Server, config, eventually, within};
+
+#[tokio::test]
+async fn one_message_is_one_datagram_both_ways() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let mut client = relay.client().await;
+    let datagrams: Vec<Vec<u8>> = [1, 2, 100, 1400, 1471, 1472]
+        .map(|len: usize| vec![len as u8; len])
+        .into();
+    for datagram in &datagrams {
+        client.send(datagram).await;
+    }
+    let mut from = None;
+    for datagram in &datagrams {
+        let (received, sender) = server.receive().await;
+        assert_eq!(&received, datagram);
+        assert_eq!(
+            *from.get_or_insert(sender),
+            sender,
+            "one socket for the session"
+        );
+    }
+    let answers: Vec<Vec<u8>> = [0, 3, 1472, 1492, 2048]
+        .map(|len: usize| vec![7; len])
+        .into();
+    for answer in &answers {
+        server.send(answer, from.unwrap()).await;
+        assert_eq!(&client.receive().await, answer);
+    }
+    let snapshot = relay.snapshot();
+    assert_eq!(
+        (snapshot.to_server.datagrams, snapshot.to_client.datagrams),
+        (6, 5)
+    );
+    assert_eq!(snapshot.to_server.bytes, 1 + 2 + 100 + 1400 + 1471 + 1472);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn clients_do_not_share_a_socket() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let (mut one, mut two) = (relay.client().await, relay.client().await);
+    one.send(b"one").await;
+    let (_, first) = server.receive().await;
+    two.send(b"two").await;
+    let (_, second) = server.receive().await;
+    assert_ne!(first, second);
+    server.send(b"for two", second).await;
+    server.send(b"for one", first).await;
+    assert_eq!(one.receive().await, b"for one");
+    assert_eq!(two.receive().await, b"for two");
+}
+
+#[tokio::test]
+async fn a_target_is_chosen_by_its_name() {
+    let (one, two) = (Server::bind().await, Server::bind().await);
+    let config =
+        config(one.address()).with_target(format!("a b/ü={}", two.address()).parse().unwrap());
+    let relay = Running::start(config).await;
+    let mut client = Client::connect(relay.address, "/ws?target=a%20b%2F%C3%BC").await;
+    client.send(b"hello").await;
+    assert_eq!(two.receive().await.0, b"hello");
+}
+
+#[tokio::test]
+async fn requests_without_a_usable_target_are_closed_with_words() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let cases = [
+        ("/ws", 4400, "no target given; connect to /ws?target=NAME"),
+        (
+            "/ws?target=",
+            4400,
+            "no target given; connect to /ws?target=NAME",
+        ),
+        (
+            "/ws?target=x",
+            4404,
+            "unknown target 'x'; this relay offers: game",
+        ),
+        (
+            "/ws?target=127.0.0.1:22",
+            4404,
+            "unknown target '127.0.0.1:22'; this relay offers: game",
+        ),
+    ];
+    for (path, code, words) in cases {
+        assert_eq!(
+            Client::connect(relay.address, path).await.closed().await,
+            (code, words.to_owned()),
+            "{path}"
+        );
+    }
+    let long = format!("/ws?target={}", "%F0%9F%98%80".repeat(100));
+    let (code, words) = Client::connect(relay.address, &long).await.closed().await;
+    assert_eq!(code, 4404);
+    assert!(
+        words.len() <= 123 && words.ends_with("this relay offers: game"),
+        "{words}"
+    );
+    assert_eq!(relay.snapshot().closes(CloseKind::MissingTarget), 2);
+    assert_eq!(relay.snapshot().closes(CloseKind::UnknownTarget), 3);
+    assert_eq!(relay.snapshot().sessions, 0);
+}
+
+#[tokio::test]
+async fn text_is_refused() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    client.message(Message::text("hello")).await;
+    assert_eq!(client.closed().await.0, 1003);
+    assert_eq!(relay.snapshot().closes(CloseKind::TextMessage), 1);
+}
+
+#[tokio::test]
+async fn an_empty_message_is_ignored_and_counted() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let mut client = relay.client().await;
+    client.send(b"").await;
+    client.send(b"next").await;
+    assert_eq!(server.receive().await.0, b"next");
+    assert_eq!(relay.snapshot().drops(DropReason::EmptyMessage), 1);
+}
+
+#[tokio::test]
+async fn a_broken_frame_is_refused() {
+    use tokio::io::AsyncWriteExt;
+
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    // A reserved opcode.
+    client
+        .tcp()
+        .write_all(&[0x83, 0x80, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    assert_eq!(client.closed().await.0, 1002);
+    assert_eq!(relay.snapshot().closes(CloseKind::ProtocolViolation), 1);
+}
+
+#[tokio::test]
+async fn silence_in_both_directions_ends_a_session() {
+    let mut config = config(Server::echo().await);
+    config.limits.idle_timeout = Duration::from_millis(300);
+    let relay = Running::start(config).await;
+    let (code, words) = relay.client().await.closed().await;
+    assert_eq!(
+        (code, words.as_str()),
+        (4408, "nothing sent or received for 300ms")
+    );
+    assert_eq!(relay.snapshot().closes(CloseKind::Idle), 1);
+}
+
+#[tokio::test]
+async fn a_close_of_the_client_is_answered() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    within(client.0.close(None)).await.unwrap();
+    // Only the answer makes the stream end without an error.
+    while let Some(message) = within(futures_util::StreamExt::next(&mut client.0)).await {
+        message.unwrap();
+    }
+    eventually("the client is gone", || relay.snapshot().clients == 0).await;
+    assert_eq!(relay.snapshot().closes(CloseKind::ClientClosed), 1);
+}
+
+#[tokio::test]
+async fn a_session_survives_a_restart_of_the_game_server() {
+    let server = Server::bind().await;
+    let address = server.address();
+    let relay = Running::start(config(address)).await;
+    let mut client = relay.client().await;
+    client.send(b"before").await;
+    assert_eq!(server.receive().await.0, b"before");
+    drop(server);
+    // The network answers to one, and the socket reports it at a later one.
+    within(async {
+        while relay.snapshot().unreachable == 0 {
+            client.send(b"to nobody").await;
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let server = Server::bind_to(address).await;
+    // One for nobody may still be on its way. This one has to arrive, although the socket remembers an error.
+    client.send(b"after").await;
+    let from = loop {
+        let (datagram, from) = server.receive().await;
+        if datagram == b"after" {
+            break from;
+        }
+    };
+    server.send(b"welcome back", from).await;
+    assert_eq!(client.receive().await, b"welcome back");
+}
+
+#[tokio::test]
+async fn a_shutdown_closes_clients() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    client.send(b"x").await;
+    client.receive().await;
+    let counters = relay.counters.clone();
+    let ((), (code, words)) = tokio::join!(relay.stop(), client.closed());
+    assert_eq!((code, words.as_str()), (1001, "relay is shutting down"));
+    assert_eq!(counters.snapshot().closes(CloseKind::ShuttingDown), 1);
+    assert_eq!(counters.snapshot().clients, 0);
+}

@@ -1,0 +1,202 @@
+//! A relay, clients and game servers to test with. Nothing waits longer than [`PATIENCE`].
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use rakwire_relay::{Config, Counters, Relay, Snapshot};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+/// Long enough for the slowest machine; only a failure takes that long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.expect("it takes too long")
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+}
+
+/// A configuration on a free port, with one target.
+pub(crate) fn config(server: SocketAddr) -> Config {
+    Config::new("127.0.0.1:0".parse().unwrap())
+        .with_target(format!("game={server}").parse().unwrap())
+}
+
+/// A relay in this process.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) counters: Arc<Counters>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Running {
+    pub(crate) async fn start(config: Config) -> Self {
+        let relay = Relay::bind(config).await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let (address, counters) = (relay.local_addr(), relay.counters());
+        let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
+        Self {
+            address,
+            counters,
+            stop,
+            task,
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.counters.snapshot()
+    }
+
+    /// A client of the target `game`.
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.address, "/ws?target=game").await
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        within(self.task).await.unwrap().unwrap();
+    }
+}
+
+/// What a browser would be.
+pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Client {
+    pub(crate) async fn connect(relay: SocketAddr, path: &str) -> Self {
+        Self(
+            within(connect_async(format!("ws://{relay}{path}")))
+                .await
+                .unwrap()
+                .0,
+        )
+    }
+
+    pub(crate) async fn send(&mut self, datagram: &[u8]) {
+        self.message(Message::binary(datagram.to_vec())).await;
+    }
+
+    pub(crate) async fn message(&mut self, message: Message) {
+        within(self.0.send(message)).await.unwrap();
+    }
+
+    /// The next message, which has to be binary.
+    pub(crate) async fn receive(&mut self) -> Vec<u8> {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Binary(datagram))) => return datagram.into(),
+                Some(Ok(Message::Ping(_))) => {}
+                other => panic!("no datagram: {other:?}"),
+            }
+        }
+    }
+
+    /// The code and the words with which the relay closes.
+    pub(crate) async fn closed(mut self) -> (u16, String) {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Close(Some(frame)))) => {
+                    return (frame.code.into(), frame.reason.to_string());
+                }
+                Some(Ok(_)) => {}
+                other => panic!("no close frame: {other:?}"),
+            }
+        }
+    }
+
+    /// The connection below the WebSocket.
+    pub(crate) fn tcp(&mut self) -> &mut TcpStream {
+        match self.0.get_mut() {
+            MaybeTlsStream::Plain(stream) => stream,
+            _ => panic!("there is no TLS here"),
+        }
+    }
+}
+
+/// A game server whose datagrams the test reads and writes itself.
+pub(crate) struct Server(pub(crate) UdpSocket);
+
+impl Server {
+    pub(crate) async fn bind() -> Self {
+        Self::bind_to("127.0.0.1:0".parse().unwrap()).await
+    }
+
+    pub(crate) async fn bind_to(address: SocketAddr) -> Self {
+        Self(UdpSocket::bind(address).await.unwrap())
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+
+    pub(crate) async fn receive(&self) -> (Vec<u8>, SocketAddr) {
+        let mut buffer = vec![0; 65_536];
+        let (len, from) = within(self.0.recv_from(&mut buffer)).await.unwrap();
+        buffer.truncate(len);
+        (buffer, from)
+    }
+
+    pub(crate) async fn send(&self, datagram: &[u8], to: SocketAddr) {
+        self.0.send_to(datagram, to).await.unwrap();
+    }
+
+    /// Answers every datagram with itself.
+    pub(crate) async fn echo() -> SocketAddr {
+        let server = Self::bind().await;
+        let address = server.address();
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 65_536];
+            loop {
+                let (len, from) = server.0.recv_from(&mut buffer).await.unwrap();
+                server.0.send_to(&buffer[..len], from).await.unwrap();
+            }
+        });
+        address
+    }
+}
+
+/// The status with which the relay refuses a WebSocket, or `Ok` if it opens.
+pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
+    use tungstenite::client::IntoClientRequest;
+
+    let mut request = format!("ws://{relay}/ws?target=game")
+        .into_client_request()
+        .unwrap();
+    if let Some(origin) = origin {
+        request
+            .headers_mut()
+            .insert("origin", origin.parse().unwrap());
+    }
+    match within(connect_async(request)).await {
+        Ok(_) => Ok(()),
+        Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Head and body of the answer to a GET request.
+pub(crate) async fn get(relay: SocketAddr, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(relay).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {relay}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_ascii_lowercase(), body.to_owned())
+}

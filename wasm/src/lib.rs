@@ -1,0 +1,1 @@
+//! rakwire-wasm

@@ -1,0 +1,184 @@
+//! What the commands build: the npm package, the page and the two programs.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::setup::{self, Need, WASM};
+use crate::shell::{Artifact, Shell};
+
+/// The WebAssembly file of the npm package.
+pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire_bg.wasm";
+/// The page, ready to be served.
+pub(crate) const PAGE: &str = "web/dist";
+
+/// What rustc lets its WebAssembly use, which every browser that the package supports knows.
+const WASM_FEATURES: [&str; 6] = [
+    "--enable-bulk-memory",
+    "--enable-multivalue",
+    "--enable-mutable-globals",
+    "--enable-nontrapping-float-to-int",
+    "--enable-reference-types",
+    "--enable-sign-ext",
+];
+
+/// Prints the sizes and the imported modules of a WebAssembly file as JSON.
+const INSPECT: &str = include_str!("inspect.mjs");
+
+/// Builds the npm package: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
+pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
+    setup::run(shell, &Need::PAGE)?;
+    if shell.built.contains(&Artifact::Wasm) {
+        return Ok(());
+    }
+    let build = "build --mode no-install --no-opt --no-pack --target web --release --out-dir pkg --out-name rakwire";
+    shell
+        .cmd_for(WASM, "wasm", "wasm-pack", build.split(' '))
+        .run()?;
+    let optimise = ["-Oz", WASM_FILE, "-o", WASM_FILE];
+    shell
+        .cmd("wasm-opt", optimise.into_iter().chain(WASM_FEATURES))
+        .run()?;
+    // The folder is part of the npm package in wasm/, and this would leave it out.
+    remove_file(&shell.path("wasm/pkg/.gitignore"))?;
+    // One of an earlier build by hand would make it a package of its own.
+    remove_file(&shell.path("wasm/pkg/package.json"))?;
+    shell.cmd_in("wasm", "npm", ["run", "build"]).run()?;
+    print_sizes(shell)?;
+    shell.built.insert(Artifact::Wasm);
+    Ok(())
+}
+
+/// Builds the page.
+pub(crate) fn web(shell: &mut Shell) -> Result<()> {
+    wasm(shell)?;
+    if shell.built.contains(&Artifact::Web) {
+        return Ok(());
+    }
+    shell.cmd_in("web", "npm", ["run", "build"]).run()?;
+    if !shell.path(PAGE).join("index.html").is_file() {
+        bail!("the build of the page left no {PAGE}/index.html");
+    }
+    shell.built.insert(Artifact::Web);
+    Ok(())
+}
+
+/// Paths of the programs that a person runs.
+pub(crate) struct Binaries {
+    pub(crate) rakwire: PathBuf,
+    pub(crate) relay: PathBuf,
+}
+
+/// Builds the command-line tool and the relay, and names them to all children.
+pub(crate) fn binaries(shell: &mut Shell) -> Result<Binaries> {
+    if !shell.built.contains(&Artifact::Binaries) {
+        shell
+            .cmd(
+                "cargo",
+                [
+                    "build",
+                    "--release",
+                    "-p",
+                    "rakwire-native",
+                    "-p",
+                    "rakwire-relay",
+                    "--bins",
+                ],
+            )
+            .run()?;
+        shell.built.insert(Artifact::Binaries);
+    }
+    let folder = target_dir(shell)?.join("release");
+    let binaries = Binaries {
+        rakwire: folder.join("rakwire"),
+        relay: folder.join("rakwire-relay"),
+    };
+    for program in [&binaries.rakwire, &binaries.relay] {
+        if !program.is_file() {
+            bail!("the build left no {}", program.display());
+        }
+    }
+    shell.set("RAKWIRE_BIN", &binaries.rakwire);
+    shell.set("RAKWIRE_RELAY_BIN", &binaries.relay);
+    Ok(binaries)
+}
+
+/// What is known of a WebAssembly file.
+pub(crate) struct Inspection {
+    raw: u64,
+    gzip: u64,
+    /// The modules that it imports from.
+    pub(crate) imports: Vec<String>,
+}
+
+pub(crate) fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
+    let output = shell
+        .cmd(
+            "node",
+            ["--input-type=module", "--eval", INSPECT, WASM_FILE],
+        )
+        .output()?;
+    if !output.status.success() {
+        bail!("{WASM_FILE} cannot be inspected");
+    }
+    parse_inspection(&output.stdout)
+        .context("the inspection of the WebAssembly file cannot be read")
+}
+
+fn print_sizes(shell: &Shell) -> Result<()> {
+    let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
+    eprintln!("{WASM_FILE}: {raw} bytes, {gzip} with gzip");
+    Ok(())
+}
+
+fn parse_inspection(printed: &str) -> Option<Inspection> {
+    let value: Value = serde_json::from_str(printed).ok()?;
+    let imports = value.get("imports")?.as_array()?.iter();
+    Some(Inspection {
+        raw: value.get("raw")?.as_u64()?,
+        gzip: value.get("gzip")?.as_u64()?,
+        imports: imports
+            .map(|module| module.as_str().map(str::to_owned))
+            .collect::<Option<_>>()?,
+    })
+}
+
+/// Where cargo puts what it builds here.
+fn target_dir(shell: &Shell) -> Result<PathBuf> {
+    let output = shell
+        .cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"])
+        .output()?;
+    let metadata: Value =
+        serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
+    let folder = metadata.get("target_directory").and_then(Value::as_str);
+    folder
+        .map(PathBuf::from)
+        .context("`cargo metadata` names no target folder")
+}
+
+fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("{} cannot be removed", path.display()))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inspection_is_read() {
+        let found =
+            parse_inspection(r#"{"raw":10,"gzip":5,"imports":["./rakwire_bg.js","env"]}"#).unwrap();
+        assert_eq!((found.raw, found.gzip), (10, 5));
+        assert_eq!(found.imports, ["./rakwire_bg.js", "env"]);
+        assert!(parse_inspection("{}").is_none());
+        assert!(parse_inspection("not json").is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! The commands of this repository, run as `cargo xtask COMMAND`.
+//!
+//! Each command does its own set-up on a machine which has only stable Rust, Node and npm; what is there already is
+//! not installed again. Every child process ends with the command that started it.
+
+mod artifacts;
+mod checks;
+mod demo;
+mod process;
+mod service;
+mod setup;
+mod shell;
+mod smoke;
+mod stage;
+mod test;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+use crate::setup::Need;
+use crate::shell::Shell;
+
+/// The commands of this repository.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install everything that the other commands need.
+    Setup,
+    /// Build the npm package: wasm/pkg and wasm/dist.
+    Wasm,
+    /// Build the page: web/dist.
+    Web,
+    /// Run a game server, the relay and the page until Ctrl-C.
+    Demo(demo::Options),
+    /// Run every test of every part.
+    Test(Selection),
+    /// What a change must pass: formatting, lints, docs, dependency policy and every test.
+    Ci(Selection),
+}
+
+/// Which stages to run.
+#[derive(Args)]
+struct Selection {
+    /// Run this stage only, with the set-up that it needs.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+    /// List the stages and run none.
+    #[arg(long, conflicts_with = "only")]
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) if process::interrupted() => {
+            eprintln!("\nxtask: interrupted");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("\nxtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    process::watch_signals()?;
+    let mut shell = Shell::new()?;
+    match cli.command {
+        Command::Setup => setup::run(&mut shell, &Need::ALL),
+        Command::Wasm => artifacts::wasm(&mut shell),
+        Command::Web => artifacts::web(&mut shell),
+        Command::Demo(options) => demo::run(&mut shell, &options),
+        Command::Test(selection) => run_stages(&mut shell, &test::test_stages(), &selection),
+        Command::Ci(selection) => run_stages(&mut shell, &test::ci_stages(), &selection),
+    }
+}
+
+fn run_stages(shell: &mut Shell, stages: &[stage::Stage], selection: &Selection) -> Result<()> {
+    if selection.list {
+        stage::list(stages);
+        return Ok(());
+    }
+    match &selection.only {
+        None => stage::run(shell, stages),
+        Some(name) => stage::run(shell, &[stage::find(stages, name)?]),
+    }
+}

@@ -1,0 +1,299 @@
+//! Child processes which do not outlive this one.
+//!
+//! Each child leads a process group of its own, so a Ctrl-C in the terminal reaches this process alone, which then
+//! ends the group: a signal to stop, some seconds to do so, and a kill. Dropping a [`Running`] does the same.
+
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+const POLL: Duration = Duration::from_millis(20);
+const GRACE: Duration = Duration::from_secs(5);
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Turns SIGINT, SIGTERM and SIGHUP into [`interrupted`].
+pub(crate) fn watch_signals() -> Result<()> {
+    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
+        .context("the signal handler cannot be set")
+}
+
+/// Whether this process has been told to stop.
+pub(crate) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::SeqCst)
+}
+
+/// A command line to run, with its words for messages.
+pub(crate) struct Cmd {
+    command: Command,
+    line: String,
+    limit: Option<Duration>,
+}
+
+impl Cmd {
+    pub(crate) fn new<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).process_group(0);
+        let mut line = program.to_owned();
+        for arg in args {
+            command.arg(arg);
+            line.push(' ');
+            line.push_str(arg);
+        }
+        Self {
+            command,
+            line,
+            limit: None,
+        }
+    }
+
+    /// Changes the command itself: its variables, folder or output.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Command)) -> Self {
+        change(&mut self.command);
+        self
+    }
+
+    /// Ends the command, as failed, after this time.
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Shows the command and runs it; anything but success is an error.
+    pub(crate) fn run(self) -> Result<()> {
+        eprintln!("$ {}", self.line);
+        let line = self.line.clone();
+        let limit = self.limit;
+        let status = self.spawn()?.wait(limit)?;
+        if !status.success() {
+            bail!("`{line}` failed: {}", describe(status));
+        }
+        Ok(())
+    }
+
+    /// Runs the command without showing it and gives back what it printed, whether it succeeded or not.
+    pub(crate) fn output(self) -> Result<Output> {
+        let limit = self.limit;
+        let mut running = self
+            .with(|command| {
+                command.stdout(Stdio::piped());
+            })
+            .spawn()?;
+        let mut stdout = running.take_stdout()?;
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stdout.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let status = running.wait(limit)?;
+        let bytes = reader
+            .join()
+            .ok()
+            .context("the reader of a child's output panicked")??;
+        Ok(Output {
+            status,
+            stdout: String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+
+    /// What the command prints, or `None` where there is no such program or it fails. Its complaints are not shown.
+    pub(crate) fn probe(self) -> Result<Option<String>> {
+        let output = self
+            .with(|command| {
+                command.stderr(Stdio::null());
+            })
+            .output();
+        match output {
+            Ok(output) if output.status.success() => Ok(Some(output.stdout)),
+            Ok(_) => Ok(None),
+            Err(error) if is_not_found(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts the command and leaves it running.
+    pub(crate) fn spawn(mut self) -> Result<Running> {
+        if interrupted() {
+            bail!("interrupted");
+        }
+        let child = self
+            .command
+            .spawn()
+            .with_context(|| format!("`{}` cannot be started", self.line))?;
+        Ok(Running {
+            child,
+            line: self.line,
+        })
+    }
+}
+
+/// What a finished command left.
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+}
+
+/// A started command. Dropping it ends it and all that it started.
+pub(crate) struct Running {
+    child: Child,
+    line: String,
+}
+
+impl Running {
+    /// The standard output of a child that was started with a pipe for it.
+    pub(crate) fn take_stdout(&mut self) -> Result<ChildStdout> {
+        self.child
+            .stdout
+            .take()
+            .with_context(|| format!("`{}` has no output to read", self.line))
+    }
+
+    /// How the child ended, if it has.
+    pub(crate) fn poll(&mut self) -> Result<Option<ExitStatus>> {
+        self.child
+            .try_wait()
+            .with_context(|| format!("`{}` cannot be waited for", self.line))
+    }
+
+    /// Waits for the child's end; ends it when the time is up or this process is told to stop.
+    pub(crate) fn wait(&mut self, limit: Option<Duration>) -> Result<ExitStatus> {
+        let started = Instant::now();
+        loop {
+            if let Some(status) = self.poll()? {
+                return Ok(status);
+            }
+            if interrupted() {
+                self.stop();
+                bail!("interrupted");
+            }
+            if limit.is_some_and(|limit| started.elapsed() > limit) {
+                self.stop();
+                bail!(
+                    "`{}` did not end within {} s",
+                    self.line,
+                    started.elapsed().as_secs()
+                );
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Ends the child and its group: asks first, kills after some seconds.
+    pub(crate) fn stop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        self.signal(Signal::SIGTERM);
+        let asked = Instant::now();
+        while asked.elapsed() < GRACE {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+            thread::sleep(POLL);
+        }
+        // The leader may have gone and left others of its group.
+        self.signal(Signal::SIGKILL);
+        let _ = self.child.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // An error means that nobody is left in the group.
+            let _ = killpg(Pid::from_raw(group), signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// An exit status in plain words.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit code".to_owned(),
+    }
+}
+
+fn is_not_found(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Cmd {
+        Cmd::new("sh", ["-c", script])
+    }
+
+    #[test]
+    fn output_is_captured_with_the_exit_code() {
+        let output = sh("echo one; echo two; exit 3").output().unwrap();
+        assert_eq!(output.stdout, "one\ntwo\n");
+        assert_eq!(describe(output.status), "exit code 3");
+    }
+
+    #[test]
+    fn a_missing_program_is_no_error_to_a_probe() {
+        assert_eq!(
+            Cmd::new("no-such-program-anywhere", []).probe().unwrap(),
+            None
+        );
+        assert_eq!(sh("echo no; exit 1").probe().unwrap(), None);
+        assert_eq!(sh("echo yes").probe().unwrap().as_deref(), Some("yes\n"));
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let error = sh("exit 4").run().unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c exit 4` failed: exit code 4");
+    }
+
+    #[test]
+    fn a_child_past_its_time_is_ended() {
+        let started = Instant::now();
+        let error = Cmd::new("sleep", ["60"])
+            .limit(Duration::from_millis(100))
+            .run()
+            .unwrap_err();
+        assert!(error.to_string().contains("did not end"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn dropping_a_child_ends_its_whole_group() {
+        let mut running = sh("sleep 60 & echo $!; wait")
+            .with(|c| {
+                c.stdout(Stdio::piped());
+            })
+            .spawn()
+            .unwrap();
+        let mut stdout = io::BufReader::new(running.take_stdout().unwrap());
+        let mut grandchild = String::new();
+        io::BufRead::read_line(&mut stdout, &mut grandchild).unwrap();
+        drop(running);
+        let alive = || {
+            let state = std::fs::read_to_string(format!("/proc/{}/stat", grandchild.trim()));
+            state.is_ok_and(|state| !state.contains(") Z "))
+        };
+        let dropped = Instant::now();
+        while alive() && dropped.elapsed() < Duration::from_secs(5) {
+            thread::sleep(POLL);
+        }
+        assert!(!alive());
+    }
+}

@@ -1,0 +1,183 @@
+//! A server program that runs beside others, says on its first line where it listens, and ends with this process.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{ChildStdout, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, Running, describe};
+use crate::shell::Shell;
+
+const START: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A running server.
+pub(crate) struct Service {
+    name: &'static str,
+    running: Running,
+    /// Where it listens: `HOST:PORT`, or `http://HOST:PORT`.
+    pub(crate) address: String,
+}
+
+impl Service {
+    /// Starts a program and waits until it listens.
+    pub(crate) fn start(
+        shell: &Shell,
+        name: &'static str,
+        program: &Path,
+        args: &[&str],
+    ) -> Result<Self> {
+        let program = program.to_string_lossy();
+        // Drop and signals end the program in all cases but a kill of this process; for that one there is the kernel.
+        let command = if can_die_with_parent(shell)? {
+            let tied = ["--pdeathsig", "TERM", "--", &program];
+            shell.cmd("setpriv", tied.into_iter().chain(args.iter().copied()))
+        } else {
+            shell.cmd(&program, args.iter().copied())
+        };
+        let mut running = command
+            .with(|command| {
+                command.stdout(Stdio::piped());
+            })
+            .spawn()?;
+        let stdout = running.take_stdout()?;
+        let (sender, first_line) = mpsc::channel();
+        thread::spawn(move || pass_on(name, stdout, &sender));
+        let address = wait_for_address(name, &mut running, &first_line)?;
+        Ok(Self {
+            name,
+            running,
+            address,
+        })
+    }
+
+    /// Fails if the program has ended.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        match self.running.poll()? {
+            None => Ok(()),
+            Some(status) => bail!("{}", ended(self.name, status)),
+        }
+    }
+}
+
+/// Shows a server's lines, and sends on the first one.
+fn pass_on(name: &str, stdout: ChildStdout, first_line: &Sender<String>) {
+    for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+        eprintln!("[{name}] {line}");
+        // Only the first one is waited for.
+        let _ = first_line.send(line);
+    }
+}
+
+fn wait_for_address(
+    name: &str,
+    running: &mut Running,
+    first_line: &Receiver<String>,
+) -> Result<String> {
+    let started = Instant::now();
+    loop {
+        match first_line.recv_timeout(POLL) {
+            Ok(line) => {
+                let address = parse_address(&line);
+                return address
+                    .map(str::to_owned)
+                    .with_context(|| format!("{name} did not say where it listens: {line:?}"));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("{}", ended(name, running.wait(Some(START))?))
+            }
+            Err(RecvTimeoutError::Timeout) if process::interrupted() => bail!("interrupted"),
+            Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
+                bail!(
+                    "{name} did not say where it listens within {} s",
+                    START.as_secs()
+                )
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn ended(name: &str, status: ExitStatus) -> String {
+    format!("{name} has stopped: {}", describe(status))
+}
+
+/// Whether a program can be told to end with its parent.
+fn can_die_with_parent(shell: &Shell) -> Result<bool> {
+    let version = shell.cmd("setpriv", ["--version"]).probe()?;
+    Ok(version.is_some_and(|version| version.contains("util-linux")))
+}
+
+/// The address in the line `listening on ADDRESS`; its port must be a real one.
+fn parse_address(line: &str) -> Option<&str> {
+    let address = line
+        .strip_prefix("listening on ")?
+        .split_whitespace()
+        .next()?;
+    let (host, port) = address.rsplit_once(':')?;
+    let host = host.strip_prefix("http://").unwrap_or(host);
+    let port: u16 = port.parse().ok()?;
+    (!host.is_empty() && port != 0).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_read_from_the_first_line() {
+        assert_eq!(
+            parse_address("listening on 127.0.0.1:19132"),
+            Some("127.0.0.1:19132")
+        );
+        assert_eq!(
+            parse_address("listening on http://127.0.0.1:8080"),
+            Some("http://127.0.0.1:8080")
+        );
+        assert_eq!(
+            parse_address("listening on [::1]:5 for clients"),
+            Some("[::1]:5")
+        );
+    }
+
+    #[test]
+    fn other_lines_are_no_addresses() {
+        for line in [
+            "",
+            "listening on",
+            "listening on :80",
+            "listening on a:0",
+            "listening on a:99999",
+            "on a:1",
+        ] {
+            assert_eq!(parse_address(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_reported_with_its_exit_code() {
+        let shell = Shell::new().unwrap();
+        let started = Service::start(&shell, "the server", Path::new("sh"), &["-c", "exit 7"]);
+        let error = started.map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "the server has stopped: exit code 7");
+    }
+
+    #[test]
+    fn a_server_is_known_by_its_address_until_it_ends() {
+        let shell = Shell::new().unwrap();
+        let script = "echo listening on 127.0.0.1:1234; sleep 0.3; exit 2";
+        let mut server =
+            Service::start(&shell, "the server", Path::new("sh"), &["-c", script]).unwrap();
+        assert_eq!(server.address, "127.0.0.1:1234");
+        server.check().unwrap();
+        server.running.wait(None).unwrap();
+        assert_eq!(
+            server.check().unwrap_err().to_string(),
+            "the server has stopped: exit code 2"
+        );
+    }
+}

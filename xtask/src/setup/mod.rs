@@ -1,0 +1,145 @@
+//! Set-up: what the commands need on this machine, installed where it is missing.
+
+mod browser;
+mod npm;
+mod peers;
+mod rust;
+mod tools;
+
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+
+use crate::shell::Shell;
+
+pub(crate) use rust::{THUMB, WASM};
+
+/// One thing that a command needs. The order is the order of installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    Node,
+    Components,
+    ThumbTarget,
+    WasmTarget,
+    Chromium,
+    WasmBindgen,
+    WasmPack,
+    CargoDeny,
+    Packages,
+    Peers,
+}
+
+/// What a step of the set-up found or did.
+pub(crate) enum Done {
+    Present(String),
+    Installed(String),
+}
+
+impl Need {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Node,
+        Self::Components,
+        Self::ThumbTarget,
+        Self::WasmTarget,
+        Self::Chromium,
+        Self::WasmBindgen,
+        Self::WasmPack,
+        Self::CargoDeny,
+        Self::Packages,
+        Self::Peers,
+    ];
+
+    /// What building the npm package and the page takes.
+    pub(crate) const PAGE: [Self; 5] = [
+        Self::Node,
+        Self::WasmTarget,
+        Self::WasmBindgen,
+        Self::WasmPack,
+        Self::Packages,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Components => "rust components",
+            Self::ThumbTarget => "rust target for microcontrollers",
+            Self::WasmTarget => "rust target for browsers",
+            Self::Chromium => "chromium",
+            Self::WasmBindgen => "wasm-bindgen",
+            Self::WasmPack => "wasm-pack",
+            Self::CargoDeny => "cargo-deny",
+            Self::Packages => "npm packages",
+            Self::Peers => "foreign RakNet peers",
+        }
+    }
+
+    fn install(self, shell: &mut Shell) -> Result<Done> {
+        match self {
+            Self::Node => npm::node(shell),
+            Self::Components => rust::components(shell),
+            Self::ThumbTarget => rust::target(shell, THUMB),
+            Self::WasmTarget => rust::target(shell, WASM),
+            Self::Chromium => browser::chromium(shell),
+            Self::WasmBindgen => tools::wasm_bindgen(shell),
+            Self::WasmPack => tools::wasm_pack(shell),
+            Self::CargoDeny => tools::cargo_deny(shell),
+            Self::Packages => npm::packages(shell),
+            Self::Peers => peers::build(shell),
+        }
+    }
+
+    /// What a person can do where the step failed.
+    fn by_hand(self, shell: &Shell) -> String {
+        match self {
+            Self::Node => "install Node 20 or newer with npm, for example `apt-get install nodejs npm`".to_owned(),
+            Self::Components => "`rustup component add rustfmt clippy`".to_owned(),
+            Self::ThumbTarget => rust::by_hand(THUMB),
+            Self::WasmTarget => rust::by_hand(WASM),
+            Self::Chromium => {
+                "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
+            }
+            Self::WasmBindgen => {
+                let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
+                format!("`cargo install wasm-bindgen-cli@{version}`")
+            }
+            Self::WasmPack => format!("`cargo install --locked wasm-pack@{}`", tools::WASM_PACK),
+            Self::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
+            Self::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
+            Self::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
+        }
+    }
+}
+
+/// Sees to it that all this is there. What was seen to before, in this run, is not looked at again.
+pub(crate) fn run(shell: &mut Shell, needs: &[Need]) -> Result<()> {
+    let mut missing: Vec<Need> = needs
+        .iter()
+        .copied()
+        .filter(|need| !shell.ready.contains(need))
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    for need in missing {
+        let started = Instant::now();
+        let done = need.install(shell).map_err(|reason| {
+            let by_hand = need.by_hand(shell);
+            anyhow!(
+                "the set-up step \"{}\" failed: {reason:#}\n  by hand: {by_hand}",
+                need.name()
+            )
+        })?;
+        shell.ready.insert(need);
+        match done {
+            Done::Present(what) => eprintln!("set-up: {}: {what}", need.name()),
+            Done::Installed(what) => {
+                eprintln!(
+                    "set-up: {}: {what} ({:.1} s)",
+                    need.name(),
+                    started.elapsed().as_secs_f64()
+                );
+            }
+        }
+    }
+    tools::clean(shell);
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Node, and the npm packages of the two folders which have any.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use super::Done;
+use crate::shell::Shell;
+
+const FOLDERS: [&str; 2] = ["wasm", "web"];
+const OLDEST_NODE: u32 = 20;
+
+pub(super) fn node(shell: &Shell) -> Result<Done> {
+    let printed = shell
+        .cmd("node", ["--version"])
+        .probe()?
+        .context("`node` is not there")?;
+    let version = printed.trim();
+    let major = major(version).with_context(|| format!("`node --version` printed {version:?}"))?;
+    if major < OLDEST_NODE {
+        bail!("Node {version} is too old: {OLDEST_NODE} or newer is needed");
+    }
+    let npm = shell
+        .cmd("npm", ["--version"])
+        .probe()?
+        .context("`npm` is not there")?;
+    Ok(Done::Present(format!(
+        "node {version} and npm {} are there",
+        npm.trim()
+    )))
+}
+
+/// Installs the packages of each folder when its lock file has changed since the last time.
+pub(super) fn packages(shell: &Shell) -> Result<Done> {
+    let mut installed = Vec::new();
+    for folder in FOLDERS {
+        if install(shell, folder)? {
+            installed.push(folder);
+        }
+    }
+    if installed.is_empty() {
+        return Ok(Done::Present("as the lock files say".to_owned()));
+    }
+    Ok(Done::Installed(format!("in {}", installed.join(" and "))))
+}
+
+fn install(shell: &Shell, folder: &str) -> Result<bool> {
+    let lock = shell.read(&format!("{folder}/package-lock.json"))?;
+    // A copy of the lock file, made last: it is there only if the installation was finished.
+    let stamp = shell.path(folder).join("node_modules/.rakwire-lock");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(false);
+    }
+    shell
+        .cmd_in(folder, "npm", ["ci", "--no-audit", "--no-fund"])
+        .run()?;
+    fs::create_dir_all(shell.path(folder).join("node_modules"))?;
+    fs::write(&stamp, lock).with_context(|| format!("{} cannot be written", stamp.display()))?;
+    Ok(true)
+}
+
+/// The first number of a version such as `v20.20.2`.
+fn major(version: &str) -> Option<u32> {
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_major_version_is_the_first_number() {
+        assert_eq!(major("v20.20.2"), Some(20));
+        assert_eq!(major("v9"), Some(9));
+        assert_eq!(major("20.1"), None);
+        assert_eq!(major("vx.1"), None);
+    }
+}

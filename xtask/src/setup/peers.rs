@@ -1,0 +1,17 @@
+//! The foreign RakNet peers that the interop tests talk to.
+
+use anyhow::Result;
+
+use super::Done;
+use crate::shell::Shell;
+
+pub(super) const SCRIPT: &str = "interop/setup.sh";
+const PROGRAMS: &str = "target/interop/bin";
+
+/// The script itself looks at what is there and builds the rest.
+pub(super) fn build(shell: &mut Shell) -> Result<Done> {
+    shell.cmd("bash", [SCRIPT]).run()?;
+    let programs = shell.path(PROGRAMS);
+    shell.set("INTEROP_BIN_DIR", &programs);
+    Ok(Done::Installed(format!("in {PROGRAMS}")))
+}

@@ -1,0 +1,90 @@
+//! The Rust toolchain's parts: components and targets.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::Done;
+use crate::shell::{CROSS_TOOLCHAIN, Shell};
+
+/// The microcontroller target: the smallest of Arm's cores, without atomic compare-and-swap.
+pub(crate) const THUMB: &str = "thumbv6m-none-eabi";
+/// The browser target.
+pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+
+const FALLBACK: &str = ".ci/cross-toolchain";
+const DOWNLOAD: Duration = Duration::from_secs(300);
+
+pub(super) fn components(shell: &Shell) -> Result<Done> {
+    let mut absent = Vec::new();
+    for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if shell
+            .cmd("cargo", [command, "--version"])
+            .probe()?
+            .is_none()
+        {
+            absent.push(component);
+        }
+    }
+    if absent.is_empty() {
+        return Ok(Done::Present("rustfmt and clippy are there".to_owned()));
+    }
+    let args = ["component", "add"]
+        .into_iter()
+        .chain(absent.iter().copied());
+    shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
+    Ok(Done::Installed(absent.join(" and ")))
+}
+
+/// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.
+pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
+    if has_target(shell, None, target)? {
+        return Ok(Done::Present(format!("{target} is there")));
+    }
+    if has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
+        shell.use_cross_toolchain(target);
+        return Ok(Done::Present(format!(
+            "{target} is in the linked toolchain `{CROSS_TOOLCHAIN}`"
+        )));
+    }
+    let added = shell
+        .cmd("rustup", ["target", "add", target])
+        .limit(DOWNLOAD)
+        .run();
+    let Err(error) = added else {
+        return Ok(Done::Installed(target.to_owned()));
+    };
+    eprintln!("rustup cannot fetch {target} ({error:#}).");
+    eprintln!(
+        "Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
+    );
+    shell.cmd("bash", [FALLBACK, target]).run()?;
+    if !has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
+        bail!("{FALLBACK} ended well, but the toolchain `{CROSS_TOOLCHAIN}` has no {target}");
+    }
+    shell.use_cross_toolchain(target);
+    Ok(Done::Installed(format!(
+        "{target}, in the linked toolchain `{CROSS_TOOLCHAIN}`"
+    )))
+}
+
+pub(super) fn by_hand(target: &str) -> String {
+    format!("`rustup target add {target}`, or on Debian `bash {FALLBACK} {target}`")
+}
+
+fn has_target(shell: &Shell, toolchain: Option<&str>, target: &str) -> Result<bool> {
+    let rustc = shell.cmd("rustc", ["--print", "sysroot"]).with(|command| {
+        if let Some(toolchain) = toolchain {
+            command.env("RUSTUP_TOOLCHAIN", toolchain);
+        }
+    });
+    let sysroot = rustc.probe()?;
+    Ok(sysroot.is_some_and(|sysroot| {
+        Path::new(sysroot.trim())
+            .join("lib/rustlib")
+            .join(target)
+            .join("lib")
+            .is_dir()
+    }))
+}

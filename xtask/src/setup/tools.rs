@@ -1,0 +1,203 @@
+//! Tools that cargo installs: into the user's cargo home, or under `target/tools` where that one cannot be written or
+//! holds another version for somebody else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::Done;
+use crate::shell::Shell;
+
+pub(super) const WASM_PACK: &str = "0.15.1";
+pub(super) const CARGO_DENY: &str = "0.20.2";
+
+/// A tool as cargo knows it.
+struct Tool<'a> {
+    package: &'a str,
+    program: &'a str,
+    version: &'a str,
+    /// Whether a version other than the named one will do when it is there.
+    any_version: bool,
+    /// Whether it is built from its own lock file. The lock file of wasm-bindgen-cli is not meant for that.
+    locked: bool,
+}
+
+/// The command-line half of wasm-bindgen must be of exactly the version of the library half.
+pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
+    let version = locked_version(shell)?;
+    let tool = Tool {
+        package: "wasm-bindgen-cli",
+        program: "wasm-bindgen",
+        version: &version,
+        any_version: false,
+        locked: false,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "wasm-pack",
+        program: "wasm-pack",
+        version: WASM_PACK,
+        any_version: false,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "cargo-deny",
+        program: "cargo-deny",
+        version: CARGO_DENY,
+        any_version: true,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+/// Removes what building the tools left.
+pub(super) fn clean(shell: &Shell) {
+    // Nothing left is what is wanted.
+    let _ = fs::remove_dir_all(build_dir(shell));
+}
+
+/// The version of `wasm-bindgen` in this repository's lock file.
+pub(super) fn locked_version(shell: &Shell) -> Result<String> {
+    let lock = shell.read("Cargo.lock")?;
+    version_in_lock(&lock, "wasm-bindgen")
+        .map(str::to_owned)
+        .context("Cargo.lock names no wasm-bindgen")
+}
+
+impl Tool<'_> {
+    fn install(&self, shell: &Shell) -> Result<Done> {
+        let found = self.found(shell)?;
+        if let Some(version) = found.as_deref().filter(|version| self.accepts(version)) {
+            return Ok(Done::Present(format!("{version} is there")));
+        }
+        // A version that another project wants stays where it is; the one under target/tools comes first on the path.
+        let home = match found {
+            None if can_write(shell.cargo_home()) => shell.cargo_home().to_path_buf(),
+            None | Some(_) => shell.tools_dir(),
+        };
+        let root = home.to_string_lossy();
+        let package = format!("{}@{}", self.package, self.version);
+        let locked = self.locked.then_some("--locked");
+        let args = ["install", package.as_str(), "--root", &root]
+            .into_iter()
+            .chain(locked);
+        shell
+            .cmd("cargo", args)
+            .with(|command| {
+                // The three tools share many dependencies, and none of them has much to compute.
+                command
+                    .env("CARGO_TARGET_DIR", build_dir(shell))
+                    .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+                    .env("CARGO_PROFILE_RELEASE_LTO", "off")
+                    .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+                    .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+            })
+            .run()?;
+        match self.found(shell)? {
+            Some(version) if self.accepts(&version) => {
+                Ok(Done::Installed(format!("{version}, in {root}")))
+            }
+            Some(version) => bail!(
+                "{} was installed, but the one found is {version}",
+                self.package
+            ),
+            None => bail!("{} was installed in {root}, but does not run", self.package),
+        }
+    }
+
+    fn accepts(&self, version: &str) -> bool {
+        self.any_version || version == self.version
+    }
+
+    fn found(&self, shell: &Shell) -> Result<Option<String>> {
+        let printed = shell.cmd(self.program, ["--version"]).probe()?;
+        Ok(printed
+            .as_deref()
+            .and_then(version_printed)
+            .map(str::to_owned))
+    }
+}
+
+fn build_dir(shell: &Shell) -> PathBuf {
+    shell.tools_dir().join("build")
+}
+
+fn can_write(folder: &Path) -> bool {
+    let probe = folder.join(format!(".rakwire-can-write-{}", std::process::id()));
+    let written = fs::write(&probe, b"").is_ok();
+    written && fs::remove_file(&probe).is_ok()
+}
+
+/// The version of a package in a lock file.
+fn version_in_lock<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
+    let mut lines = lock.lines();
+    lines.find(|line| quoted(line, "name") == Some(package))?;
+    quoted(lines.next()?, "version")
+}
+
+/// The value of a line `key = "value"`.
+fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.strip_prefix(key)?
+        .strip_prefix(" = \"")?
+        .strip_suffix('"')
+}
+
+/// The version in the line `NAME VERSION` which tools print, some with more after it.
+fn version_printed(printed: &str) -> Option<&str> {
+    let word = printed.split_whitespace().nth(1)?;
+    word.starts_with(|first: char| first.is_ascii_digit())
+        .then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: &str = r#"
+[[package]]
+name = "wasm-bindgen-shared"
+version = "0.2.1"
+dependencies = [
+ "wasm-bindgen",
+]
+
+[[package]]
+name = "wasm-bindgen"
+version = "0.2.130"
+source = "registry"
+"#;
+
+    #[test]
+    fn the_version_is_that_of_the_very_package() {
+        assert_eq!(version_in_lock(LOCK, "wasm-bindgen"), Some("0.2.130"));
+        assert_eq!(version_in_lock(LOCK, "wasm-bindgen-shared"), Some("0.2.1"));
+        assert_eq!(version_in_lock(LOCK, "wasm"), None);
+        assert_eq!(version_in_lock("", "wasm-bindgen"), None);
+        assert_eq!(version_in_lock("name = \"cut\"", "cut"), None);
+    }
+
+    #[test]
+    fn printed_versions_are_found() {
+        assert_eq!(version_printed("wasm-bindgen 0.2.130\n"), Some("0.2.130"));
+        assert_eq!(
+            version_printed("wasm-bindgen 0.2.130 (abcdef)\n"),
+            Some("0.2.130")
+        );
+        assert_eq!(version_printed("usage: tool"), None);
+        assert_eq!(version_printed(""), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_cannot_be_written() {
+        assert!(!can_write(Path::new("/no/such/folder")));
+        assert!(can_write(&std::env::temp_dir()));
+    }
+}
