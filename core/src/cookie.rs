@@ -46,30 +46,10 @@ mod tests {
         let now = Instant::from_micros(7 * EPOCH_MICROS + 1);
         let cookie = issue(&SECRET, &address, now);
         assert!(verify(&SECRET, &address, now, cookie));
-        assert!(verify(
-            &SECRET,
-            &address,
-            Instant::from_micros(8 * EPOCH_MICROS),
-            cookie
-        ));
-        assert!(!verify(
-            &SECRET,
-            &address,
-            Instant::from_micros(9 * EPOCH_MICROS),
-            cookie
-        ));
-        assert!(!verify(
-            &SECRET,
-            &SocketAddr::from(([192, 0, 2, 1], 1_001)),
-            now,
-            cookie
-        ));
-        assert!(!verify(
-            &SECRET,
-            &SocketAddr::from(([192, 0, 2, 2], 1_000)),
-            now,
-            cookie
-        ));
+        assert!(verify(&SECRET, &address, Instant::from_micros(8 * EPOCH_MICROS), cookie));
+        assert!(!verify(&SECRET, &address, Instant::from_micros(9 * EPOCH_MICROS), cookie));
+        assert!(!verify(&SECRET, &SocketAddr::from(([192, 0, 2, 1], 1_001)), now, cookie));
+        assert!(!verify(&SECRET, &SocketAddr::from(([192, 0, 2, 2], 1_000)), now, cookie));
         assert!(!verify(&[4; 16], &address, now, cookie));
         assert!(!verify(&SECRET, &address, now, cookie ^ 1));
     }

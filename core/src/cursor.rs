@@ -217,10 +217,7 @@ impl<'a> Reader<'a> {
 impl<'a> Source<'a> for Reader<'a> {
     #[inline]
     fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
-        let (taken, rest) = self
-            .bytes
-            .split_at_checked(count)
-            .ok_or(WireError::Truncated)?;
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or(WireError::Truncated)?;
         self.bytes = rest;
         Ok(taken)
     }

@@ -1,6 +1,95 @@
-//! Reliable UDP for games from one `no_std`, sans-IO core.
+//! Reliable UDP for games from one `no_std` core: the RakNet protocol for servers, browsers and microcontrollers.
+//!
+//! The crate is *sans-IO*: it knows no socket, no clock and, without the feature `alloc`, no allocator. A program
+//! hands datagrams and the time in, and takes datagrams, events and the next deadline out. That makes the same code
+//! run under tokio, in WebAssembly, on a microcontroller, and under the virtual time of its own tests.
+//!
+//! # The run loop
+//!
+//! Change a peer any number of times; then take its events until there are none, take its datagrams until there are
+//! none, and sleep until its timeout or the next datagram. Two peers in memory, whole:
+//!
+//! ```
+//! use rakwire::Instant;
+//! use rakwire::raknet::{Config, Delivery, Event, Peer, Resources};
+//!
+//! // All memory of both: one connection each, which shares 32 blocks of 128 bytes.
+//! let (mut a, mut b) = (Resources::<1, 32, 128>::new(), Resources::<1, 32, 128>::new());
+//! let mut server_config = Config::new([2; 32]); // 32 random bytes in a real program
+//! server_config.max_incoming = 1;
+//! let mut client = Peer::new(&mut a, Config::new([1; 32]));
+//! let mut server = Peer::new(&mut b, server_config);
+//! let (client_address, server_address) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?);
+//!
+//! let mut now = Instant::ZERO;
+//! client.connect(now, server_address)?;
+//! let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
+//! let text = 'running: loop {
+//!     // Take events until there are none …
+//!     let mut greet = None;
+//!     while let Some(event) = client.poll_event() {
+//!         if let Event::Connected { id, .. } = event {
+//!             greet = Some(id);
+//!         }
+//!     }
+//!     if let Some(id) = greet {
+//!         client.send(now, id, b"\xFEhello", Delivery::RELIABLE_ORDERED)?;
+//!     }
+//!     while let Some(event) = server.poll_event() {
+//!         if let Event::Message { message, .. } = event {
+//!             break 'running message.chunks().flatten().copied().collect::<Vec<u8>>();
+//!         }
+//!     }
+//!     // … then datagrams …
+//!     while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
+//!         server.handle_datagram(now, client_address, transmit.payload);
+//!     }
+//!     while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
+//!         client.handle_datagram(now, server_address, transmit.payload);
+//!     }
+//!     // … then sleep until the next deadline.
+//!     let deadlines = [client.poll_timeout(), server.poll_timeout()];
+//!     now = now.max(deadlines.into_iter().flatten().min().ok_or("nothing will ever happen")?);
+//!     client.handle_timeout(now);
+//!     server.handle_timeout(now);
+//! };
+//! assert_eq!(text, b"\xFEhello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Layers
+//!
+//! - [`wire`]: bytes to packets and back. Nothing above it indexes a byte.
+//! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
+//!   no protocol.
+//! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
+//! - [`sim`] (feature `sim`): a network in memory that loses, delays, doubles and reorders, by a seed.
+//!
+//! # Promises
+//!
+//! No panic, no unbounded work and no memory for a stranger, whatever arrives; what is dropped is counted by reason
+//! ([`raknet::DropReason`]). What was acknowledged is delivered, or the connection ends with a reason. Nothing is
+//! logged here: counters and events are there to be read.
+//!
+//! # Features
+//!
+//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `sim`: the simulator. None is on by default.
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
+#![cfg_attr(
+    not(feature = "sim"),
+    expect(rustdoc::broken_intra_doc_links, reason = "they name optional items")
+)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -12,6 +101,8 @@ mod cursor;
 mod machine;
 pub mod raknet;
 mod serial;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod storage;
 mod time;
 
@@ -23,7 +114,7 @@ pub use time::Instant;
 pub mod wire {
     pub use crate::cursor::{Reader, Source, Value, WireError, Writer};
     pub use crate::raknet::wire::{
-        IP_UDP_OVERHEAD, MAX_DATAGRAM, MAX_MTU, MIN_MTU, Wire, address, capsule, control, datagram,
-        id, offline,
+        IP_UDP_OVERHEAD, MAX_DATAGRAM, MAX_MTU, MIN_MTU, Wire, address, capsule, control, datagram, id,
+        offline,
     };
 }

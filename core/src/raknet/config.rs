@@ -117,10 +117,7 @@ impl Config {
         let mut secret = [0; 16];
         let (for_guid, for_secret) = entropy.split_at(8);
         guid.copy_from_slice(for_guid);
-        secret
-            .iter_mut()
-            .zip(for_secret)
-            .for_each(|(to, from)| *to = *from);
+        secret.iter_mut().zip(for_secret).for_each(|(to, from)| *to = *from);
         Self {
             guid: Guid(u64::from_be_bytes(guid)),
             secret,

@@ -51,10 +51,7 @@ impl Reliability {
     /// Whether a message is resent until it is acknowledged.
     #[must_use]
     pub const fn is_reliable(self) -> bool {
-        !matches!(
-            self,
-            Self::Unreliable | Self::UnreliableSequenced | Self::UnreliableWithReceipt
-        )
+        !matches!(self, Self::Unreliable | Self::UnreliableSequenced | Self::UnreliableWithReceipt)
     }
 
     /// Whether a message is dropped when a newer one of its channel was delivered.
@@ -66,10 +63,7 @@ impl Reliability {
     /// Whether a message waits for those sent before it on its channel.
     #[must_use]
     pub const fn is_ordered(self) -> bool {
-        matches!(
-            self,
-            Self::ReliableOrdered | Self::ReliableOrderedWithReceipt
-        )
+        matches!(self, Self::ReliableOrdered | Self::ReliableOrderedWithReceipt)
     }
 
     /// Whether the channel of a message means anything.
@@ -83,19 +77,14 @@ impl Reliability {
     pub const fn has_receipt(self) -> bool {
         matches!(
             self,
-            Self::UnreliableWithReceipt
-                | Self::ReliableWithReceipt
-                | Self::ReliableOrderedWithReceipt
+            Self::UnreliableWithReceipt | Self::ReliableWithReceipt | Self::ReliableOrderedWithReceipt
         )
     }
 
     /// Whether a capsule of this wire value carries a reliable message number: the receipt kinds, which no correct
     /// sender writes, carry none.
     pub(crate) const fn has_number_on_wire(self) -> bool {
-        matches!(
-            self,
-            Self::Reliable | Self::ReliableOrdered | Self::ReliableSequenced
-        )
+        matches!(self, Self::Reliable | Self::ReliableOrdered | Self::ReliableSequenced)
     }
 
     /// What stands on the wire: parts of a split message are always reliable, and receipts are local.
@@ -140,11 +129,7 @@ impl Channel {
     /// The channel with this number, if it is below 32.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
-        if number < crate::wire::capsule::CHANNELS {
-            Some(Self(number))
-        } else {
-            None
-        }
+        if number < crate::wire::capsule::CHANNELS { Some(Self(number)) } else { None }
     }
 
     /// The number of the channel.
@@ -183,8 +168,7 @@ pub enum Priority {
 impl Priority {
     /// How many priorities there are.
     pub const COUNT: usize = 4;
-    pub(crate) const ALL: [Self; Self::COUNT] =
-        [Self::Immediate, Self::High, Self::Medium, Self::Low];
+    pub(crate) const ALL: [Self; Self::COUNT] = [Self::Immediate, Self::High, Self::Medium, Self::Low];
 
     pub(crate) const fn index(self) -> usize {
         self as usize
@@ -227,11 +211,7 @@ impl Delivery {
     /// A delivery of this reliability on channel 0 with medium priority.
     #[must_use]
     pub const fn new(reliability: Reliability) -> Self {
-        Self {
-            reliability,
-            channel: Channel::ZERO,
-            priority: Priority::Medium,
-        }
+        Self { reliability, channel: Channel::ZERO, priority: Priority::Medium }
     }
 
     /// The same on another channel.

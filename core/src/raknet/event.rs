@@ -112,10 +112,7 @@ pub struct Message<'p> {
 
 impl<'p> Message<'p> {
     pub(crate) const fn new(pool: &'p Pool<'p, Envelope>, first: Block) -> Self {
-        Self {
-            pool,
-            first: Some(first),
-        }
+        Self { pool, first: Some(first) }
     }
 
     /// The length in bytes.
@@ -145,11 +142,7 @@ impl<'p> Message<'p> {
     pub fn as_slice(&self) -> Option<&'p [u8]> {
         let mut chunks = self.chunks();
         let first = chunks.next().unwrap_or(&[]);
-        if chunks.next().is_none() {
-            Some(first)
-        } else {
-            None
-        }
+        if chunks.next().is_none() { Some(first) } else { None }
     }
 
     /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
@@ -170,8 +163,7 @@ impl<'p> Message<'p> {
     #[must_use]
     pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
         let mut bytes = alloc::vec::Vec::with_capacity(self.len());
-        self.chunks()
-            .for_each(|chunk| bytes.extend_from_slice(chunk));
+        self.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
         bytes
     }
 }
@@ -259,9 +251,7 @@ impl core::fmt::Display for DisconnectReason {
             Self::Local => "this side disconnected",
             Self::Remote => "the other peer disconnected",
             Self::Lost => "the other peer fell silent",
-            Self::MessageTooLarge => {
-                "a message of the other peer is larger than a connection may hold"
-            }
+            Self::MessageTooLarge => "a message of the other peer is larger than a connection may hold",
             Self::ReceiveMemory => "the other peer left gaps that hold too much memory",
         })
     }

@@ -57,22 +57,12 @@ impl Desk {
     /// Queues a ping; false when too many wait.
     pub(super) fn ping(&mut self, to: SocketAddr, now: Instant) -> bool {
         self.forget_ping(to);
-        self.pings
-            .push_back(Ping {
-                to,
-                at: now,
-                sent: false,
-            })
-            .is_ok()
+        self.pings.push_back(Ping { to, at: now, sent: false }).is_ok()
     }
 
     /// Takes the ping that a pong from `from` answers, and returns when it was sent.
     pub(super) fn take_ping(&mut self, from: SocketAddr) -> Option<Instant> {
-        let ping = self
-            .pings
-            .iter()
-            .find(|ping| ping.to == from && ping.sent)?
-            .at;
+        let ping = self.pings.iter().find(|ping| ping.to == from && ping.sent)?.at;
         self.forget_ping(from);
         Some(ping)
     }
@@ -108,22 +98,14 @@ impl Desk {
         let to = if let Some((to, answer)) = self.answers.pop_front() {
             write_answer(config, now, to, answer, &mut writer)
         } else if let Some((to, time)) = self.pongs.pop_front() {
-            let pong = Offline::Pong {
-                time,
-                guid: config.guid,
-                data: &self.advertisement,
-            };
+            let pong = Offline::Pong { time, guid: config.guid, data: &self.advertisement };
             pong.write(&mut writer).map(|()| to)
         } else {
             let ping = self.pings.iter_mut().find(|ping| !ping.sent)?;
             ping.sent = true;
             ping.at = now;
             let scope = crate::wire::offline::PingScope::Any;
-            let message = Offline::Ping {
-                scope,
-                time: now.as_millis(),
-                guid: Some(config.guid),
-            };
+            let message = Offline::Ping { scope, time: now.as_millis(), guid: Some(config.guid) };
             message.write(&mut writer).map(|()| ping.to)
         };
         Some((to.ok()?, writer.written()))
@@ -150,30 +132,14 @@ fn write_answer(
     let message = match answer {
         Answer::Reply1 { mtu } => {
             let security = match config.cookies {
-                CookiePolicy::Required => {
-                    ServerSecurity::Cookie(cookie::issue(&config.secret, &to, now))
-                }
+                CookiePolicy::Required => ServerSecurity::Cookie(cookie::issue(&config.secret, &to, now)),
                 CookiePolicy::Off => ServerSecurity::None,
             };
-            Offline::Reply1 {
-                guid,
-                security,
-                mtu,
-            }
+            Offline::Reply1 { guid, security, mtu }
         }
-        Answer::Reply2 { mtu } => Offline::Reply2 {
-            guid,
-            client: to,
-            mtu,
-            answer: None,
-        },
+        Answer::Reply2 { mtu } => Offline::Reply2 { guid, client: to, mtu, answer: None },
         Answer::Incompatible => {
-            let protocol = config
-                .accepted_versions
-                .iter()
-                .copied()
-                .max()
-                .unwrap_or(config.protocol_version);
+            let protocol = config.accepted_versions.iter().copied().max().unwrap_or(config.protocol_version);
             Offline::IncompatibleProtocol { protocol, guid }
         }
         Answer::Refused(refusal) => Offline::Refused { refusal, guid },

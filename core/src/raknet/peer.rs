@@ -246,10 +246,8 @@ impl<'a> Peer<'a> {
         if self.get(id).is_none() {
             return Err(SendError::NotConnected);
         }
-        self.with(id.slot, |connection, cx| {
-            connection.send(cx, message, delivery)
-        })
-        .unwrap_or(Err(SendError::NotConnected))
+        self.with(id.slot, |connection, cx| connection.send(cx, message, delivery))
+            .unwrap_or(Err(SendError::NotConnected))
     }
 
     /// Asks the server at `to` what it says of itself; [`Event::Pong`] tells. A lost ping is not repeated.
@@ -258,11 +256,7 @@ impl<'a> Peer<'a> {
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
     pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
         self.advance(now);
-        if self.desk.ping(to, self.last_now) {
-            Ok(())
-        } else {
-            Err(PingError::TooMany)
-        }
+        if self.desk.ping(to, self.last_now) { Ok(()) } else { Err(PingError::TooMany) }
     }
 
     /// Gives up waiting for a pong from `to`.
@@ -291,13 +285,8 @@ impl<'a> Peer<'a> {
 
     /// Every connection that exists.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
-        let used = (0..)
-            .zip(&*self.tables.connections)
-            .filter(|(_, connection)| !connection.is_free());
-        used.map(|(slot, connection)| ConnectionId {
-            slot,
-            generation: connection.generation,
-        })
+        let used = (0..).zip(&*self.tables.connections).filter(|(_, connection)| !connection.is_free());
+        used.map(|(slot, connection)| ConnectionId { slot, generation: connection.generation })
     }
 
     /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in [`Peer::stats`].
@@ -311,9 +300,7 @@ impl<'a> Peer<'a> {
             None => self.stats.drop(DropReason::TooShort),
             Some(FirstByte::Connected) => match self.find(&from) {
                 Some(slot) => {
-                    self.with(slot, |connection, cx| {
-                        connection.handle_datagram(cx, datagram)
-                    });
+                    self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
                 }
                 None => self.stats.drop(DropReason::UnknownSource),
             },
@@ -328,23 +315,14 @@ impl<'a> Peer<'a> {
         match *message {
             Offline::Ping { scope, time, .. } => self.handle_ping(from, scope, time),
             Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
-            Offline::Request1 { protocol, mtu } => {
-                self.handle_request_1(from, protocol, mtu, length)
-            }
-            Offline::Request2 {
-                security,
-                mtu,
-                guid,
-                ..
-            } => self.handle_request_2(from, security, mtu, guid),
+            Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
+            Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
             | Offline::Refused { .. }
             | Offline::IncompatibleProtocol { .. } => match self.find(&from) {
                 Some(slot) => {
-                    self.with(slot, |connection, cx| {
-                        connection.handle_offline(cx, message)
-                    });
+                    self.with(slot, |connection, cx| connection.handle_offline(cx, message));
                 }
                 None => self.stats.drop(DropReason::Unexpected),
             },
@@ -367,24 +345,12 @@ impl<'a> Peer<'a> {
             return;
         };
         let latency = self.last_now.saturating_since(sent);
-        let stored = self
-            .tables
-            .pool
-            .store(data, Purpose::Receive, Default::default());
+        let stored = self.tables.pool.store(data, Purpose::Receive, Default::default());
         let Some(data) = stored else {
             self.stats.drop(DropReason::NoMemory);
             return;
         };
-        if self
-            .pongs
-            .push_back(Pong {
-                from,
-                guid,
-                latency,
-                data,
-            })
-            .is_err()
-        {
+        if self.pongs.push_back(Pong { from, guid, latency, data }).is_err() {
             self.tables.pool.free(data);
             self.stats.drop(DropReason::AnswersFull);
         }
@@ -400,22 +366,14 @@ impl<'a> Peer<'a> {
             self.stats.drop(DropReason::WouldAmplify);
         } else if self.config.accepted_versions.contains(&protocol) {
             let mtu = self.config.clamp_mtu(mtu);
-            self.desk
-                .answer(&mut self.stats, from, Answer::Reply1 { mtu });
+            self.desk.answer(&mut self.stats, from, Answer::Reply1 { mtu });
         } else {
-            self.desk
-                .answer(&mut self.stats, from, Answer::Incompatible);
+            self.desk.answer(&mut self.stats, from, Answer::Incompatible);
         }
     }
 
     /// The outcome table of supplement 2.5, after the cookie has proved the address.
-    fn handle_request_2(
-        &mut self,
-        from: SocketAddr,
-        security: ClientSecurity<'_>,
-        mtu: u16,
-        guid: Guid,
-    ) {
+    fn handle_request_2(&mut self, from: SocketAddr, security: ClientSecurity<'_>, mtu: u16, guid: Guid) {
         if self.config.max_incoming == 0 {
             self.stats.drop(DropReason::Unexpected);
             return;
@@ -428,11 +386,7 @@ impl<'a> Peer<'a> {
         let by_address = self.find(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
             (Some(slot), true) if self.repeats_request_2(slot, guid) => {
-                let mtu = self
-                    .tables
-                    .connections
-                    .get(usize::from(slot))
-                    .map_or(mtu, Connection::mtu);
+                let mtu = self.tables.connections.get(usize::from(slot)).map_or(mtu, Connection::mtu);
                 Answer::Reply2 { mtu }
             }
             (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
@@ -453,10 +407,7 @@ impl<'a> Peer<'a> {
     }
 
     fn knows_guid(&self, guid: Guid) -> bool {
-        self.tables
-            .connections
-            .iter()
-            .any(|connection| !connection.is_free() && connection.guid() == guid)
+        self.tables.connections.iter().any(|connection| !connection.is_free() && connection.guid() == guid)
     }
 
     fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
@@ -471,9 +422,7 @@ impl<'a> Peer<'a> {
         let Some(slot) = self.free_slot() else {
             return Answer::Refused(Refusal::NoFreeIncomingConnections);
         };
-        self.with(slot, |connection, cx| {
-            connection.accept(cx, from, guid, mtu)
-        });
+        self.with(slot, |connection, cx| connection.accept(cx, from, guid, mtu));
         self.settle_in(slot, &from);
         Answer::Reply2 { mtu }
     }
@@ -481,11 +430,8 @@ impl<'a> Peer<'a> {
     /// Enters a connection that was just made into the tables.
     fn settle_in(&mut self, slot: u16, address: &SocketAddr) {
         self.tables.addresses.insert(address, slot);
-        let start = self.first_number;
         if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
-            if start != U24::new(0) {
-                connection.skip_to(start);
-            }
+            connection.skip_to(self.first_number);
         }
     }
 
@@ -514,11 +460,7 @@ impl<'a> Peer<'a> {
 
     /// Composes the next datagram to send at `now` in `buffer`, which must have room for
     /// [`MAX_DATAGRAM`](super::wire::MAX_DATAGRAM) bytes.
-    pub fn poll_transmit<'b>(
-        &mut self,
-        now: Instant,
-        buffer: &'b mut [u8],
-    ) -> Option<Transmit<'b>> {
+    pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         let (to, length) = match self.desk.poll_transmit(&self.config, self.last_now, buffer) {
             Some(answer) => answer,
@@ -526,10 +468,7 @@ impl<'a> Peer<'a> {
         };
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += length as u64;
-        Some(Transmit {
-            to,
-            payload: buffer.get(..length)?,
-        })
+        Some(Transmit { to, payload: buffer.get(..length)? })
     }
 
     /// Lets the connections that have something to do take turns.
@@ -566,12 +505,7 @@ impl<'a> Peer<'a> {
         if let Some(pong) = self.pongs.pop_front() {
             self.lent = Lent::Pong { data: pong.data };
             let data = Message::new(&self.tables.pool, pong.data);
-            return Some(Event::Pong {
-                from: pong.from,
-                guid: pong.guid,
-                latency: pong.latency,
-                data,
-            });
+            return Some(Event::Pong { from: pong.from, guid: pong.guid, latency: pong.latency, data });
         }
         while let Some(slot) = self.tables.noticed.front() {
             match self.poll_connection(slot) {
@@ -622,20 +556,11 @@ impl<'a> Peer<'a> {
         let connection = self.tables.connections.get(usize::from(slot))?;
         let remote = connection.remote()?;
         Some(match news {
-            News::Opened => Event::Connected {
-                id,
-                remote,
-                guid: connection.guid(),
-                side: connection.side(),
-            },
+            News::Opened => Event::Connected { id, remote, guid: connection.guid(), side: connection.side() },
             News::Message(message) => {
                 self.lent = Lent::Message { message, id };
                 let delivery = self.tables.pool.header(message).delivery();
-                Event::Message {
-                    id,
-                    delivery,
-                    message: Message::new(&self.tables.pool, message),
-                }
+                Event::Message { id, delivery, message: Message::new(&self.tables.pool, message) }
             }
             News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
@@ -649,10 +574,7 @@ impl<'a> Peer<'a> {
 
     fn id(&self, slot: u16) -> ConnectionId {
         let connection = self.tables.connections.get(usize::from(slot));
-        ConnectionId {
-            slot,
-            generation: connection.map_or(0, |connection| connection.generation),
-        }
+        ConnectionId { slot, generation: connection.map_or(0, |connection| connection.generation) }
     }
 
     fn get(&self, id: ConnectionId) -> Option<&Connection> {
@@ -723,15 +645,8 @@ impl<'a> Peer<'a> {
         let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) else {
             return;
         };
-        let incoming = if connection.is_incoming() {
-            Listed::Yes
-        } else {
-            Listed::No
-        };
-        match (
-            core::mem::replace(&mut connection.counted, incoming),
-            incoming,
-        ) {
+        let incoming = if connection.is_incoming() { Listed::Yes } else { Listed::No };
+        match (core::mem::replace(&mut connection.counted, incoming), incoming) {
             (Listed::No, Listed::Yes) => self.incoming += 1,
             (Listed::Yes, Listed::No) => self.incoming = self.incoming.saturating_sub(1),
             (Listed::Yes, Listed::Yes) | (Listed::No, Listed::No) => {}

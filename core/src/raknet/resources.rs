@@ -4,8 +4,7 @@ use heapless::{Deque, Vec};
 
 use super::connection::{Connection, Envelope};
 use crate::storage::{
-    AddressEntry, AddressIndex, Block, Bytes, Deadline, Deadlines, Index, Link, Node, Pool,
-    SlotQueue, Slots,
+    AddressEntry, AddressIndex, Block, Bytes, Deadline, Deadlines, Index, Link, Node, Pool, SlotQueue, Slots,
 };
 
 /// All memory of a [`Peer`](super::Peer): `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
@@ -41,18 +40,12 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
     Resources<CONNECTIONS, BLOCKS, BLOCK_SIZE>
 {
     const CHECK: () = {
-        assert!(
-            CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize,
-            "CONNECTIONS must be 1 to 65,534"
-        );
+        assert!(CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize, "CONNECTIONS must be 1 to 65,534");
         assert!(
             BLOCKS >= 4 && BLOCKS <= Block::MAX_COUNT,
             "BLOCKS must be at least 4 and no more than links can name"
         );
-        assert!(
-            BLOCK_SIZE >= 32 && BLOCK_SIZE <= u16::MAX as usize,
-            "BLOCK_SIZE must be 32 to 65,535"
-        );
+        assert!(BLOCK_SIZE >= 32 && BLOCK_SIZE <= u16::MAX as usize, "BLOCK_SIZE must be 32 to 65,535");
     };
 
     /// Memory that no peer uses yet.
@@ -155,11 +148,7 @@ pub struct Capacity {
 impl Default for Capacity {
     /// A client or a small server: 64 connections, 16,384 blocks of 512 bytes, about 10 MB.
     fn default() -> Self {
-        Self {
-            connections: 64,
-            blocks: 16_384,
-            block_size: 512,
-        }
+        Self { connections: 64, blocks: 16_384, block_size: 512 }
     }
 }
 
@@ -175,11 +164,7 @@ impl Capacity {
             deadlines: Deadlines::new(owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             noticed: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            pool: Pool::new(
-                Bytes::Owned(alloc::vec![0; blocks * block_size]),
-                owned(blocks),
-                block_size,
-            ),
+            pool: Pool::new(Bytes::Owned(alloc::vec![0; blocks * block_size]), owned(blocks), block_size),
             index: Index::new(owned(blocks), index_secret(secret)),
         }
     }

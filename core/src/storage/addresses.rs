@@ -71,9 +71,8 @@ impl<'a> AddressIndex<'a> {
             return;
         }
         let mut at = head.bucket;
-        while let Some(before) = at
-            .checked_sub(1)
-            .and_then(|before| self.entries.get_mut(usize::from(before)))
+        while let Some(before) =
+            at.checked_sub(1).and_then(|before| self.entries.get_mut(usize::from(before)))
         {
             if before.next == slot.saturating_add(1) {
                 before.next = rest;

@@ -66,17 +66,11 @@ impl<'a> Deadlines<'a> {
     }
 
     fn place(&self, slot: u16) -> Option<usize> {
-        self.entries
-            .get(usize::from(slot))?
-            .place
-            .checked_sub(1)
-            .map(usize::from)
+        self.entries.get(usize::from(slot))?.place.checked_sub(1).map(usize::from)
     }
 
     fn at(&self, place: usize) -> Instant {
-        self.entries
-            .get(place)
-            .map_or(Instant::ZERO, |entry| entry.at)
+        self.entries.get(place).map_or(Instant::ZERO, |entry| entry.at)
     }
 
     fn slot(&self, place: usize) -> u16 {
@@ -94,10 +88,8 @@ impl<'a> Deadlines<'a> {
     }
 
     fn swap(&mut self, left: usize, right: usize) {
-        let (left_entry, right_entry) = (
-            (self.at(left), self.slot(left)),
-            (self.at(right), self.slot(right)),
-        );
+        let (left_entry, right_entry) =
+            ((self.at(left), self.slot(left)), (self.at(right), self.slot(right)));
         self.put(left, right_entry.0, right_entry.1);
         self.put(right, left_entry.0, left_entry.1);
     }
@@ -125,11 +117,7 @@ impl<'a> Deadlines<'a> {
                 return;
             }
             let right = left + 1;
-            let child = if right < self.length && self.at(right) < self.at(left) {
-                right
-            } else {
-                left
-            };
+            let child = if right < self.length && self.at(right) < self.at(left) { right } else { left };
             if self.at(place) <= self.at(child) {
                 return;
             }
@@ -155,8 +143,7 @@ mod tests {
         for _ in 0..10_000 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let slot = (state >> 24) as usize % 12;
-            let at =
-                (state & 0x300 != 0).then(|| Instant::from_micros(u64::from(state >> 16) % 50));
+            let at = (state & 0x300 != 0).then(|| Instant::from_micros(u64::from(state >> 16) % 50));
             model[slot] = at;
             deadlines.set(u16::try_from(slot).expect("below 12"), at);
             let earliest = model.iter().flatten().min().copied();

@@ -14,29 +14,19 @@ pub(crate) struct Index<'a> {
 
 impl<'a> Index<'a> {
     pub(crate) const fn new(buckets: Slots<'a, Link>, secret: u64) -> Self {
-        Self {
-            buckets,
-            multiplier: secret | 1,
-        }
+        Self { buckets, multiplier: secret | 1 }
     }
 
     #[inline]
     fn bucket(&mut self, key: u64) -> Option<&mut Link> {
         let hash = key.wrapping_add(1).wrapping_mul(self.multiplier) >> 32;
         let place = (hash * self.buckets.len() as u64) >> 32;
-        usize::try_from(place)
-            .ok()
-            .and_then(|place| self.buckets.get_mut(place))
+        usize::try_from(place).ok().and_then(|place| self.buckets.get_mut(place))
     }
 
     /// Adds a message under `key`.
     #[inline]
-    pub(crate) fn insert<H: Copy + Default>(
-        &mut self,
-        pool: &mut Pool<'_, H>,
-        key: u64,
-        message: Block,
-    ) {
+    pub(crate) fn insert<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
             return;
         };
@@ -63,12 +53,7 @@ impl<'a> Index<'a> {
 
     /// Takes a message out.
     #[inline]
-    pub(crate) fn remove<H: Copy + Default>(
-        &mut self,
-        pool: &mut Pool<'_, H>,
-        key: u64,
-        message: Block,
-    ) {
+    pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
             return;
         };
@@ -106,16 +91,10 @@ mod tests {
                 index.insert(pool, key.into(), message);
             }
             for key in [3, 0, 15, 7, 8, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13, 14] {
-                let found = index
-                    .find(pool, key.into(), |header| *header == key)
-                    .expect("inserted");
+                let found = index.find(pool, key.into(), |header| *header == key).expect("inserted");
                 index.remove(pool, key.into(), found);
                 pool.free(found);
-                assert!(
-                    index
-                        .find(pool, key.into(), |header| *header == key)
-                        .is_none()
-                );
+                assert!(index.find(pool, key.into(), |header| *header == key).is_none());
             }
             assert_eq!(pool.available(), 16);
         });

@@ -27,11 +27,7 @@ impl Block {
     /// The block at `index`, if a link can name it.
     #[inline]
     pub(crate) fn at(index: usize) -> Link {
-        Raw::try_from(index)
-            .ok()
-            .and_then(|index| index.checked_add(1))
-            .and_then(NonZeroRaw::new)
-            .map(Self)
+        Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
     }
 
     #[inline]

@@ -76,11 +76,8 @@ fn meld<H: Copy + Default>(
     let (Some(left), Some(right)) = (left, right) else {
         return left.or(right);
     };
-    let (parent, child) = if before(pool.header(right), pool.header(left)) {
-        (right, left)
-    } else {
-        (left, right)
-    };
+    let (parent, child) =
+        if before(pool.header(right), pool.header(left)) { (right, left) } else { (left, right) };
     let sibling = pool.node_mut(parent).older.replace(child);
     pool.node_mut(child).after = sibling;
     Some(parent)
@@ -98,9 +95,7 @@ mod tests {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();
                 for index in 0..16_u32 {
-                    let message = pool
-                        .store(b"x", Purpose::Receive, index * stride % 16)
-                        .expect("room");
+                    let message = pool.store(b"x", Purpose::Receive, index * stride % 16).expect("room");
                     heap.push(pool, message, |a, b| a < b);
                 }
                 for expected in 0..16 {

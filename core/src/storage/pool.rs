@@ -120,10 +120,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         match purpose {
             Purpose::Promised => self.available,
             Purpose::Receive => self.available.saturating_sub(self.promised),
-            Purpose::Send => self
-                .available
-                .saturating_sub(self.promised)
-                .saturating_sub(self.reserve),
+            Purpose::Send => self.available.saturating_sub(self.promised).saturating_sub(self.reserve),
         }
     }
 
@@ -179,15 +176,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         if self.blocks_for(payload.len()) > self.room(purpose) {
             return None;
         }
-        let (part, mut rest) = payload
-            .split_at_checked(self.block_size)
-            .unwrap_or((payload, &[]));
+        let (part, mut rest) = payload.split_at_checked(self.block_size).unwrap_or((payload, &[]));
         let first = self.take_block(part)?;
         let mut last = first;
         while !rest.is_empty() {
-            let (part, remaining) = rest
-                .split_at_checked(self.block_size)
-                .unwrap_or((rest, &[]));
+            let (part, remaining) = rest.split_at_checked(self.block_size).unwrap_or((rest, &[]));
             let block = self.take_block(part)?;
             self.node_mut(last).next = Some(block);
             last = block;
@@ -208,18 +201,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
                 block
             }
             None => {
-                let block =
-                    Block::at(self.fresh).filter(|block| block.index() < self.nodes.len())?;
+                let block = Block::at(self.fresh).filter(|block| block.index() < self.nodes.len())?;
                 self.fresh += 1;
                 block
             }
         };
         self.available = self.available.saturating_sub(1);
         let node = self.node_mut(block);
-        *node = Node {
-            used: u16::try_from(part.len()).unwrap_or(u16::MAX),
-            ..Node::default()
-        };
+        *node = Node { used: u16::try_from(part.len()).unwrap_or(u16::MAX), ..Node::default() };
         let start = block.index() * self.block_size;
         if let Some(bytes) = self.bytes.as_mut_slice().get_mut(start..start + part.len()) {
             bytes.copy_from_slice(part);
@@ -247,20 +236,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     pub(crate) fn bytes(&self, block: Block) -> &[u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
-        self.bytes
-            .as_slice()
-            .get(start..start + used)
-            .unwrap_or(&[])
+        self.bytes.as_slice().get(start..start + used).unwrap_or(&[])
     }
 
     /// The bytes of one block, to change.
     pub(crate) fn bytes_mut(&mut self, block: Block) -> &mut [u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
-        self.bytes
-            .as_mut_slice()
-            .get_mut(start..start + used)
-            .unwrap_or(&mut [])
+        self.bytes.as_mut_slice().get_mut(start..start + used).unwrap_or(&mut [])
     }
 
     /// The block after this one in the same message.
@@ -325,13 +308,8 @@ pub(super) mod tests {
     #[test]
     fn messages_take_and_give_back_blocks() {
         with_pool(|pool| {
-            let message = pool
-                .store(b"twenty bytes of text", Purpose::Receive, 7)
-                .expect("room");
-            assert_eq!(
-                (pool.available(), pool.size(message), *pool.header(message)),
-                (13, 20, 7)
-            );
+            let message = pool.store(b"twenty bytes of text", Purpose::Receive, 7).expect("room");
+            assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
             assert_eq!(content(pool, message), b"twenty bytes of text");
             let other = pool.store(b"!", Purpose::Receive, 8).expect("room");
             pool.join(message, other);
@@ -344,8 +322,7 @@ pub(super) mod tests {
     #[test]
     fn sending_leaves_a_reserve_and_promises_are_kept() {
         with_pool(|pool| {
-            let filled: StdVec<_> =
-                core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, 0)).collect();
+            let filled: StdVec<_> = core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, 0)).collect();
             assert_eq!((filled.len(), pool.available()), (12, 4));
             assert!(pool.promise(3));
             assert!(!pool.promise(2));

@@ -38,13 +38,7 @@ struct Place {
 
 impl SparseWindow {
     pub(crate) const fn new(base: U24) -> Self {
-        Self {
-            base,
-            origin: base,
-            pending: 0,
-            blocks: [None; BLOCKS],
-            held: 0,
-        }
+        Self { base, origin: base, pending: 0, blocks: [None; BLOCKS], held: 0 }
     }
 
     /// Bits a block, as a power of two.
@@ -59,11 +53,7 @@ impl SparseWindow {
         let shift = Self::shift(pool);
         let offset = number.since(self.origin) as usize;
         let bit = offset & ((1 << shift) - 1);
-        Place {
-            block: offset >> shift,
-            byte: bit / 8,
-            mask: 1 << (bit % 8),
-        }
+        Place { block: offset >> shift, byte: bit / 8, mask: 1 << (bit % 8) }
     }
 
     /// Whether `number` arrived before.
@@ -81,22 +71,14 @@ impl SparseWindow {
             Some(None) => Arrival::New,
             Some(Some(block)) => {
                 let byte = pool.bytes(*block).get(place.byte).copied().unwrap_or(0);
-                if byte & place.mask == 0 {
-                    Arrival::New
-                } else {
-                    Arrival::Duplicate
-                }
+                if byte & place.mask == 0 { Arrival::New } else { Arrival::Duplicate }
             }
         }
     }
 
     /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when the pool has none.
     #[inline]
-    pub(crate) fn prepare<H: Copy + Default>(
-        &mut self,
-        pool: &mut Pool<'_, H>,
-        number: U24,
-    ) -> bool {
+    pub(crate) fn prepare<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, number: U24) -> bool {
         if number == self.base {
             return true;
         }
@@ -134,11 +116,7 @@ impl SparseWindow {
         }
     }
 
-    fn byte<'p, H: Copy + Default>(
-        &self,
-        pool: &'p mut Pool<'_, H>,
-        place: &Place,
-    ) -> Option<&'p mut u8> {
+    fn byte<'p, H: Copy + Default>(&self, pool: &'p mut Pool<'_, H>, place: &Place) -> Option<&'p mut u8> {
         let block = (*self.blocks.get(place.block)?)?;
         pool.bytes_mut(block).get_mut(place.byte)
     }
@@ -146,8 +124,7 @@ impl SparseWindow {
     /// Whether the number at the base arrived.
     fn take<H: Copy + Default>(&self, pool: &mut Pool<'_, H>) -> bool {
         let place = self.place(pool, self.base);
-        self.byte(pool, &place)
-            .is_some_and(|byte| *byte & place.mask != 0)
+        self.byte(pool, &place).is_some_and(|byte| *byte & place.mask != 0)
     }
 
     /// Gives back the blocks that lie wholly below the base.
@@ -197,10 +174,7 @@ mod tests {
             let mut window = SparseWindow::new(start);
             for step in 0..100 {
                 assert_eq!(arrive(&mut window, pool, start.plus(step)), Arrival::New);
-                assert_eq!(
-                    arrive(&mut window, pool, start.plus(step)),
-                    Arrival::Duplicate
-                );
+                assert_eq!(arrive(&mut window, pool, start.plus(step)), Arrival::Duplicate);
                 assert_eq!(pool.available(), 16);
             }
         });
@@ -228,10 +202,7 @@ mod tests {
         with_pool(|pool| {
             let mut window = SparseWindow::new(U24::new(0));
             assert_eq!(window.check(pool, U24::new(16 * 64)), Arrival::TooFar);
-            assert_eq!(
-                arrive(&mut window, pool, U24::new(16 * 64 - 1)),
-                Arrival::New
-            );
+            assert_eq!(arrive(&mut window, pool, U24::new(16 * 64 - 1)), Arrival::New);
             window.clear(pool);
             assert_eq!(pool.available(), 16);
         });

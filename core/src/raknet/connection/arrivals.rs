@@ -74,10 +74,7 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// The state of a connection that expects `next` first.
     pub(super) fn starting_at(next: U24) -> Self {
-        Self {
-            next,
-            ..Self::default()
-        }
+        Self { next, ..Self::default() }
     }
 
     pub(super) const fn unacknowledged(&self) -> u32 {
@@ -91,11 +88,7 @@ impl Arrivals {
     /// What `number` means, without remembering it.
     pub(super) fn classify(&self, number: U24) -> Verdict {
         if !number.is_older_than(self.next) {
-            return if number.since(self.next) > MAX_JUMP {
-                Verdict::Outside
-            } else {
-                Verdict::New
-            };
+            return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
         }
         if self.next.since(number) > WINDOW {
             Verdict::Outside
@@ -225,10 +218,7 @@ impl Arrivals {
 
 const fn header(kind: RecordKind, records: u16) -> DatagramHeader {
     match kind {
-        RecordKind::Ack => DatagramHeader::Ack {
-            arrival_speed: None,
-            records,
-        },
+        RecordKind::Ack => DatagramHeader::Ack { arrival_speed: None, records },
         RecordKind::Nack => DatagramHeader::Nack { records },
     }
 }
@@ -242,20 +232,15 @@ mod tests {
     fn listed(arrivals: &mut Arrivals, kind: RecordKind) -> Vec<(u32, u32)> {
         let mut buffer = [0; 1464];
         let mut writer = Writer::new(&mut buffer);
-        arrivals
-            .write(kind, &mut writer, 1464)
-            .expect("room for records");
+        arrivals.write(kind, &mut writer, 1464).expect("room for records");
         let mut reader = Reader::new(writer.finish());
         let header = DatagramHeader::read(&mut reader).expect("a header");
-        let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) =
-            header
+        let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) = header
         else {
             panic!("{header:?}")
         };
         let records = (0..count).map(|_| Record::read(&mut reader).expect("a record"));
-        let records = records
-            .map(|record| (record.first.get(), record.last.get()))
-            .collect();
+        let records = records.map(|record| (record.first.get(), record.last.get())).collect();
         assert_eq!(reader.remaining(), 0);
         records
     }
@@ -270,10 +255,7 @@ mod tests {
         assert_eq!(arrivals.classify(U24::new(4)), Verdict::Duplicate);
         assert_eq!(arrivals.classify(U24::new(3)), Verdict::New);
         assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(3, 3), (6, 8)]);
-        assert_eq!(
-            listed(&mut arrivals, RecordKind::Ack),
-            [(0, 2), (4, 5), (9, 9)]
-        );
+        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
         assert_eq!((arrivals.missing(), arrivals.unacknowledged()), (0, 0));
         assert!(listed(&mut arrivals, RecordKind::Ack).is_empty());
     }
@@ -303,10 +285,7 @@ mod tests {
         let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFE));
         arrivals.commit(U24::new(0xFF_FFFE));
         arrivals.commit(U24::new(0xFF_FFFF));
-        assert_eq!(
-            listed(&mut arrivals, RecordKind::Ack),
-            [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
-        );
+        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]);
     }
 
     #[test]
@@ -315,9 +294,7 @@ mod tests {
         (0..20).for_each(|number| arrivals.commit(U24::new(number * 2)));
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        arrivals
-            .write(RecordKind::Ack, &mut writer, 64)
-            .expect("room for some");
+        arrivals.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
         assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
         assert_eq!(listed(&mut arrivals, RecordKind::Ack).len(), 6);
     }

@@ -44,11 +44,7 @@ impl Congestion {
         if in_flight.saturating_mul(2) < self.window {
             return;
         }
-        let growth = if self.window < self.threshold {
-            bytes
-        } else {
-            self.avoidance_growth(bytes)
-        };
+        let growth = if self.window < self.threshold { bytes } else { self.avoidance_growth(bytes) };
         self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
     }
 

@@ -65,11 +65,7 @@ impl Envelope {
 
     /// The capsule header for `bytes` bytes of payload.
     pub(super) fn capsule(&self, bytes: usize) -> CapsuleHeader {
-        let split = Split {
-            count: self.split_count,
-            id: self.split_id,
-            index: self.split_index,
-        };
+        let split = Split { count: self.split_count, id: self.split_id, index: self.split_index };
         CapsuleHeader {
             reliability: self.reliability,
             bits: u16::try_from(bytes * 8).unwrap_or(u16::MAX),
@@ -83,6 +79,12 @@ impl Envelope {
 
     pub(super) const fn header_size(&self) -> usize {
         CapsuleHeader::size(self.reliability, self.split_count > 0)
+    }
+
+    /// Whether the message has a place in its channel. A receipt reliability is never on the wire of a correct sender;
+    /// the original delivers it at once.
+    pub(super) const fn has_place(&self) -> bool {
+        self.reliability.has_channel() && !self.reliability.has_receipt()
     }
 
     pub(crate) fn delivery(&self) -> Delivery {

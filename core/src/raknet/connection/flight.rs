@@ -36,10 +36,7 @@ pub(super) struct Flight {
 impl Flight {
     pub(super) fn new(datagram_bytes: usize) -> Self {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
-        Self {
-            congestion: Congestion::new(bytes),
-            ..Self::default()
-        }
+        Self { congestion: Congestion::new(bytes), ..Self::default() }
     }
 
     pub(super) fn starting_at(self, next: U24) -> Self {
@@ -69,13 +66,7 @@ impl Flight {
     }
 
     /// Keeps a datagram until it is acknowledged or lost. Its reliable messages hang on `first`.
-    pub(super) fn track(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        first: Block,
-        number: U24,
-        bytes: usize,
-    ) {
+    pub(super) fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, number: U24, bytes: usize) {
         let header = cx.pool.header_mut(first);
         header.role = Role::Datagram;
         header.datagram = number;
@@ -83,16 +74,14 @@ impl Flight {
         header.count = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.bytes += header.count;
         self.datagrams.push(cx.pool, first);
-        cx.index
-            .insert(cx.pool, key::datagram(cx.slot, number), first);
+        cx.index.insert(cx.pool, key::datagram(cx.slot, number), first);
     }
 
     fn find(cx: &mut Context<'_, '_>, number: U24) -> Link {
         let owner = cx.slot;
-        cx.index
-            .find(cx.pool, key::datagram(owner, number), |header| {
-                header.role == Role::Datagram && header.owner == owner && header.datagram == number
-            })
+        cx.index.find(cx.pool, key::datagram(owner, number), |header| {
+            header.role == Role::Datagram && header.owner == owner && header.datagram == number
+        })
     }
 
     /// The part of a record that can be in flight, as numbers after the oldest one.
@@ -103,15 +92,16 @@ impl Flight {
     ) -> Option<(U24, core::ops::RangeInclusive<u32>)> {
         let oldest = cx.pool.header(self.datagrams.oldest()?).datagram;
         let newest = self.next.since(oldest).checked_sub(1)?;
-        if record.last.is_older_than(oldest) {
-            return None;
-        }
-        let first = if record.first.is_older_than(oldest) {
+        let first = record.first.since(oldest);
+        let start = if first <= newest {
+            first
+        } else if oldest.since(record.first) <= record.last.since(record.first) {
             0
         } else {
-            record.first.since(oldest)
+            return None;
         };
-        Some((oldest, first..=newest.min(record.last.since(oldest))))
+        let end = start.saturating_add(record.last.since(oldest.plus(start)));
+        Some((oldest, start..=newest.min(end)))
     }
 
     /// Takes a record of an acknowledgement; `lookups` is what the whole datagram may still cost.
@@ -145,12 +135,7 @@ impl Flight {
     }
 
     /// Frees an acknowledged datagram and returns when it was sent.
-    fn acknowledge(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        outbox: &mut Outbox,
-        first: Block,
-    ) -> Instant {
+    fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) -> Instant {
         let (bytes, sent_at) = (cx.pool.header(first).count, cx.pool.header(first).since);
         self.congestion.on_acknowledged(bytes, self.bytes);
         self.acknowledged += 1;
@@ -165,8 +150,7 @@ impl Flight {
 
     fn forget(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let (number, bytes) = (cx.pool.header(first).datagram, cx.pool.header(first).count);
-        cx.index
-            .remove(cx.pool, key::datagram(cx.slot, number), first);
+        cx.index.remove(cx.pool, key::datagram(cx.slot, number), first);
         self.datagrams.remove(cx.pool, first);
         self.bytes = self.bytes.saturating_sub(bytes);
         cx.pool.header_mut(first).role = Role::Message;
@@ -225,8 +209,7 @@ impl Flight {
     }
 
     fn timeout(&self, cx: &Context<'_, '_>) -> Duration {
-        self.round_trip
-            .timeout(cx.config.min_resend_timeout, self.backoff)
+        self.round_trip.timeout(cx.config.min_resend_timeout, self.backoff)
     }
 
     /// When the oldest datagram counts as lost.

@@ -34,10 +34,7 @@ struct Answer {
 
 impl Opening {
     pub(super) fn new(now: Instant) -> Self {
-        Self {
-            next_request: now,
-            ..Self::default()
-        }
+        Self { next_request: now, ..Self::default() }
     }
 
     pub(super) const fn next_request(&self) -> Instant {
@@ -53,9 +50,7 @@ impl Opening {
     ) -> Option<usize> {
         let request = match self.answer.take() {
             Some(answer) => Offline::Request2 {
-                security: answer
-                    .cookie
-                    .map_or(ClientSecurity::None, ClientSecurity::Cookie),
+                security: answer.cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
                 server: dialled(cx.config, remote),
                 mtu: answer.mtu,
                 guid: cx.config.guid,
@@ -64,10 +59,7 @@ impl Opening {
                 let mtu = probe_mtu(cx.config, self.requests);
                 self.requests += 1;
                 self.next_request = cx.now + cx.config.connect_interval;
-                Offline::Request1 {
-                    protocol: cx.config.protocol_version,
-                    mtu,
-                }
+                Offline::Request1 { protocol: cx.config.protocol_version, mtu }
             }
             None => return None,
         };
@@ -108,27 +100,16 @@ impl Connection {
                     ServerSecurity::None => None,
                     ServerSecurity::Cookie(cookie) => Some(cookie),
                     ServerSecurity::PublicKey { .. } => {
-                        return self.end(
-                            cx,
-                            State::Gone,
-                            Ending::Failed(ConnectFailure::SecurityRequired),
-                        );
+                        return self.end(cx, State::Gone, Ending::Failed(ConnectFailure::SecurityRequired));
                     }
                 };
                 // A scrubber in front of a server may answer first; every later reply is answered too.
-                opening.answer = Some(Answer {
-                    cookie,
-                    mtu: cx.config.clamp_mtu(mtu),
-                });
+                opening.answer = Some(Answer { cookie, mtu: cx.config.clamp_mtu(mtu) });
                 self.state = State::Opening(opening);
             }
             Offline::Reply2 { guid, mtu, .. } => self.request(cx, guid, cx.config.clamp_mtu(mtu)),
             Offline::Refused { refusal, .. } => {
-                self.end(
-                    cx,
-                    State::Gone,
-                    Ending::Failed(ConnectFailure::Refused(refusal)),
-                );
+                self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Refused(refusal)));
             }
             Offline::IncompatibleProtocol { protocol, .. } => {
                 let failure = ConnectFailure::IncompatibleProtocol { server: protocol };
@@ -149,12 +130,8 @@ impl Connection {
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
         self.flight = Flight::new(self.sizes.data_datagram());
         self.enter(cx, State::Requested);
-        let request = Control::Request {
-            guid: cx.config.guid,
-            time: cx.now.as_millis(),
-            proof: None,
-            password: &[],
-        };
+        let request =
+            Control::Request { guid: cx.config.guid, time: cx.now.as_millis(), proof: None, password: &[] };
         self.send_handshake(cx, &request, Delivery::RELIABLE);
     }
 
@@ -164,12 +141,7 @@ impl Connection {
     }
 
     /// Sends a message without which the connection cannot open.
-    fn send_handshake(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        control: &Control<'_>,
-        delivery: Delivery,
-    ) {
+    fn send_handshake(&mut self, cx: &mut Context<'_, '_>, control: &Control<'_>, delivery: Delivery) {
         if !self.send_control(cx, control, delivery.with_priority(Priority::Immediate)) {
             self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
         }
@@ -200,11 +172,7 @@ impl Connection {
             }
             (Ok(Control::NewIncoming { .. }), State::Handling) => self.on_open(cx),
             (Ok(Control::InvalidPassword { .. }), State::Requested) => {
-                self.end(
-                    cx,
-                    State::Gone,
-                    Ending::Failed(ConnectFailure::InvalidPassword),
-                );
+                self.end(cx, State::Gone, Ending::Failed(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.pong(cx, time),
             (Ok(Control::Pong { ping_time, .. }), _) if reader.remaining() == 0 => {
@@ -257,23 +225,13 @@ impl Connection {
     }
 
     fn pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
-        let pong = Control::Pong {
-            ping_time,
-            time: cx.now.as_millis(),
-        };
-        self.send_control(
-            cx,
-            &pong,
-            Delivery::UNRELIABLE.with_priority(Priority::Immediate),
-        );
+        let pong = Control::Pong { ping_time, time: cx.now.as_millis() };
+        self.send_control(cx, &pong, Delivery::UNRELIABLE.with_priority(Priority::Immediate));
     }
 
     /// The wire counts milliseconds; the time of our own ping is known better.
     fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
-        let pinged = self
-            .times
-            .pinged
-            .filter(|pinged| pinged.as_millis() == ping_time);
+        let pinged = self.times.pinged.filter(|pinged| pinged.as_millis() == ping_time);
         let Some(pinged) = pinged else {
             cx.stats.drop(DropReason::Unexpected);
             return;
@@ -281,11 +239,7 @@ impl Connection {
         let ping = cx.now.saturating_since(pinged);
         let lowest = self.counters.lowest_ping;
         self.counters.last_ping = ping;
-        self.counters.lowest_ping = if lowest.is_zero() {
-            ping
-        } else {
-            lowest.min(ping)
-        };
+        self.counters.lowest_ping = if lowest.is_zero() { ping } else { lowest.min(ping) };
     }
 
     /// The other peer says goodbye.
@@ -314,11 +268,7 @@ impl Connection {
                 self.enter(cx, State::Closing);
                 let farewell = Delivery::RELIABLE_ORDERED.with_priority(Priority::Low);
                 if !self.send_control(cx, &Control::Disconnect, farewell) {
-                    self.end(
-                        cx,
-                        State::Gone,
-                        Ending::Disconnected(DisconnectReason::Local),
-                    );
+                    self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
                 }
             }
             State::Free | State::Closing | State::Draining | State::Gone => {}

@@ -136,9 +136,7 @@ impl core::fmt::Display for SendError {
             Self::NotConnected => "the connection is not open",
             Self::Empty => "a message must have at least one byte",
             Self::ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
-            Self::TooLong => {
-                "the message is larger than one connection may hold; send it in pieces"
-            }
+            Self::TooLong => "the message is larger than one connection may hold; send it in pieces",
             Self::QuotaExceeded => "the connection holds as much as it may; try again later",
             Self::PoolExhausted => "the peer holds as much as it can; try again later",
         })
@@ -209,25 +207,12 @@ impl Connection {
     }
 
     /// A connection that `remote`, whose address is proved, wants.
-    pub(crate) fn accept(
-        &mut self,
-        cx: &Context<'_, '_>,
-        remote: SocketAddr,
-        guid: Guid,
-        mtu: u16,
-    ) {
+    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16) {
         self.begin(cx, remote, guid, mtu, Side::Server);
         self.state = State::Unverified;
     }
 
-    fn begin(
-        &mut self,
-        cx: &Context<'_, '_>,
-        remote: SocketAddr,
-        guid: Guid,
-        mtu: u16,
-        side: Side,
-    ) {
+    fn begin(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16, side: Side) {
         let sizes = Sizes::new(mtu, PLAIN_OVERHEAD);
         *self = Self {
             remote: Some(remote),
@@ -280,10 +265,7 @@ impl Connection {
     /// Whether the connection counts against the limit of incoming ones.
     pub(crate) const fn is_incoming(&self) -> bool {
         matches!(self.side, Side::Server)
-            && matches!(
-                self.state,
-                State::Unverified | State::Handling | State::Connected | State::Closing
-            )
+            && matches!(self.state, State::Unverified | State::Handling | State::Connected | State::Closing)
     }
 
     pub(crate) const fn public_state(&self) -> ConnectionState {
@@ -323,27 +305,19 @@ impl Connection {
         if *first < crate::wire::id::TIMESTAMP {
             return Err(SendError::ReservedId);
         }
-        self.outbox
-            .push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
         self.counters.messages_sent += 1;
         Ok(())
     }
 
     /// Queues a message of RakNet itself; false when there is no memory for it.
-    fn send_control(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        control: &Control<'_>,
-        delivery: Delivery,
-    ) -> bool {
+    fn send_control(&mut self, cx: &mut Context<'_, '_>, control: &Control<'_>, delivery: Delivery) -> bool {
         let mut buffer = [0; crate::wire::control::MAX_CONTROL];
         let mut writer = Writer::new(&mut buffer);
         if control.write(&mut writer).is_err() {
             return false;
         }
-        self.outbox
-            .push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive)
-            .is_ok()
+        self.outbox.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
     }
 
     /// Whether everything sent was acknowledged.
@@ -356,10 +330,9 @@ impl Connection {
         let known = match (self.side, &self.state) {
             (_, State::Free | State::Gone | State::Draining) => return,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening(_) | State::Requested | State::Unverified | State::Handling,
-            ) => false,
+            (Side::Server, State::Opening(_) | State::Requested | State::Unverified | State::Handling) => {
+                false
+            }
         };
         self.state = state;
         if known {
@@ -372,18 +345,9 @@ impl Connection {
     }
 
     /// Ends the connection at once, for this reason or, before it was open, for that one.
-    fn break_off(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        reason: DisconnectReason,
-        failure: ConnectFailure,
-    ) {
+    fn break_off(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
         let was_open = matches!(self.state, State::Connected | State::Closing);
-        let ending = if was_open {
-            Ending::Disconnected(reason)
-        } else {
-            Ending::Failed(failure)
-        };
+        let ending = if was_open { Ending::Disconnected(reason) } else { Ending::Failed(failure) };
         self.end(cx, State::Gone, ending);
     }
 
@@ -399,10 +363,7 @@ impl Connection {
 
     /// Whether the application has something to be told.
     pub(crate) fn has_news(&self) -> bool {
-        let may_read = !matches!(
-            self.state,
-            State::Handling | State::Requested | State::Unverified
-        );
+        let may_read = !matches!(self.state, State::Handling | State::Requested | State::Unverified);
         self.opened == Listed::Yes || self.ending.is_some() || may_read && !self.inbox.is_empty()
     }
 

@@ -29,10 +29,7 @@ impl Incoming {
     /// A channel that expects the ordering index `order` first.
     #[cfg(test)]
     pub(super) fn starting_at(order: U24) -> Self {
-        Self {
-            order,
-            ..Self::default()
-        }
+        Self { order, ..Self::default() }
     }
 
     pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
@@ -40,8 +37,7 @@ impl Incoming {
             return Turn::Later;
         }
         let outdated = envelope.order != self.order
-            || envelope.reliability.is_sequenced()
-                && envelope.sequence.is_older_than(self.sequence);
+            || envelope.reliability.is_sequenced() && envelope.sequence.is_older_than(self.sequence);
         if outdated { Turn::Never } else { Turn::Now }
     }
 
@@ -61,10 +57,7 @@ pub(super) fn comes_before(left: &Envelope, right: &Envelope) -> bool {
     if left.order != right.order {
         return left.order.is_older_than(right.order);
     }
-    match (
-        left.reliability.is_sequenced(),
-        right.reliability.is_sequenced(),
-    ) {
+    match (left.reliability.is_sequenced(), right.reliability.is_sequenced()) {
         (true, false) => true,
         (true, true) => left.sequence.is_older_than(right.sequence),
         (false, _) => false,
@@ -77,11 +70,7 @@ mod tests {
     use crate::raknet::delivery::Reliability;
 
     fn ordered(order: u32) -> Envelope {
-        Envelope {
-            reliability: Reliability::ReliableOrdered,
-            order: U24::new(order),
-            ..Envelope::default()
-        }
+        Envelope { reliability: Reliability::ReliableOrdered, order: U24::new(order), ..Envelope::default() }
     }
 
     fn sequenced(order: u32, sequence: u32) -> Envelope {
@@ -117,13 +106,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_sorted_by_gap_then_kind_then_sequence() {
-        let sorted = [
-            sequenced(1, 0),
-            sequenced(1, 7),
-            ordered(1),
-            sequenced(2, 3),
-            ordered(2),
-        ];
+        let sorted = [sequenced(1, 0), sequenced(1, 7), ordered(1), sequenced(2, 3), ordered(2)];
         for (index, left) in sorted.iter().enumerate() {
             for (other, right) in sorted.iter().enumerate() {
                 assert_eq!(comes_before(left, right), index < other);

@@ -42,17 +42,11 @@ pub(super) enum Waiting {
 
 impl Outbox {
     pub(super) fn new() -> Self {
-        Self {
-            next_weight: BASE,
-            ..Self::default()
-        }
+        Self { next_weight: BASE, ..Self::default() }
     }
 
     pub(super) fn starting_at(reliable: U24) -> Self {
-        Self {
-            next_reliable: reliable,
-            ..Self::new()
-        }
+        Self { next_reliable: reliable, ..Self::new() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -106,8 +100,7 @@ impl Outbox {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        let blocks =
-            bytes / part * cx.pool.blocks_for(part) + (bytes % part).div_ceil(cx.pool.block_size());
+        let blocks = bytes / part * cx.pool.blocks_for(part) + (bytes % part).div_ceil(cx.pool.block_size());
         if purpose == Purpose::Send {
             if blocks > cx.send_quota {
                 return Err(SendError::TooLong);
@@ -116,11 +109,7 @@ impl Outbox {
                 return Err(SendError::QuotaExceeded);
             }
         }
-        if blocks > cx.pool.room(purpose) {
-            Err(SendError::PoolExhausted)
-        } else {
-            Ok(blocks)
-        }
+        if blocks > cx.pool.room(purpose) { Err(SendError::PoolExhausted) } else { Ok(blocks) }
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, never this one.
@@ -172,12 +161,7 @@ impl Outbox {
             None => weight = base,
             Some((head_priority, message)) => {
                 let p = u32::try_from(head_priority.index()).unwrap_or(0);
-                let least = cx
-                    .pool
-                    .header(message)
-                    .weight
-                    .wrapping_sub(p << p)
-                    .wrapping_add(p);
+                let least = cx.pool.header(message).weight.wrapping_sub(p << p).wrapping_add(p);
                 if is_less(weight, least) {
                     weight = least.wrapping_add(base);
                 }
@@ -206,9 +190,7 @@ impl Outbox {
     pub(super) fn next(&self, cx: &Context<'_, '_>) -> Option<(Waiting, Block)> {
         match self.resend.front() {
             Some(message) => Some((Waiting::Resend, message)),
-            None => self
-                .next_new(cx)
-                .map(|(priority, message)| (Waiting::New(priority), message)),
+            None => self.next_new(cx).map(|(priority, message)| (Waiting::New(priority), message)),
         }
     }
 
@@ -235,9 +217,7 @@ impl Outbox {
     /// Gives a message back to the pool.
     pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
-        self.blocks = self
-            .blocks
-            .saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
+        self.blocks = self.blocks.saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
     }
 
     /// Gives everything that waits back to the pool.
@@ -246,9 +226,7 @@ impl Outbox {
         for queue in &mut self.waiting {
             freed += queue.free_all(cx.pool);
         }
-        self.blocks = self
-            .blocks
-            .saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
+        self.blocks = self.blocks.saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
     }
 }
 

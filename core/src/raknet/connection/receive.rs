@@ -42,9 +42,14 @@ impl Inbox {
         self.messages.is_empty()
     }
 
-    /// Whether this connection may take `blocks` more.
-    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize) -> bool {
-        self.blocks + self.promised + blocks <= cx.receive_quota
+    /// Whether this connection may take `blocks` more for a message. What has to wait for others gets half, so that
+    /// those others always find room.
+    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize, turn: Turn) -> bool {
+        let quota = match turn {
+            Turn::Now | Turn::Never => cx.receive_quota,
+            Turn::Later => cx.receive_quota / 2,
+        };
+        self.blocks + self.promised + blocks <= quota
     }
 
     pub(super) const fn take(&mut self, blocks: usize) {
@@ -74,9 +79,7 @@ impl Connection {
         let mut reader = Reader::new(datagram);
         let parsed = match DatagramHeader::read(&mut reader) {
             Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
-            Ok(DatagramHeader::Ack { records, .. }) => {
-                self.handle_acknowledgement(cx, records, reader)
-            }
+            Ok(DatagramHeader::Ack { records, .. }) => self.handle_acknowledgement(cx, records, reader),
             Ok(DatagramHeader::Nack { records }) => self.handle_missing(cx, records, reader),
             Err(error) => Err(error),
         };
@@ -95,8 +98,10 @@ impl Connection {
         let mut lookups = LOOKUPS_PER_DATAGRAM;
         for _ in 0..records {
             let record = Record::read(&mut reader)?;
-            self.flight
-                .on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
+            self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
+        }
+        if self.flight.is_empty() && !self.outbox.has_resends() {
+            self.times.owed_since = None;
         }
         Ok(())
     }
@@ -110,8 +115,7 @@ impl Connection {
         let mut lookups = LOOKUPS_PER_DATAGRAM;
         for _ in 0..records {
             let record = Record::read(&mut reader)?;
-            self.flight
-                .on_missing(cx, &mut self.outbox, record, &mut lookups);
+            self.flight.on_missing(cx, &mut self.outbox, record, &mut lookups);
         }
         Ok(())
     }
@@ -173,9 +177,7 @@ impl Connection {
         mut reader: Reader<'_>,
     ) -> Result<Result<(), WireError>, Refused> {
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
-        while reader.remaining() >= MIN_CAPSULE
-            && !matches!(self.state, State::Draining | State::Gone)
-        {
+        while reader.remaining() >= MIN_CAPSULE && !matches!(self.state, State::Draining | State::Gone) {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
                 // Zeros after the last capsule are padding.
@@ -205,9 +207,7 @@ impl Connection {
                 Ok(())
             }
             Arrival::TooFar => Err(Refused::OutsideWindow),
-            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => {
-                Err(Refused::NoMemory)
-            }
+            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(Refused::NoMemory),
             Arrival::New => {
                 self.handle_once(cx, capsule, payload)?;
                 self.reliable.mark(cx.pool, capsule.reliable);
@@ -236,14 +236,8 @@ impl Connection {
         envelope: &Envelope,
         content: Content<'_>,
     ) -> Result<(), Refused> {
-        // A receipt reliability is never on the wire of a correct sender; the original delivers it at once.
-        if !envelope.reliability.has_channel() || envelope.reliability.has_receipt() {
-            return self.deliver(cx, envelope, content);
-        }
-        let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) else {
-            return Ok(());
-        };
-        match channel.turn(envelope) {
+        match self.turn(envelope) {
+            Turn::Now if !envelope.has_place() => self.deliver(cx, envelope, content),
             Turn::Now => {
                 self.deliver(cx, envelope, content)?;
                 self.pass(envelope);
@@ -256,6 +250,15 @@ impl Connection {
                 Ok(())
             }
         }
+    }
+
+    /// When a message may be delivered.
+    pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
+        if !envelope.has_place() {
+            return Turn::Now;
+        }
+        let channel = self.channels.get(usize::from(envelope.channel));
+        channel.map_or(Turn::Never, |channel| channel.turn(envelope))
     }
 
     fn pass(&mut self, envelope: &Envelope) {
@@ -271,7 +274,7 @@ impl Connection {
         envelope: &Envelope,
         content: Content<'_>,
     ) -> Result<(), Refused> {
-        let message = self.store(cx, envelope, content)?;
+        let message = self.store(cx, envelope, content, Turn::Later)?;
         if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
             channel.held.push(cx.pool, message, comes_before);
         }
@@ -323,7 +326,7 @@ impl Connection {
             self.discard(cx, content);
             return Ok(());
         }
-        let message = self.store(cx, envelope, content)?;
+        let message = self.store(cx, envelope, content, Turn::Now)?;
         self.inbox.messages.push(cx.pool, message);
         Ok(())
     }
@@ -359,13 +362,14 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         envelope: &Envelope,
         content: Content<'_>,
+        turn: Turn,
     ) -> Result<Block, Refused> {
         let payload = match content {
             Content::Stored(message) => return Ok(message),
             Content::Arrived(payload) => payload,
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        let stored = if self.inbox.admits(cx, blocks) {
+        let stored = if self.inbox.admits(cx, blocks, turn) {
             cx.pool.store(payload, Purpose::Receive, *envelope)
         } else {
             None

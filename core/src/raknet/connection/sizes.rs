@@ -56,15 +56,10 @@ mod tests {
     /// The table of supplement 1.6.
     #[test]
     fn table() {
-        for (mtu, body, part, secure_part) in [
-            (1492, 1455, 1432, 1410),
-            (1200, 1163, 1140, 1118),
-            (576, 539, 516, 494),
-        ] {
-            assert_eq!(
-                (Sizes::new(mtu, 0).body(), Sizes::new(mtu, 0).part()),
-                (body, part)
-            );
+        for (mtu, body, part, secure_part) in
+            [(1492, 1455, 1432, 1410), (1200, 1163, 1140, 1118), (576, 539, 516, 494)]
+        {
+            assert_eq!((Sizes::new(mtu, 0).body(), Sizes::new(mtu, 0).part()), (body, part));
             assert_eq!(Sizes::new(mtu, 11).part(), secure_part);
         }
     }

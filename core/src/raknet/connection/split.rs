@@ -57,14 +57,11 @@ impl Connection {
         let count = usize::try_from(split.count).unwrap_or(usize::MAX);
         let promised = count.saturating_mul(blocks_per_part);
         if promised >= cx.receive_quota {
-            self.break_off(
-                cx,
-                DisconnectReason::MessageTooLarge,
-                ConnectFailure::Closed,
-            );
+            self.break_off(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
             return Err(Refused::NoMemory);
         }
-        if !self.inbox.admits(cx, promised + 1) || !cx.pool.promise(promised) {
+        let turn = self.turn(envelope);
+        if !self.inbox.admits(cx, promised + 1, turn) || !cx.pool.promise(promised) {
             return Err(self.starve(cx));
         }
         let Some(record) = cx.pool.store(&[], Purpose::Receive, *envelope) else {
@@ -75,8 +72,7 @@ impl Connection {
         header.role = Role::Partial;
         header.count = 0;
         header.promised = u32::try_from(promised).unwrap_or(u32::MAX);
-        cx.index
-            .insert(cx.pool, key::partial(cx.slot, split.id), record);
+        cx.index.insert(cx.pool, key::partial(cx.slot, split.id), record);
         self.inbox.partials.push(cx.pool, record);
         self.inbox.promised += promised;
         self.inbox.take(1);
@@ -90,19 +86,12 @@ impl Connection {
         envelope: &Envelope,
         payload: &[u8],
     ) -> Result<(), Refused> {
-        let kept = Envelope {
-            role: Role::Part,
-            ..*envelope
-        };
+        let kept = Envelope { role: Role::Part, ..*envelope };
         let Some(part) = cx.pool.store(payload, Purpose::Promised, kept) else {
             return Err(self.starve(cx));
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        cx.index.insert(
-            cx.pool,
-            key::part(cx.slot, envelope.split_id, envelope.split_index),
-            part,
-        );
+        cx.index.insert(cx.pool, key::part(cx.slot, envelope.split_id, envelope.split_index), part);
         self.inbox.take(blocks);
         self.fulfil(cx, record, blocks);
         Ok(())
@@ -144,8 +133,7 @@ impl Connection {
     fn forget_partial(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let split_id = cx.pool.header(record).split_id;
         self.fulfil(cx, record, usize::MAX);
-        cx.index
-            .remove(cx.pool, key::partial(cx.slot, split_id), record);
+        cx.index.remove(cx.pool, key::partial(cx.slot, split_id), record);
         cx.pool.free(record);
         self.inbox.give_back(1);
     }
@@ -153,10 +141,7 @@ impl Connection {
     /// Gives back the parts of messages that will never be complete. Work is bounded by the blocks promised to them.
     pub(super) fn clear_partials(&mut self, cx: &mut Context<'_, '_>) {
         while let Some(record) = self.inbox.partials.pop(cx.pool) {
-            let (split_id, count) = (
-                cx.pool.header(record).split_id,
-                cx.pool.header(record).split_count,
-            );
+            let (split_id, count) = (cx.pool.header(record).split_id, cx.pool.header(record).split_count);
             for index in 0..count {
                 if let Some(part) = take_part(cx, split_id, index) {
                     let freed = cx.pool.free(part);
@@ -179,26 +164,23 @@ fn contradicts(record: &Envelope, part: &Envelope) -> bool {
 
 fn find_partial(cx: &mut Context<'_, '_>, split_id: u16) -> Link {
     let owner = cx.slot;
-    cx.index
-        .find(cx.pool, key::partial(owner, split_id), |header| {
-            header.role == Role::Partial && header.owner == owner && header.split_id == split_id
-        })
+    cx.index.find(cx.pool, key::partial(owner, split_id), |header| {
+        header.role == Role::Partial && header.owner == owner && header.split_id == split_id
+    })
 }
 
 fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
     let owner = cx.slot;
-    cx.index
-        .find(cx.pool, key::part(owner, split_id, index), |header| {
-            header.role == Role::Part
-                && header.owner == owner
-                && header.split_id == split_id
-                && header.split_index == index
-        })
+    cx.index.find(cx.pool, key::part(owner, split_id, index), |header| {
+        header.role == Role::Part
+            && header.owner == owner
+            && header.split_id == split_id
+            && header.split_index == index
+    })
 }
 
 fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
     let part = find_part(cx, split_id, index)?;
-    cx.index
-        .remove(cx.pool, key::part(cx.slot, split_id, index), part);
+    cx.index.remove(cx.pool, key::part(cx.slot, split_id, index), part);
     Some(part)
 }

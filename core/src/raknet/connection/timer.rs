@@ -13,8 +13,10 @@ use crate::time::Instant;
 pub(super) struct Times {
     /// When the connection came into its state.
     pub(super) state_since: Instant,
-    /// Since when the other peer has been silent; reset when something that it must acknowledge is sent after quiet.
+    /// When something of the other peer arrived last.
     pub(super) silent_since: Instant,
+    /// Since when the other peer has owed acknowledgements without a break.
+    pub(super) owed_since: Option<Instant>,
     /// When the first datagram arrived that is not acknowledged yet, or sooner if it cannot wait.
     pub(super) acknowledge_at: Option<Instant>,
     /// When something was last sent that the other peer must acknowledge.
@@ -28,12 +30,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(now: Instant) -> Self {
-        Self {
-            state_since: now,
-            silent_since: now,
-            reliable_sent: now,
-            ..Self::default()
-        }
+        Self { state_since: now, silent_since: now, reliable_sent: now, ..Self::default() }
     }
 }
 
@@ -53,25 +50,10 @@ impl Connection {
             State::Closing => Some(self.times.state_since + cx.config.close_timeout),
             State::Draining => Some(self.times.state_since + DRAIN),
         };
-        let acknowledge = self
-            .times
-            .acknowledge_at
-            .filter(|_| self.arrivals.unacknowledged() > 0);
-        let starved = self
-            .times
-            .starved_since
-            .map(|since| since + cx.config.timeout);
+        let acknowledge = self.times.acknowledge_at.filter(|_| self.arrivals.unacknowledged() > 0);
+        let starved = self.times.starved_since.map(|since| since + cx.config.timeout);
         let resend = self.flight.deadline(cx);
-        [
-            in_state,
-            acknowledge,
-            starved,
-            resend,
-            self.silence_deadline(cx),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [in_state, acknowledge, starved, resend, self.silence_deadline(cx)].into_iter().flatten().min()
     }
 
     fn connected_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
@@ -86,8 +68,8 @@ impl Connection {
 
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let owes = !self.flight.is_empty() || self.outbox.has_resends();
-        owes.then(|| self.times.silent_since + cx.config.timeout)
+        let owed_since = self.times.owed_since?;
+        Some(owed_since.max(self.times.silent_since) + cx.config.timeout)
     }
 
     /// Does what is due.
@@ -96,11 +78,7 @@ impl Connection {
             self.break_off(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
             return;
         }
-        if self
-            .times
-            .starved_since
-            .is_some_and(|since| since + cx.config.timeout <= cx.now)
-        {
+        if self.times.starved_since.is_some_and(|since| since + cx.config.timeout <= cx.now) {
             self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
             return;
         }
@@ -140,9 +118,7 @@ impl Connection {
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.times.ping_at = cx.config.ping_interval.map(|interval| cx.now + interval);
         self.times.pinged = Some(cx.now);
-        let ping = Control::Ping {
-            time: cx.now.as_millis(),
-        };
+        let ping = Control::Ping { time: cx.now.as_millis() };
         self.send_control(cx, &ping, delivery.with_priority(Priority::Immediate));
     }
 }

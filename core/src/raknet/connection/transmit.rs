@@ -12,11 +12,7 @@ use crate::storage::{Block, Queue};
 
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
-    pub(crate) fn poll_transmit(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        buffer: &mut [u8],
-    ) -> Option<usize> {
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.datagram();
         let buffer = buffer.split_at_mut_checked(limit).map(|(front, _)| front)?;
         match self.state {
@@ -34,31 +30,19 @@ impl Connection {
             | State::Draining => {}
         }
         // Neither waits for the congestion window: they are what opens it.
-        let records = self
-            .compose_acknowledgement(cx, buffer)
-            .or_else(|| self.compose_missing(buffer));
+        let records = self.compose_acknowledgement(cx, buffer).or_else(|| self.compose_missing(buffer));
         if records.is_some() {
             return records;
         }
         let data = self.compose_data(cx, buffer);
         if data.is_none() && matches!(self.state, State::Closing) && self.is_delivered() {
-            self.end(
-                cx,
-                State::Gone,
-                Ending::Disconnected(DisconnectReason::Local),
-            );
+            self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
         }
         data
     }
 
-    fn compose_acknowledgement(
-        &mut self,
-        cx: &Context<'_, '_>,
-        buffer: &mut [u8],
-    ) -> Option<usize> {
-        if self.arrivals.unacknowledged() == 0
-            || self.times.acknowledge_at.is_some_and(|at| at > cx.now)
-        {
+    fn compose_acknowledgement(&mut self, cx: &Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        if self.arrivals.unacknowledged() == 0 || self.times.acknowledge_at.is_some_and(|at| at > cx.now) {
             return None;
         }
         let length = self.compose_records(RecordKind::Ack, buffer);
@@ -69,11 +53,7 @@ impl Connection {
     }
 
     fn compose_missing(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        if self.arrivals.missing() == 0 {
-            None
-        } else {
-            self.compose_records(RecordKind::Nack, buffer)
-        }
+        if self.arrivals.missing() == 0 { None } else { self.compose_records(RecordKind::Nack, buffer) }
     }
 
     fn compose_records(&mut self, kind: RecordKind, buffer: &mut [u8]) -> Option<usize> {
@@ -90,12 +70,7 @@ impl Connection {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.flight.next_number();
-        DatagramHeader::Data {
-            hints: SLOW_START,
-            number,
-        }
-        .write(&mut writer)
-        .ok()?;
+        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
         let header = writer.written();
         let mut tracked = Queue::default();
         while self.compose_capsule(cx, &mut writer, limit, &mut tracked) {}
@@ -110,17 +85,13 @@ impl Connection {
         let length = writer.written();
         if !self.outbox.is_empty() {
             let hints = SLOW_START | CONTINUOUS_SEND;
-            DatagramHeader::Data { hints, number }
-                .write(&mut Writer::new(buffer))
-                .ok()?;
+            DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
         Some(length)
     }
 
     fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, number: crate::U24, bytes: usize) {
-        if self.flight.is_empty() {
-            self.times.silent_since = cx.now;
-        }
+        self.times.owed_since.get_or_insert(cx.now);
         self.times.reliable_sent = cx.now;
         self.flight.track(cx, first, number, bytes);
     }
@@ -149,16 +120,7 @@ impl Connection {
             let reliable = self.outbox.take_reliable_number();
             cx.pool.header_mut(message).reliable = reliable;
             tracked.push(cx.pool, message);
-            return write_capsule(
-                cx,
-                writer,
-                message,
-                &Envelope {
-                    reliable,
-                    ..envelope
-                },
-            )
-            .is_ok();
+            return write_capsule(cx, writer, message, &Envelope { reliable, ..envelope }).is_ok();
         }
         let expired = envelope.since + cx.config.unreliable_timeout < cx.now;
         let written = if expired {

@@ -21,16 +21,9 @@ const FAMILY_6: u16 = 23;
 ///
 /// # Errors
 /// [`WireError::Truncated`].
-pub fn read<'a, S: Source<'a>>(
-    source: &mut S,
-    name: &'static str,
-) -> Result<SocketAddr, WireError> {
+pub fn read<'a, S: Source<'a>>(source: &mut S, name: &'static str) -> Result<SocketAddr, WireError> {
     let [version] = source.array()?;
-    let (address, length) = if version == VERSION_4 {
-        (read_v4(source)?, 7)
-    } else {
-        (read_v6(source)?, 29)
-    };
+    let (address, length) = if version == VERSION_4 { (read_v4(source)?, 7) } else { (read_v6(source)?, 29) };
     source.field(name, length, Value::Address(address));
     Ok(address)
 }
@@ -93,9 +86,7 @@ impl<'a> AddressList<'a> {
     #[must_use]
     pub fn unassigned(count: usize) -> Self {
         let list = UNASSIGNED_LIST.get(..count).unwrap_or(&UNASSIGNED_LIST);
-        Self {
-            bytes: list.as_flattened(),
-        }
+        Self { bytes: list.as_flattened() }
     }
 
     /// The addresses; ends early where the bytes are no address.
@@ -105,26 +96,14 @@ impl<'a> AddressList<'a> {
     }
 
     /// Takes what stands before the last `tail` bytes: peers write 5, 10 or 20 addresses and do not say how many.
-    pub(crate) fn read_before<S: Source<'a>>(
-        source: &mut S,
-        tail: usize,
-    ) -> Result<Self, WireError> {
-        let length = source
-            .remaining()
-            .checked_sub(tail)
-            .ok_or(WireError::Truncated)?;
-        let list = Self {
-            bytes: source.take(length)?,
-        };
+    pub(crate) fn read_before<S: Source<'a>>(source: &mut S, tail: usize) -> Result<Self, WireError> {
+        let length = source.remaining().checked_sub(tail).ok_or(WireError::Truncated)?;
+        let list = Self { bytes: source.take(length)? };
         let mut reader = Reader::new(list.bytes);
         while reader.remaining() > 0 {
             let before = reader.remaining();
             match read(&mut reader, "address") {
-                Ok(address) => source.field(
-                    "address",
-                    before - reader.remaining(),
-                    Value::Address(address),
-                ),
+                Ok(address) => source.field("address", before - reader.remaining(), Value::Address(address)),
                 Err(_) => source.field("address (cut off)", before, Value::Bytes(reader.rest(""))),
             }
         }
@@ -151,10 +130,7 @@ mod tests {
 
     #[test]
     fn vectors_of_the_supplement() {
-        check(
-            "127.0.0.1:19132",
-            &[0x04, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC],
-        );
+        check("127.0.0.1:19132", &[0x04, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC]);
         check("0.0.0.0:0", &[0x04, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0]);
         let mut v6 = [0; 29];
         v6[..5].copy_from_slice(&[6, 23, 0, 0x4A, 0xBC]);

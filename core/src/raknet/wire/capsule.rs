@@ -201,13 +201,7 @@ mod tests {
         ];
         let mut reader = Reader::new(&datagram);
         let header = DatagramHeader::read(&mut reader);
-        assert_eq!(
-            header,
-            Ok(DatagramHeader::Data {
-                hints: 4,
-                number: U24::new(4)
-            })
-        );
+        assert_eq!(header, Ok(DatagramHeader::Data { hints: 4, number: U24::new(4) }));
         let expected = [
             (0, 0, 0, 0),
             (1, 0, 0, 0),
@@ -228,39 +222,21 @@ mod tests {
                 capsule.order.get(),
             );
             assert_eq!(found, (reliability, reliable, sequence, order));
-            assert_eq!(
-                capsule.channel,
-                if capsule.reliability.has_channel() {
-                    3
-                } else {
-                    0
-                }
-            );
+            assert_eq!(capsule.channel, if capsule.reliability.has_channel() { 3 } else { 0 });
             assert_eq!(
                 before.remaining() - reader.remaining(),
                 CapsuleHeader::size(capsule.reliability, false)
             );
-            assert_eq!(
-                reader.bytes("payload", capsule.length()),
-                Ok(&[0x86, index, 2, 3][..])
-            );
+            assert_eq!(reader.bytes("payload", capsule.length()), Ok(&[0x86, index, 2, 3][..]));
         }
         assert_eq!(reader.remaining(), 0);
     }
 
     #[test]
     fn headers_round_trip() {
-        let split = Some(Split {
-            count: 3,
-            id: 258,
-            index: 2,
-        });
-        let reliable = CapsuleHeader {
-            reliability: Reliability::Reliable,
-            bits: 11,
-            reliable: U24::new(2),
-            ..PLAIN
-        };
+        let split = Some(Split { count: 3, id: 258, index: 2 });
+        let reliable =
+            CapsuleHeader { reliability: Reliability::Reliable, bits: 11, reliable: U24::new(2), ..PLAIN };
         law::check(&reliable, &[0x40, 0, 11, 2, 0, 0]);
         assert_eq!(reliable.length(), 2);
         let part = CapsuleHeader {
@@ -272,33 +248,19 @@ mod tests {
             split,
             ..PLAIN
         };
-        let bytes = [
-            0x90, 0, 32, 1, 0, 0, 2, 0, 0, 3, 0, 0, 31, 0, 0, 0, 3, 1, 2, 0, 0, 0, 2,
-        ];
+        let bytes = [0x90, 0, 32, 1, 0, 0, 2, 0, 0, 3, 0, 0, 31, 0, 0, 0, 3, 1, 2, 0, 0, 0, 2];
         law::check(&part, &bytes);
         law::check_truncations::<CapsuleHeader>(&bytes);
-        assert_eq!(
-            CapsuleHeader::size(Reliability::ReliableSequenced, true),
-            MAX_HEADER
-        );
+        assert_eq!(CapsuleHeader::size(Reliability::ReliableSequenced, true), MAX_HEADER);
     }
 
     #[test]
     fn nonsense_is_refused() {
         let read = |bytes: &[u8]| CapsuleHeader::read(&mut Reader::new(bytes));
         assert_eq!(read(&[0, 0, 0]), Err(WireError::BadLength));
-        assert_eq!(
-            read(&[0x60, 0, 8, 0, 0, 0, 0, 0, 0, 32]),
-            Err(WireError::BadChannel)
-        );
-        assert_eq!(
-            read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 2]),
-            Err(WireError::BadSplit)
-        );
-        assert_eq!(
-            read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            Err(WireError::BadSplit)
-        );
+        assert_eq!(read(&[0x60, 0, 8, 0, 0, 0, 0, 0, 0, 32]), Err(WireError::BadChannel));
+        assert_eq!(read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 2]), Err(WireError::BadSplit));
+        assert_eq!(read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::BadSplit));
     }
 
     /// A reliability 5 to 7 on the wire has no message number (supplement 1.5).
@@ -306,10 +268,7 @@ mod tests {
     fn receipts_never_have_a_number_on_the_wire() {
         let mut reader = Reader::new(&[0xE0, 0, 8, 9, 0, 0, 3, 0x86]);
         let capsule = CapsuleHeader::read(&mut reader).expect("a capsule");
-        assert_eq!(
-            (capsule.order.get(), capsule.channel, capsule.reliable.get()),
-            (9, 3, 0)
-        );
+        assert_eq!((capsule.order.get(), capsule.channel, capsule.reliable.get()), (9, 3, 0));
         assert_eq!(reader.remaining(), 1);
     }
 }

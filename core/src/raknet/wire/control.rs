@@ -98,13 +98,10 @@ pub struct Proof<'a> {
 impl<'a> Wire<'a> for Control<'a> {
     fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
         match source.u8("id")? {
-            id::CONNECTED_PING => Ok(Self::Ping {
-                time: source.u64("time")?,
-            }),
-            id::CONNECTED_PONG => Ok(Self::Pong {
-                ping_time: source.u64("ping time")?,
-                time: source.u64("time")?,
-            }),
+            id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
+            id::CONNECTED_PONG => {
+                Ok(Self::Pong { ping_time: source.u64("ping time")?, time: source.u64("time")? })
+            }
             id::CONNECTION_REQUEST => read_request(source),
             id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
             id::NEW_INCOMING_CONNECTION => read_new_incoming(source),
@@ -126,19 +123,10 @@ impl<'a> Wire<'a> for Control<'a> {
                 writer.u64(ping_time)?;
                 writer.u64(time)
             }
-            Self::Request {
-                guid,
-                time,
-                proof,
-                password,
-            } => write_request(writer, guid, time, proof, password),
-            Self::Accepted {
-                client,
-                system_index,
-                addresses,
-                request_time,
-                time,
-            } => {
+            Self::Request { guid, time, proof, password } => {
+                write_request(writer, guid, time, proof, password)
+            }
+            Self::Accepted { client, system_index, addresses, request_time, time } => {
                 writer.u8(id::CONNECTION_REQUEST_ACCEPTED)?;
                 address::write(&client, writer)?;
                 writer.u16(system_index)?;
@@ -146,12 +134,7 @@ impl<'a> Wire<'a> for Control<'a> {
                 writer.u64(request_time)?;
                 writer.u64(time)
             }
-            Self::NewIncoming {
-                server,
-                addresses,
-                accepted_time,
-                time,
-            } => {
+            Self::NewIncoming { server, addresses, accepted_time, time } => {
                 writer.u8(id::NEW_INCOMING_CONNECTION)?;
                 address::write(&server, writer)?;
                 addresses.write(writer)?;
@@ -171,30 +154,18 @@ impl<'a> Wire<'a> for Control<'a> {
 fn read_request<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
     let guid = Guid(source.u64("guid")?);
     let time = source.u64("time")?;
-    let proof = if source.u8("security")? == 0 {
-        None
-    } else {
-        Some(read_proof(source)?)
-    };
+    let proof = if source.u8("security")? == 0 { None } else { Some(read_proof(source)?) };
     let password = source.rest("password");
     if password.len() > MAX_PASSWORD {
         return Err(WireError::BadLength);
     }
-    Ok(Control::Request {
-        guid,
-        time,
-        proof,
-        password,
-    })
+    Ok(Control::Request { guid, time, proof, password })
 }
 
 fn read_proof<'a, S: Source<'a>>(source: &mut S) -> Result<Proof<'a>, WireError> {
     let proof = source.bytes("proof", PROOF)?;
-    let identity = if source.u8("identity follows")? == 0 {
-        None
-    } else {
-        Some(source.bytes("identity", IDENTITY)?)
-    };
+    let identity =
+        if source.u8("identity follows")? == 0 { None } else { Some(source.bytes("identity", IDENTITY)?) };
     Ok(Proof { proof, identity })
 }
 
@@ -241,9 +212,7 @@ fn read_invalid_password<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a
         source.rest("cut-off guid");
         return Ok(Control::InvalidPassword { guid: None });
     }
-    Ok(Control::InvalidPassword {
-        guid: Some(Guid(source.u64("guid")?)),
-    })
+    Ok(Control::InvalidPassword { guid: Some(Guid(source.u64("guid")?)) })
 }
 
 #[cfg(test)]
@@ -267,50 +236,27 @@ mod tests {
     #[test]
     fn pings() {
         law::check(&Control::Ping { time: 5 }, &[&[0][..], &time(5)].concat());
-        law::check(
-            &Control::Pong {
-                ping_time: 5,
-                time: 6,
-            },
-            &[&[3][..], &time(5), &time(6)].concat(),
-        );
+        law::check(&Control::Pong { ping_time: 5, time: 6 }, &[&[3][..], &time(5), &time(6)].concat());
         law::check(&Control::DetectLost, &[4]);
         law::check(&Control::Disconnect, &[0x15]);
     }
 
     #[test]
     fn requests() {
-        let request = |proof, password| Control::Request {
-            guid: Guid(9),
-            time: 5,
-            proof,
-            password,
-        };
+        let request = |proof, password| Control::Request { guid: Guid(9), time: 5, proof, password };
         let plain = [&[9][..], &GUID, &time(5), &[0]].concat();
         assert_eq!(plain.len(), 18);
         law::check(&request(None, b""), &plain);
         law::check(&request(None, b"secret"), &[&plain[..], b"secret"].concat());
-        let proof = Proof {
-            proof: &[7; 32],
-            identity: None,
-        };
-        law::check(
-            &request(Some(proof), b""),
-            &[&plain[..17], &[1], &[7; 32], &[0]].concat(),
-        );
-        let proof = Proof {
-            proof: &[7; 32],
-            identity: Some(&[8; 160]),
-        };
+        let proof = Proof { proof: &[7; 32], identity: None };
+        law::check(&request(Some(proof), b""), &[&plain[..17], &[1], &[7; 32], &[0]].concat());
+        let proof = Proof { proof: &[7; 32], identity: Some(&[8; 160]) };
         law::check(
             &request(Some(proof), b"pw"),
             &[&plain[..17], &[1], &[7; 32], &[1], &[8; 160], b"pw"].concat(),
         );
         let long = [&plain[..], &[b'x'; 256]].concat();
-        assert_eq!(
-            Control::read(&mut Reader::new(&long)),
-            Err(WireError::BadLength)
-        );
+        assert_eq!(Control::read(&mut Reader::new(&long)), Err(WireError::BadLength));
     }
 
     #[test]
@@ -328,12 +274,8 @@ mod tests {
             let bytes = [&[0x10][..], &ADDRESS, &[1, 2], &padding, &time(1), &time(2)].concat();
             assert_eq!(bytes.len(), accepted_size);
             law::check(&accepted, &bytes);
-            let incoming = Control::NewIncoming {
-                server: loopback(),
-                addresses: list,
-                accepted_time: 1,
-                time: 2,
-            };
+            let incoming =
+                Control::NewIncoming { server: loopback(), addresses: list, accepted_time: 1, time: 2 };
             let bytes = [&[0x13][..], &ADDRESS, &padding, &time(1), &time(2)].concat();
             assert_eq!(bytes.len(), incoming_size);
             law::check(&incoming, &bytes);
@@ -343,22 +285,14 @@ mod tests {
     /// The original sends nine bits of the message (supplement 0, fact 10).
     #[test]
     fn a_cut_off_invalid_password_is_understood() {
-        law::check(
-            &Control::InvalidPassword {
-                guid: Some(Guid(9)),
-            },
-            &[&[0x18][..], &GUID].concat(),
-        );
+        law::check(&Control::InvalidPassword { guid: Some(Guid(9)) }, &[&[0x18][..], &GUID].concat());
         let cut = Control::read(&mut Reader::new(&[0x18, 0x80]));
         assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
     }
 
     #[test]
     fn unknown_ids_are_refused() {
-        assert_eq!(
-            Control::read(&mut Reader::new(&[0x86, 1])),
-            Err(WireError::UnknownId)
-        );
+        assert_eq!(Control::read(&mut Reader::new(&[0x86, 1])), Err(WireError::UnknownId));
         law::check_truncations::<Control<'_>>(&[&[3][..], &time(5), &time(6)].concat());
     }
 }

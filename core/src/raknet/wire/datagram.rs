@@ -73,25 +73,14 @@ impl<'a> Wire<'a> for DatagramHeader {
             return Err(WireError::UnknownId);
         }
         if flags & ACK != 0 {
-            let arrival_speed = if flags & NACK_OR_SPEED != 0 {
-                Some(source.f32("arrival speed")?)
-            } else {
-                None
-            };
-            return Ok(Self::Ack {
-                arrival_speed,
-                records: source.u16("record count")?,
-            });
+            let arrival_speed =
+                if flags & NACK_OR_SPEED != 0 { Some(source.f32("arrival speed")?) } else { None };
+            return Ok(Self::Ack { arrival_speed, records: source.u16("record count")? });
         }
         if flags & NACK_OR_SPEED != 0 {
-            return Ok(Self::Nack {
-                records: source.u16("record count")?,
-            });
+            return Ok(Self::Nack { records: source.u16("record count")? });
         }
-        Ok(Self::Data {
-            hints: flags & 0x1F,
-            number: source.u24("datagram number")?,
-        })
+        Ok(Self::Data { hints: flags & 0x1F, number: source.u24("datagram number")? })
     }
 
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
@@ -100,17 +89,11 @@ impl<'a> Wire<'a> for DatagramHeader {
                 writer.u8(VALID | hints & 0x1F)?;
                 writer.u24(number)
             }
-            Self::Ack {
-                arrival_speed: None,
-                records,
-            } => {
+            Self::Ack { arrival_speed: None, records } => {
                 writer.u8(VALID | ACK)?;
                 writer.u16(records)
             }
-            Self::Ack {
-                arrival_speed: Some(speed),
-                records,
-            } => {
+            Self::Ack { arrival_speed: Some(speed), records } => {
                 writer.u8(VALID | ACK | NACK_OR_SPEED)?;
                 writer.u32(speed.to_bits())?;
                 writer.u16(records)
@@ -158,11 +141,7 @@ impl<'a> Wire<'a> for Record {
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         writer.u8(u8::from(self.first == self.last))?;
         writer.u24(self.first)?;
-        if self.first == self.last {
-            Ok(())
-        } else {
-            writer.u24(self.last)
-        }
+        if self.first == self.last { Ok(()) } else { writer.u24(self.last) }
     }
 }
 
@@ -174,65 +153,28 @@ mod tests {
 
     #[test]
     fn headers() {
+        law::check(&DatagramHeader::Data { hints: 4, number: U24::new(4) }, &[0x84, 4, 0, 0]);
         law::check(
-            &DatagramHeader::Data {
-                hints: 4,
-                number: U24::new(4),
-            },
-            &[0x84, 4, 0, 0],
-        );
-        law::check(
-            &DatagramHeader::Data {
-                hints: 0x0C,
-                number: U24::new(0x12_3456),
-            },
+            &DatagramHeader::Data { hints: 0x0C, number: U24::new(0x12_3456) },
             &[0x8C, 0x56, 0x34, 0x12],
         );
-        law::check(
-            &DatagramHeader::Ack {
-                arrival_speed: None,
-                records: 1,
-            },
-            &[0xC0, 0, 1],
-        );
-        let speed = DatagramHeader::Ack {
-            arrival_speed: Some(1.5),
-            records: 2,
-        };
+        law::check(&DatagramHeader::Ack { arrival_speed: None, records: 1 }, &[0xC0, 0, 1]);
+        let speed = DatagramHeader::Ack { arrival_speed: Some(1.5), records: 2 };
         law::check(&speed, &[0xE0, 0x3F, 0xC0, 0, 0, 0, 2]);
         law::check(&DatagramHeader::Nack { records: 258 }, &[0xA0, 1, 2]);
-        assert_eq!(
-            DatagramHeader::read(&mut Reader::new(&[0x04, 0, 0, 0])),
-            Err(WireError::UnknownId)
-        );
-        for bytes in [
-            &[0x84, 4, 0, 0][..],
-            &[0xE0, 0x3F, 0xC0, 0, 0, 0, 2],
-            &[0xA0, 1, 2],
-        ] {
+        assert_eq!(DatagramHeader::read(&mut Reader::new(&[0x04, 0, 0, 0])), Err(WireError::UnknownId));
+        for bytes in [&[0x84, 4, 0, 0][..], &[0xE0, 0x3F, 0xC0, 0, 0, 0, 2], &[0xA0, 1, 2]] {
             law::check_truncations::<DatagramHeader>(bytes);
         }
     }
 
     #[test]
     fn records() {
-        let single = |number| Record {
-            first: U24::new(number),
-            last: U24::new(number),
-        };
+        let single = |number| Record { first: U24::new(number), last: U24::new(number) };
         law::check(&single(0), &[1, 0, 0, 0]);
-        law::check(
-            &Record {
-                first: U24::new(1),
-                last: U24::new(2),
-            },
-            &[0, 1, 0, 0, 2, 0, 0],
-        );
+        law::check(&Record { first: U24::new(1), last: U24::new(2) }, &[0, 1, 0, 0, 2, 0, 0]);
         law::check(&single(0xFF_FFFF), &[1, 0xFF, 0xFF, 0xFF]);
-        assert_eq!(
-            Record::read(&mut Reader::new(&[0, 2, 0, 0, 1, 0, 0])),
-            Err(WireError::BadRange)
-        );
+        assert_eq!(Record::read(&mut Reader::new(&[0, 2, 0, 0, 1, 0, 0])), Err(WireError::BadRange));
         law::check_truncations::<Record>(&[0, 1, 0, 0, 2, 0, 0]);
     }
 }

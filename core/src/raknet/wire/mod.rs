@@ -89,9 +89,7 @@ pub(crate) mod law {
     pub(crate) fn check<'a, P: Wire<'a> + PartialEq + Debug>(packet: &P, bytes: &'a [u8]) {
         let mut buffer = [0; 2048];
         let mut writer = Writer::new(&mut buffer);
-        packet
-            .write(&mut writer)
-            .expect("the buffer is large enough");
+        packet.write(&mut writer).expect("the buffer is large enough");
         assert_eq!(writer.finish(), bytes, "{packet:?}");
         let mut reader = Reader::new(bytes);
         assert_eq!(P::read(&mut reader).as_ref(), Ok(packet));
@@ -107,10 +105,7 @@ pub(crate) mod law {
     pub(crate) fn check_truncations<'a, P: Wire<'a> + Debug>(bytes: &'a [u8]) {
         for length in 0..bytes.len() {
             let prefix = bytes.get(..length).expect("shorter than the bytes");
-            assert!(
-                P::read(&mut Reader::new(prefix)).is_err(),
-                "{length} bytes were enough"
-            );
+            assert!(P::read(&mut Reader::new(prefix)).is_err(), "{length} bytes were enough");
         }
     }
 }

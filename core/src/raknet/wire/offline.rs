@@ -10,9 +10,8 @@ use super::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
 /// The bytes that mark an offline message.
-pub const MAGIC: [u8; 16] = [
-    0, 0xFF, 0xFF, 0, 0xFE, 0xFE, 0xFE, 0xFE, 0xFD, 0xFD, 0xFD, 0xFD, 0x12, 0x34, 0x56, 0x78,
-];
+pub const MAGIC: [u8; 16] =
+    [0, 0xFF, 0xFF, 0, 0xFE, 0xFE, 0xFE, 0xFE, 0xFD, 0xFD, 0xFD, 0xFD, 0x12, 0x34, 0x56, 0x78];
 
 /// The longest data of a pong, in bytes; a longer pong is ignored by its receiver.
 pub const MAX_PONG_DATA: usize = 399;
@@ -186,11 +185,7 @@ pub enum ClientSecurity<'a> {
 }
 
 fn read_magic<'a, S: Source<'a>>(source: &mut S) -> Result<(), WireError> {
-    if source.bytes("magic", MAGIC.len())? == MAGIC {
-        Ok(())
-    } else {
-        Err(WireError::BadMagic)
-    }
+    if source.bytes("magic", MAGIC.len())? == MAGIC { Ok(()) } else { Err(WireError::BadMagic) }
 }
 
 fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
@@ -212,10 +207,7 @@ impl<'a> Wire<'a> for Offline<'a> {
             other => {
                 let refusal = Refusal::from_id(other).ok_or(WireError::UnknownId)?;
                 read_magic(source)?;
-                Ok(Self::Refused {
-                    refusal,
-                    guid: read_guid(source)?,
-                })
+                Ok(Self::Refused { refusal, guid: read_guid(source)? })
             }
         }
     }
@@ -231,34 +223,20 @@ impl<'a> Wire<'a> for Offline<'a> {
                 writer.bytes(data)
             }
             Self::Request1 { protocol, mtu } => write_request_1(writer, protocol, mtu),
-            Self::Reply1 {
-                guid,
-                security,
-                mtu,
-            } => {
+            Self::Reply1 { guid, security, mtu } => {
                 write_head(writer, id::OPEN_CONNECTION_REPLY_1)?;
                 writer.u64(guid.0)?;
                 write_server_security(writer, security)?;
                 writer.u16(mtu)
             }
-            Self::Request2 {
-                security,
-                server,
-                mtu,
-                guid,
-            } => {
+            Self::Request2 { security, server, mtu, guid } => {
                 write_head(writer, id::OPEN_CONNECTION_REQUEST_2)?;
                 write_client_security(writer, security)?;
                 address::write(&server, writer)?;
                 writer.u16(mtu)?;
                 writer.u64(guid.0)
             }
-            Self::Reply2 {
-                guid,
-                client,
-                mtu,
-                answer,
-            } => write_reply_2(writer, guid, client, mtu, answer),
+            Self::Reply2 { guid, client, mtu, answer } => write_reply_2(writer, guid, client, mtu, answer),
             Self::IncompatibleProtocol { protocol, guid } => {
                 writer.u8(id::INCOMPATIBLE_PROTOCOL_VERSION)?;
                 writer.u8(protocol)?;
@@ -278,17 +256,10 @@ fn write_head(writer: &mut Writer<'_>, id: u8) -> Result<(), WireError> {
     writer.bytes(&MAGIC)
 }
 
-fn read_ping<'a, S: Source<'a>>(
-    source: &mut S,
-    scope: PingScope,
-) -> Result<Offline<'a>, WireError> {
+fn read_ping<'a, S: Source<'a>>(source: &mut S, scope: PingScope) -> Result<Offline<'a>, WireError> {
     let time = source.u64("time")?;
     read_magic(source)?;
-    let guid = if source.remaining() >= 8 {
-        Some(read_guid(source)?)
-    } else {
-        None
-    };
+    let guid = if source.remaining() >= 8 { Some(read_guid(source)?) } else { None };
     Ok(Offline::Ping { scope, time, guid })
 }
 
@@ -318,20 +289,12 @@ fn read_pong<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError
     Ok(Offline::Pong { time, guid, data })
 }
 
-fn read_request_1<'a, S: Source<'a>>(
-    source: &mut S,
-    whole: usize,
-) -> Result<Offline<'a>, WireError> {
+fn read_request_1<'a, S: Source<'a>>(source: &mut S, whole: usize) -> Result<Offline<'a>, WireError> {
     read_magic(source)?;
     let protocol = source.u8("protocol version")?;
     source.rest("padding");
-    let mtu = u16::try_from(whole)
-        .ok()
-        .and_then(|length| length.checked_add(IP_UDP_OVERHEAD));
-    Ok(Offline::Request1 {
-        protocol,
-        mtu: mtu.ok_or(WireError::BadLength)?,
-    })
+    let mtu = u16::try_from(whole).ok().and_then(|length| length.checked_add(IP_UDP_OVERHEAD));
+    Ok(Offline::Request1 { protocol, mtu: mtu.ok_or(WireError::BadLength)? })
 }
 
 fn write_request_1(writer: &mut Writer<'_>, protocol: u8, mtu: u16) -> Result<(), WireError> {
@@ -344,16 +307,9 @@ fn write_request_1(writer: &mut Writer<'_>, protocol: u8, mtu: u16) -> Result<()
 fn read_reply_1<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
     read_magic(source)?;
     let guid = read_guid(source)?;
-    let security = if source.u8("security")? == 0 {
-        ServerSecurity::None
-    } else {
-        read_server_security(source)?
-    };
-    let reply = Offline::Reply1 {
-        guid,
-        security,
-        mtu: source.u16("mtu")?,
-    };
+    let security =
+        if source.u8("security")? == 0 { ServerSecurity::None } else { read_server_security(source)? };
+    let reply = Offline::Reply1 { guid, security, mtu: source.u16("mtu")? };
     if source.remaining() > 0 {
         source.rest("padding");
     }
@@ -362,23 +318,17 @@ fn read_reply_1<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireEr
 
 /// The key is told from its absence by what follows the cookie: a reply that is only padded ends in zeros, and no key
 /// is zero.
-fn read_server_security<'a, S: Source<'a>>(
-    source: &mut S,
-) -> Result<ServerSecurity<'a>, WireError> {
+fn read_server_security<'a, S: Source<'a>>(source: &mut S) -> Result<ServerSecurity<'a>, WireError> {
     let cookie = source.u32("cookie")?;
     Ok(match source.peek().get(2..2 + PUBLIC_KEY) {
-        Some(after) if after.iter().any(|byte| *byte != 0) => ServerSecurity::PublicKey {
-            cookie,
-            key: source.bytes("public key", PUBLIC_KEY)?,
-        },
+        Some(after) if after.iter().any(|byte| *byte != 0) => {
+            ServerSecurity::PublicKey { cookie, key: source.bytes("public key", PUBLIC_KEY)? }
+        }
         Some(_) | None => ServerSecurity::Cookie(cookie),
     })
 }
 
-fn write_server_security(
-    writer: &mut Writer<'_>,
-    security: ServerSecurity<'_>,
-) -> Result<(), WireError> {
+fn write_server_security(writer: &mut Writer<'_>, security: ServerSecurity<'_>) -> Result<(), WireError> {
     match security {
         ServerSecurity::None => writer.u8(0),
         ServerSecurity::Cookie(cookie) => {
@@ -403,18 +353,11 @@ fn read_request_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, Wire
     let security = read_client_security(source)?;
     let server = address::read(source, "server address")?;
     let mtu = source.u16("mtu")?;
-    Ok(Offline::Request2 {
-        security,
-        server,
-        mtu,
-        guid: read_guid(source)?,
-    })
+    Ok(Offline::Request2 { security, server, mtu, guid: read_guid(source)? })
 }
 
 /// A server keeps nothing of request 1, so the length tells whether request 2 carries a cookie.
-fn read_client_security<'a, S: Source<'a>>(
-    source: &mut S,
-) -> Result<ClientSecurity<'a>, WireError> {
+fn read_client_security<'a, S: Source<'a>>(source: &mut S) -> Result<ClientSecurity<'a>, WireError> {
     let remaining = source.remaining();
     if remaining == request_2_tail(4) || remaining == request_2_tail(6) {
         return Ok(ClientSecurity::None);
@@ -423,16 +366,10 @@ fn read_client_security<'a, S: Source<'a>>(
     if source.u8("challenge follows")? == 0 {
         return Ok(ClientSecurity::Cookie(cookie));
     }
-    Ok(ClientSecurity::Challenge {
-        cookie,
-        challenge: source.bytes("challenge", CHALLENGE)?,
-    })
+    Ok(ClientSecurity::Challenge { cookie, challenge: source.bytes("challenge", CHALLENGE)? })
 }
 
-fn write_client_security(
-    writer: &mut Writer<'_>,
-    security: ClientSecurity<'_>,
-) -> Result<(), WireError> {
+fn write_client_security(writer: &mut Writer<'_>, security: ClientSecurity<'_>) -> Result<(), WireError> {
     match security {
         ClientSecurity::None => Ok(()),
         ClientSecurity::Cookie(cookie) => {
@@ -454,17 +391,9 @@ fn read_reply_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireEr
     let mtu = source.u16("mtu")?;
     // One bit in the original (80), a whole byte in others; one peer sets it and encrypts nothing.
     let encrypted = source.u8("encryption")? != 0;
-    let answer = if encrypted && source.remaining() >= ANSWER {
-        Some(source.bytes("answer", ANSWER)?)
-    } else {
-        None
-    };
-    Ok(Offline::Reply2 {
-        guid,
-        client,
-        mtu,
-        answer,
-    })
+    let answer =
+        if encrypted && source.remaining() >= ANSWER { Some(source.bytes("answer", ANSWER)?) } else { None };
+    Ok(Offline::Reply2 { guid, client, mtu, answer })
 }
 
 fn write_reply_2(
@@ -490,10 +419,7 @@ fn write_reply_2(
 fn read_incompatible<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
     let protocol = source.u8("protocol version")?;
     read_magic(source)?;
-    Ok(Offline::IncompatibleProtocol {
-        protocol,
-        guid: read_guid(source)?,
-    })
+    Ok(Offline::IncompatibleProtocol { protocol, guid: read_guid(source)? })
 }
 
 #[cfg(test)]

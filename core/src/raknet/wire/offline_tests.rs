@@ -19,30 +19,12 @@ fn check(message: &Offline<'_>, parts: &[&[u8]]) {
 #[test]
 fn pings_and_pongs() {
     let time = [0, 0, 0, 0, 0, 0, 1, 2];
-    let ping = |scope| Offline::Ping {
-        scope,
-        time: 258,
-        guid: Some(GUID),
-    };
+    let ping = |scope| Offline::Ping { scope, time: 258, guid: Some(GUID) };
     check(&ping(PingScope::Any), &[&[1], &time, &MAGIC, &GUID_BYTES]);
+    check(&ping(PingScope::OpenConnections), &[&[2], &time, &MAGIC, &GUID_BYTES]);
+    check(&Offline::Ping { scope: PingScope::Any, time: 258, guid: None }, &[&[1], &time, &MAGIC]);
     check(
-        &ping(PingScope::OpenConnections),
-        &[&[2], &time, &MAGIC, &GUID_BYTES],
-    );
-    check(
-        &Offline::Ping {
-            scope: PingScope::Any,
-            time: 258,
-            guid: None,
-        },
-        &[&[1], &time, &MAGIC],
-    );
-    check(
-        &Offline::Pong {
-            time: 258,
-            guid: GUID,
-            data: b"hello",
-        },
+        &Offline::Pong { time: 258, guid: GUID, data: b"hello" },
         &[&[0x1C], &time, &GUID_BYTES, &MAGIC, b"hello"],
     );
 }
@@ -51,96 +33,38 @@ fn pings_and_pongs() {
 fn pong_data_of_400_bytes_is_refused() {
     let data = [b'x'; MAX_PONG_DATA + 1];
     let bytes = [&[0x1C][..], &[0; 8], &GUID_BYTES, &MAGIC, &data].concat();
-    assert_eq!(
-        Offline::read(&mut Reader::new(&bytes)),
-        Err(WireError::BadLength)
-    );
+    assert_eq!(Offline::read(&mut Reader::new(&bytes)), Err(WireError::BadLength));
     assert!(Offline::read(&mut Reader::new(bytes.split_last().expect("not empty").1)).is_ok());
 }
 
 #[test]
-fn the_open_connection_exchange() {
+fn the_first_request_and_its_reply() {
     let padding = [0; 548 - 18];
-    check(
-        &Offline::Request1 {
-            protocol: 6,
-            mtu: 576,
-        },
-        &[&[5], &MAGIC, &[6], &padding],
-    );
-    let reply_1 = |security| Offline::Reply1 {
-        guid: GUID,
-        security,
-        mtu: 1492,
-    };
-    check(
-        &reply_1(ServerSecurity::None),
-        &[&[6], &MAGIC, &GUID_BYTES, &[0, 5, 0xD4]],
-    );
-    check(
-        &reply_1(ServerSecurity::Cookie(258)),
-        &[&[6], &MAGIC, &GUID_BYTES, &[1, 0, 0, 1, 2, 5, 0xD4]],
-    );
+    check(&Offline::Request1 { protocol: 6, mtu: 576 }, &[&[5], &MAGIC, &[6], &padding]);
+    let reply = |security| Offline::Reply1 { guid: GUID, security, mtu: 1492 };
+    let head = [&[6][..], &MAGIC, &GUID_BYTES].concat();
+    check(&reply(ServerSecurity::None), &[&head, &[0, 5, 0xD4]]);
+    check(&reply(ServerSecurity::Cookie(258)), &[&head, &[1, 0, 0, 1, 2, 5, 0xD4]]);
     let key = [7; 64];
-    let with_key = reply_1(ServerSecurity::PublicKey {
-        cookie: 258,
-        key: &key,
-    });
-    check(
-        &with_key,
-        &[
-            &[6],
-            &MAGIC,
-            &GUID_BYTES,
-            &[1, 0, 0, 1, 2],
-            &key,
-            &[5, 0xD4],
-        ],
-    );
+    let security = ServerSecurity::PublicKey { cookie: 258, key: &key };
+    check(&reply(security), &[&head, &[1, 0, 0, 1, 2], &key, &[5, 0xD4]]);
+}
 
-    let request_2 = |security| Offline::Request2 {
-        security,
-        server: address(),
-        mtu: 1400,
-        guid: GUID,
-    };
+#[test]
+fn the_second_request_and_its_reply() {
+    let request = |security| Offline::Request2 { security, server: address(), mtu: 1400, guid: GUID };
     let tail = [&ADDRESS[..], &[5, 0x78], &GUID_BYTES].concat();
-    check(&request_2(ClientSecurity::None), &[&[7], &MAGIC, &tail]);
-    check(
-        &request_2(ClientSecurity::Cookie(258)),
-        &[&[7], &MAGIC, &[0, 0, 1, 2, 0], &tail],
-    );
-    let challenge = ClientSecurity::Challenge {
-        cookie: 258,
-        challenge: &key,
-    };
-    check(
-        &request_2(challenge),
-        &[&[7], &MAGIC, &[0, 0, 1, 2, 1], &key, &tail],
-    );
+    check(&request(ClientSecurity::None), &[&[7], &MAGIC, &tail]);
+    check(&request(ClientSecurity::Cookie(258)), &[&[7], &MAGIC, &[0, 0, 1, 2, 0], &tail]);
+    let challenge = [7; 64];
+    let security = ClientSecurity::Challenge { cookie: 258, challenge: &challenge };
+    check(&request(security), &[&[7], &MAGIC, &[0, 0, 1, 2, 1], &challenge, &tail]);
 
-    let reply_2 = |answer| Offline::Reply2 {
-        guid: GUID,
-        client: address(),
-        mtu: 1400,
-        answer,
-    };
-    check(
-        &reply_2(None),
-        &[&[8], &MAGIC, &GUID_BYTES, &ADDRESS, &[5, 0x78, 0]],
-    );
+    let reply = |answer| Offline::Reply2 { guid: GUID, client: address(), mtu: 1400, answer };
+    let head = [&[8][..], &MAGIC, &GUID_BYTES, &ADDRESS, &[5, 0x78]].concat();
+    check(&reply(None), &[&head, &[0]]);
     let answer = [9; 128];
-    check(
-        &reply_2(Some(&answer)),
-        &[
-            &[8],
-            &MAGIC,
-            &GUID_BYTES,
-            &ADDRESS,
-            &[5, 0x78, 0x80],
-            &answer,
-        ],
-    );
+    check(&reply(Some(&answer)), &[&head, &[0x80], &answer]);
 }
 
 /// The sizes that supplement 2.2 states for IPv4.
@@ -149,58 +73,17 @@ fn sizes() {
     let size = |message: Offline<'_>| {
         let mut buffer = [0; 2048];
         let mut writer = Writer::new(&mut buffer);
-        message
-            .write(&mut writer)
-            .expect("the buffer is large enough");
+        message.write(&mut writer).expect("the buffer is large enough");
         writer.written()
     };
-    assert_eq!(
-        size(Offline::Request1 {
-            protocol: 11,
-            mtu: 1492
-        }),
-        1464
-    );
-    assert_eq!(
-        size(Offline::Reply1 {
-            guid: GUID,
-            security: ServerSecurity::None,
-            mtu: 1492
-        }),
-        28
-    );
-    assert_eq!(
-        size(Offline::Reply1 {
-            guid: GUID,
-            security: ServerSecurity::Cookie(1),
-            mtu: 1492
-        }),
-        32
-    );
-    let request_2 = |security| Offline::Request2 {
-        security,
-        server: address(),
-        mtu: 1400,
-        guid: GUID,
-    };
+    assert_eq!(size(Offline::Request1 { protocol: 11, mtu: 1492 }), 1464);
+    assert_eq!(size(Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1492 }), 28);
+    assert_eq!(size(Offline::Reply1 { guid: GUID, security: ServerSecurity::Cookie(1), mtu: 1492 }), 32);
+    let request_2 = |security| Offline::Request2 { security, server: address(), mtu: 1400, guid: GUID };
     assert_eq!(size(request_2(ClientSecurity::None)), 34);
     assert_eq!(size(request_2(ClientSecurity::Cookie(1))), 39);
-    assert_eq!(
-        size(Offline::Reply2 {
-            guid: GUID,
-            client: address(),
-            mtu: 1400,
-            answer: None
-        }),
-        35
-    );
-    assert_eq!(
-        size(Offline::IncompatibleProtocol {
-            protocol: 6,
-            guid: GUID
-        }),
-        26
-    );
+    assert_eq!(size(Offline::Reply2 { guid: GUID, client: address(), mtu: 1400, answer: None }), 35);
+    assert_eq!(size(Offline::IncompatibleProtocol { protocol: 6, guid: GUID }), 26);
 }
 
 /// One server pads its reply 1 with zeros up to the MTU (peers, difference 1).
@@ -208,11 +91,7 @@ fn sizes() {
 fn a_padded_reply_1_is_not_taken_for_a_key() {
     let mut bytes = [&[6][..], &MAGIC, &GUID_BYTES, &[1, 0, 0, 1, 2, 5, 0xD4]].concat();
     bytes.resize(1464, 0);
-    let expected = Offline::Reply1 {
-        guid: GUID,
-        security: ServerSecurity::Cookie(258),
-        mtu: 1492,
-    };
+    let expected = Offline::Reply1 { guid: GUID, security: ServerSecurity::Cookie(258), mtu: 1492 };
     assert_eq!(Offline::read(&mut Reader::new(&bytes)), Ok(expected));
 }
 
@@ -221,25 +100,14 @@ fn a_padded_reply_1_is_not_taken_for_a_key() {
 fn reply_2_without_an_answer_is_plain() {
     for byte in [1, 0x80] {
         let bytes = [&[8][..], &MAGIC, &GUID_BYTES, &ADDRESS, &[5, 0x78, byte]].concat();
-        let expected = Offline::Reply2 {
-            guid: GUID,
-            client: address(),
-            mtu: 1400,
-            answer: None,
-        };
+        let expected = Offline::Reply2 { guid: GUID, client: address(), mtu: 1400, answer: None };
         assert_eq!(Offline::read(&mut Reader::new(&bytes)), Ok(expected));
     }
 }
 
 #[test]
 fn refusals() {
-    check(
-        &Offline::IncompatibleProtocol {
-            protocol: 6,
-            guid: GUID,
-        },
-        &[&[0x19, 6], &MAGIC, &GUID_BYTES],
-    );
+    check(&Offline::IncompatibleProtocol { protocol: 6, guid: GUID }, &[&[0x19, 6], &MAGIC, &GUID_BYTES]);
     let refusals = [
         (0x12, Refusal::AlreadyConnected),
         (0x14, Refusal::NoFreeIncomingConnections),
@@ -248,13 +116,7 @@ fn refusals() {
     ];
     for (id, refusal) in refusals {
         let bytes = [&[id][..], &MAGIC, &GUID_BYTES].concat();
-        law::check(
-            &Offline::Refused {
-                refusal,
-                guid: GUID,
-            },
-            &bytes,
-        );
+        law::check(&Offline::Refused { refusal, guid: GUID }, &bytes);
         law::check_truncations::<Offline<'_>>(&bytes);
     }
 }
@@ -264,15 +126,9 @@ fn a_wrong_magic_is_refused() {
     let mut bytes = [&[0x12][..], &MAGIC, &GUID_BYTES].concat();
     for index in 1..17 {
         bytes[index] ^= 1;
-        assert_eq!(
-            Offline::read(&mut Reader::new(&bytes)),
-            Err(WireError::BadMagic)
-        );
+        assert_eq!(Offline::read(&mut Reader::new(&bytes)), Err(WireError::BadMagic));
         bytes[index] ^= 1;
     }
     bytes[0] = 0x33;
-    assert_eq!(
-        Offline::read(&mut Reader::new(&bytes)),
-        Err(WireError::UnknownId)
-    );
+    assert_eq!(Offline::read(&mut Reader::new(&bytes)), Err(WireError::UnknownId));
 }
