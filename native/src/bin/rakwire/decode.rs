@@ -1,0 +1,53 @@
+//! `rakwire decode`: every field of a datagram, with its offset.
+
+mod fields;
+mod json;
+mod packet;
+mod table;
+
+use std::io::Read;
+
+use clap::Args;
+
+use crate::failure::{Failure, print};
+use crate::hex;
+use packet::Packet;
+
+/// How much is read from the standard input, in bytes: far more hex digits than the longest datagram has.
+const LONGEST_INPUT: u64 = 1 << 20;
+
+/// Shows every field of a datagram or of an offline message, as the parser of rakwire reads it.
+///
+/// When something in it is malformed, what comes before is shown, and the exit status is 1.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads the standard input
+    #[arg(value_name = "HEX", required = true)]
+    hex: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let bytes = hex::parse(&input(&arguments.hex)?)
+        .map_err(|error| Failure::usage(format!("the input is no hex: {error}")))?;
+    let packet = Packet::decode(&bytes);
+    print(if arguments.json { json::render(&packet) } else { table::render(&packet) })?;
+    match packet.error {
+        None => Ok(()),
+        Some(error) => Err(Failure::runtime(format!("at offset {}: {}", error.offset, error.message))),
+    }
+}
+
+fn input(hex: &[String]) -> Result<String, Failure> {
+    if hex != ["-"] {
+        return Ok(hex.join(" "));
+    }
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(LONGEST_INPUT).read_to_string(&mut text);
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Failure::usage(format!("cannot read the input: {error}"))),
+    }
+}

@@ -1,0 +1,194 @@
+//! What a datagram consists of.
+
+use rakwire::raknet::Reliability;
+use rakwire::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
+use rakwire::wire::control::Control;
+use rakwire::wire::datagram::{DatagramHeader, Record, VALID};
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Source, Wire, WireError, id};
+
+use super::fields::{Field, Malformed, Recorder};
+
+/// A datagram taken apart, as far as it can be read.
+#[derive(Debug)]
+pub(crate) struct Packet<'a> {
+    pub(crate) kind: &'static str,
+    pub(crate) length: usize,
+    pub(crate) fields: Vec<Field<'a>>,
+    pub(crate) capsules: Vec<Capsule<'a>>,
+    pub(crate) records: Vec<RecordFields<'a>>,
+    /// What stands after everything else.
+    pub(crate) rest: Vec<Field<'a>>,
+    /// The first thing that is malformed.
+    pub(crate) error: Option<Malformed>,
+}
+
+/// A message, or a part of one.
+#[derive(Debug)]
+pub(crate) struct Capsule<'a> {
+    pub(crate) offset: usize,
+    /// Nothing when the header cannot be read.
+    pub(crate) reliability: Option<Reliability>,
+    pub(crate) fields: Vec<Field<'a>>,
+    pub(crate) payload: &'a [u8],
+    /// What the payload is, by its first byte; nothing in a later part of a message.
+    pub(crate) message: Option<&'static str>,
+    /// The fields of a whole message of RakNet itself.
+    pub(crate) control: Option<Vec<Field<'a>>>,
+}
+
+/// A run of datagram numbers in an acknowledgement.
+#[derive(Debug)]
+pub(crate) struct RecordFields<'a> {
+    pub(crate) record: Option<Record>,
+    pub(crate) fields: Vec<Field<'a>>,
+}
+
+impl<'a> Packet<'a> {
+    /// Takes `bytes` apart with the parsers of the protocol.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Self {
+        let mut source = Recorder::new(bytes, 0);
+        let mut packet = Self {
+            kind: "empty",
+            length: bytes.len(),
+            fields: Vec::new(),
+            capsules: Vec::new(),
+            records: Vec::new(),
+            rest: Vec::new(),
+            error: None,
+        };
+        match bytes.first() {
+            None => packet.error = Some(source.locate(WireError::Truncated)),
+            Some(first) if first & VALID == 0 => packet.read_offline(&mut source, *first),
+            Some(_) => packet.read_connected(&mut source),
+        }
+        packet.rest = source.fields();
+        packet
+    }
+
+    fn read_offline(&mut self, source: &mut Recorder<'a>, first: u8) {
+        self.kind = id::name(first);
+        self.error = Offline::read(source).err().map(|error| source.locate(error));
+        self.fields = source.fields();
+        if self.error.is_none() && source.remaining() > 0 {
+            source.rest("bytes after the message");
+        }
+    }
+
+    fn read_connected(&mut self, source: &mut Recorder<'a>) {
+        let header = DatagramHeader::read(source);
+        self.error = header.err().map(|error| source.locate(error));
+        self.fields = source.fields();
+        match header {
+            Ok(DatagramHeader::Data { .. }) => {
+                self.kind = "data";
+                self.read_capsules(source);
+            }
+            Ok(DatagramHeader::Ack { records, .. }) => {
+                self.kind = "acknowledgement";
+                self.read_records(source, records);
+            }
+            Ok(DatagramHeader::Nack { records }) => {
+                self.kind = "negative acknowledgement";
+                self.read_records(source, records);
+            }
+            Err(_) => self.kind = "datagram of a connection",
+        }
+    }
+
+    fn read_records(&mut self, source: &mut Recorder<'a>, count: u16) {
+        for _ in 0..count {
+            let record = Record::read(source);
+            let error = record.err().map(|error| source.locate(error));
+            let record = record.ok();
+            let fields = source.fields();
+            if record.is_some() || !fields.is_empty() {
+                self.records.push(RecordFields { record, fields });
+            }
+            if error.is_some() {
+                self.error = error;
+                return;
+            }
+        }
+        if source.remaining() > 0 {
+            source.rest("bytes after the records");
+        }
+    }
+
+    fn read_capsules(&mut self, source: &mut Recorder<'a>) {
+        // Zeros after the last capsule are padding, and so is what is too short for a capsule.
+        while source.remaining() >= MIN_CAPSULE && source.peek().iter().any(|byte| *byte != 0) {
+            if !self.read_capsule(source) {
+                return;
+            }
+        }
+        if source.remaining() > 0 {
+            source.rest("padding");
+        }
+    }
+
+    /// Reads a capsule; false when nothing after it can be read.
+    fn read_capsule(&mut self, source: &mut Recorder<'a>) -> bool {
+        let mut capsule = Capsule {
+            offset: source.offset(),
+            reliability: None,
+            fields: Vec::new(),
+            payload: &[],
+            message: None,
+            control: None,
+        };
+        let read = CapsuleHeader::read(source);
+        let mut error = read.err().map(|error| source.locate(error));
+        capsule.fields = source.fields();
+        if let Ok(header) = read {
+            capsule.reliability = Some(header.reliability);
+            let missing = header.length().saturating_sub(source.remaining());
+            if missing > 0 {
+                error = Some(Malformed {
+                    offset: source.offset(),
+                    message: format!("the payload ends {missing} bytes early"),
+                });
+            }
+            let start = source.offset();
+            capsule.payload = source.bytes("payload", header.length() - missing).unwrap_or(&[]);
+            capsule.fields.extend(source.fields());
+            let is_first = header.split.is_none_or(|split| split.index == 0);
+            let first = capsule.payload.first().filter(|_| is_first);
+            capsule.message = first.map(|first| id::name(*first));
+            let is_whole = header.split.is_none() && missing == 0;
+            if is_whole && first.is_some_and(|first| *first < id::TIMESTAMP) {
+                let (fields, malformed) = read_control(capsule.payload, start);
+                capsule.control = Some(fields);
+                self.error = self.error.take().or(malformed);
+            }
+        }
+        self.capsules.push(capsule);
+        let goes_on = error.is_none();
+        self.error = self.error.take().or(error);
+        goes_on
+    }
+}
+
+/// Reads a message of RakNet itself, which stands at `offset` of the datagram.
+fn read_control(payload: &[u8], offset: usize) -> (Vec<Field<'_>>, Option<Malformed>) {
+    let mut source = Recorder::new(payload, offset);
+    let error = Control::read(&mut source).err().map(|error| source.locate(error));
+    if error.is_none() && source.remaining() > 0 {
+        source.rest("bytes after the message");
+    }
+    (source.fields(), error)
+}
+
+/// The name of a reliability, as the documents call it.
+pub(crate) const fn reliability_name(reliability: Reliability) -> &'static str {
+    match reliability {
+        Reliability::Unreliable => "unreliable",
+        Reliability::UnreliableSequenced => "unreliable sequenced",
+        Reliability::Reliable => "reliable",
+        Reliability::ReliableOrdered => "reliable ordered",
+        Reliability::ReliableSequenced => "reliable sequenced",
+        Reliability::UnreliableWithReceipt => "unreliable with receipt",
+        Reliability::ReliableWithReceipt => "reliable with receipt",
+        Reliability::ReliableOrderedWithReceipt => "reliable ordered with receipt",
+    }
+}

@@ -1,0 +1,136 @@
+//! `rakwire echo`: a server that sends every user message back.
+
+use std::io::{self, IsTerminal};
+
+use clap::Args;
+use rakwire::wire::id;
+use rakwire_native::{Capacity, Connection, CookiePolicy, Endpoint, Options};
+use tracing::info;
+
+use crate::failure::{Failure, print};
+use crate::host;
+
+/// The protocol versions that are accepted unless told otherwise.
+const PROTOCOLS: [u8; 3] = [6, 10, 11];
+/// Bytes of one connection that wait to be echoed before its sender has to wait.
+const RECEIVE_QUEUE: usize = 2 << 20;
+
+/// Listens, and sends every user message (first byte 0x86 and above) back as it came.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The address to listen on, as 127.0.0.1:19132; port 0 is a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: String,
+    /// A protocol version to accept, at most eight; 6, 10 and 11 if none is given
+    #[arg(long = "protocol", value_name = "N", num_args = 1.., value_delimiter = ',')]
+    protocols: Vec<u8>,
+    /// How many clients may be connected
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
+    max_connections: u16,
+    /// Ask no cookie of clients, for those that do not know how to give it back
+    #[arg(long)]
+    no_cookies: bool,
+    /// What pings are told, at most 399 bytes
+    #[arg(long, value_name = "TEXT", default_value = "rakwire echo")]
+    advertise: String,
+    /// The largest MTU to offer, in bytes with IP and UDP headers
+    #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
+    mtu: u16,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let options = options(&arguments)?;
+    let endpoint = Endpoint::bind(&arguments.listen, options)
+        .await
+        .map_err(|error| host::refuse_to_bind(&arguments.listen, &error))?;
+    if !endpoint.set_advertisement(arguments.advertise.as_bytes()) {
+        return Err(Failure::usage("the text of --advertise is longer than 399 bytes; shorten it"));
+    }
+    start_logging();
+    let end = end_of_operation()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    tokio::select! {
+        () = serve(&endpoint) => {}
+        () = end => {}
+    }
+    info!("closing");
+    endpoint.close().await;
+    Ok(())
+}
+
+fn options(arguments: &Arguments) -> Result<Options, Failure> {
+    let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+    options.capacity =
+        Capacity { connections: usize::from(arguments.max_connections), blocks: 65_536, block_size: 1_024 };
+    options.receive_queue = RECEIVE_QUEUE;
+    options.config.mtu = arguments.mtu;
+    if arguments.no_cookies {
+        options.config.cookies = CookiePolicy::Off;
+    }
+    let versions = if arguments.protocols.is_empty() { &PROTOCOLS[..] } else { &arguments.protocols };
+    options.config.accepted_versions.clear();
+    options
+        .config
+        .accepted_versions
+        .extend_from_slice(versions)
+        .map_err(|_| Failure::usage("more than eight protocol versions; give eight at most"))?;
+    Ok(options)
+}
+
+async fn serve(endpoint: &Endpoint) {
+    while let Some(connection) = endpoint.accept().await {
+        tokio::spawn(echo(connection));
+    }
+}
+
+async fn echo(connection: Connection) {
+    let remote = connection.remote();
+    info!(%remote, guid = %connection.guid(), "connected");
+    let (mut messages, mut bytes) = (0_u64, 0_u64);
+    while let Some(message) = connection.recv().await {
+        if message.bytes.first().is_none_or(|first| *first < id::USER) {
+            continue;
+        }
+        if let Err(error) = connection.send(&message.bytes, message.delivery).await {
+            info!(%remote, %error, "a message was not echoed");
+            continue;
+        }
+        messages += 1;
+        bytes += message.bytes.len() as u64;
+    }
+    let reason = connection.closed_reason().map_or_else(String::new, |reason| reason.to_string());
+    info!(%remote, messages, bytes, %reason, "disconnected");
+}
+
+/// Ends when the operator wants the program to end. It listens from this call on.
+fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
+    let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
+    #[cfg(unix)]
+    let mut terminate = {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::terminate()).map_err(cannot)?
+    };
+    #[cfg(unix)]
+    let mut interrupt = {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::interrupt()).map_err(cannot)?
+    };
+    #[cfg(windows)]
+    let mut terminate = tokio::signal::windows::ctrl_close().map_err(cannot)?;
+    #[cfg(windows)]
+    let mut interrupt = tokio::signal::windows::ctrl_c().map_err(cannot)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn start_logging() {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

@@ -1,0 +1,80 @@
+//! The command-line tool of rakwire: pings, echoes and sends RakNet messages, and takes datagrams apart.
+
+#![forbid(unsafe_code)]
+
+mod decode;
+mod echo;
+mod failure;
+mod hex;
+mod host;
+mod ping;
+mod send;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// RakNet from the command line.
+///
+/// The exit status is 0 on success, 1 when something failed, 2 when what was asked for cannot work.
+#[derive(Debug, Parser)]
+#[command(name = "rakwire", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Ping(ping::Arguments),
+    Echo(echo::Arguments),
+    Send(send::Arguments),
+    Decode(decode::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::try_parse() {
+        Ok(arguments) => run(arguments.command),
+        Err(error) => match explain(&error) {
+            Some(failure) => Err(failure),
+            // Help and version, which were asked for.
+            None => error.exit(),
+        },
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
+    match command {
+        Command::Ping(arguments) => runtime.block_on(ping::run(arguments)),
+        Command::Echo(arguments) => runtime.block_on(echo::run(arguments)),
+        Command::Send(arguments) => runtime.block_on(send::run(arguments)),
+        Command::Decode(arguments) => decode::run(&arguments),
+    }
+}
+
+/// What is wrong with the command line, in one line; nothing when help or the version was asked for.
+fn explain(error: &clap::Error) -> Option<Failure> {
+    let was_asked_for = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    let text = error.to_string();
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    let line = line.trim_start_matches("error: ");
+    (!was_asked_for).then(|| Failure::usage(format!("{line}; see --help")))
+}

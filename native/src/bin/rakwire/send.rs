@@ -1,0 +1,222 @@
+//! `rakwire send`: sends a message to an echoing server and checks what comes back.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use rakwire::wire::id;
+use rakwire_native::{
+    Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, Endpoint, Options, Reliability,
+};
+
+use crate::failure::{Failure, print};
+use crate::{hex, host, text};
+
+/// The first byte of a message of text: a user message that every peer passes on.
+const TEXT_ID: u8 = 0xFE;
+/// The protocol version that is tried first: the original's.
+const FIRST_PROTOCOL: u8 = 6;
+/// The largest `--size`, which the memory of one connection holds at every MTU.
+const MAX_SIZE: u64 = 5_000_000;
+/// How long the server has to confirm that the connection ends.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Connects to a server that echoes, sends messages and checks every echo byte for byte.
+///
+/// A message is the byte 0xFE followed by the text.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
+    #[arg(value_name = "HOST:PORT")]
+    target: String,
+    /// The text to send; may be left out with --size
+    #[arg(value_name = "TEXT", required_unless_present = "size", default_value = "")]
+    text: String,
+    /// How long to wait for the connection, and for each echo
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
+    timeout: Duration,
+    /// The protocol version; without it 6, or whatever else the server says that it speaks
+    #[arg(long, value_name = "N")]
+    protocol: Option<u8>,
+    /// What is promised for the messages
+    #[arg(long, value_enum, default_value_t = Promise::ReliableOrdered)]
+    reliability: Promise,
+    /// The ordering channel, for ordered and sequenced messages
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
+    channel: u8,
+    /// How many messages to send, each after the echo of the one before
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// Fill each message up to this length with bytes that differ from message to message
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE))]
+    size: Option<u64>,
+    /// Send the bytes of the text alone, or the bytes themselves when it is hex digits after 0x
+    #[arg(long)]
+    raw: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Promise {
+    Unreliable,
+    UnreliableSequenced,
+    Reliable,
+    ReliableOrdered,
+    ReliableSequenced,
+}
+
+impl Arguments {
+    fn delivery(&self) -> Result<Delivery, Failure> {
+        let reliability = match self.reliability {
+            Promise::Unreliable => Reliability::Unreliable,
+            Promise::UnreliableSequenced => Reliability::UnreliableSequenced,
+            Promise::Reliable => Reliability::Reliable,
+            Promise::ReliableOrdered => Reliability::ReliableOrdered,
+            Promise::ReliableSequenced => Reliability::ReliableSequenced,
+        };
+        let channel =
+            Channel::new(self.channel).ok_or_else(|| Failure::usage("there are channels 0 to 31 only"))?;
+        Ok(Delivery::new(reliability).on(channel))
+    }
+
+    /// What every message begins with.
+    fn head(&self) -> Result<Vec<u8>, Failure> {
+        let head = if !self.raw {
+            [&[TEXT_ID], self.text.as_bytes()].concat()
+        } else if self.text.starts_with("0x") || self.text.starts_with("0X") {
+            hex::parse(&self.text).map_err(|error| Failure::usage(format!("TEXT is no hex: {error}")))?
+        } else {
+            self.text.as_bytes().to_vec()
+        };
+        match head.first() {
+            None => Err(Failure::usage("an empty message cannot be sent; give TEXT")),
+            Some(first) if *first < id::USER => Err(Failure::usage(format!(
+                "the first byte is {first:#04x}, and only 0x86 and above are echoed; leave out --raw or begin with --raw 0xfe"
+            ))),
+            Some(_) if self.size.is_some_and(|size| size < head.len() as u64) => Err(Failure::usage(
+                format!("the message has {} bytes; give a --size that is not smaller", head.len()),
+            )),
+            Some(_) => Ok(head),
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let delivery = arguments.delivery()?;
+    let head = arguments.head()?;
+    let server = host::resolve(&arguments.target).await?;
+    let (endpoint, connection) = connect(server, &arguments).await?;
+    let result = exchange(&connection, &arguments, &head, delivery).await;
+    endpoint.close().await;
+    result
+}
+
+async fn exchange(
+    connection: &Connection,
+    arguments: &Arguments,
+    head: &[u8],
+    delivery: Delivery,
+) -> Result<(), Failure> {
+    let size = arguments.size.and_then(|size| usize::try_from(size).ok()).unwrap_or(head.len());
+    for number in 0..arguments.count {
+        let message = message(head, size, number);
+        let time = echo(connection, &message, delivery, arguments.timeout).await?;
+        let shown = if arguments.size.is_some() {
+            format!("of {} bytes", message.len())
+        } else {
+            let skipped = usize::from(!arguments.raw);
+            format!("\"{}\"", text::escape(message.get(skipped..).unwrap_or(&[])))
+        };
+        print(format_args!("echo {shown} in {}\n", host::millis(time)))?;
+    }
+    Ok(())
+}
+
+/// Connects; when the server wants another protocol version and none was asked for, with that.
+async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<(Endpoint, Connection), Failure> {
+    let first = arguments.protocol.unwrap_or(FIRST_PROTOCOL);
+    let result = match attempt(server, first, arguments.timeout).await? {
+        Err(Some(ConnectError::Failed(ConnectFailure::IncompatibleProtocol { server: other })))
+            if arguments.protocol.is_none() && other != first =>
+        {
+            attempt(server, other, arguments.timeout).await?
+        }
+        result => result,
+    };
+    result.map_err(|error| {
+        let reason = match error {
+            Some(ConnectError::Failed(failure @ ConnectFailure::IncompatibleProtocol { .. })) => {
+                format!("{failure}; choose it with --protocol")
+            }
+            Some(error) => error.to_string(),
+            None => format!("no connection within {} s", arguments.timeout.as_secs_f64()),
+        };
+        Failure::runtime(format!("cannot connect to {server}: {reason}"))
+    })
+}
+
+/// One attempt to connect; an error of nothing is a timeout.
+async fn attempt(
+    server: SocketAddr,
+    protocol: u8,
+    timeout: Duration,
+) -> Result<Result<(Endpoint, Connection), Option<ConnectError>>, Failure> {
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.protocol_version = protocol;
+    options.config.close_timeout = FAREWELL;
+    options.capacity = Capacity { connections: 1, blocks: 65_536, block_size: 1_024 };
+    let endpoint = host::endpoint_towards(server, options).await?;
+    let connected = tokio::time::timeout(timeout, endpoint.connect(server)).await;
+    Ok(match connected {
+        Ok(Ok(connection)) => Ok((endpoint, connection)),
+        Ok(Err(error)) => Err(Some(error)),
+        Err(_) => Err(None),
+    })
+}
+
+/// The message `number`: its beginning, and bytes that nothing but a correct echo reproduces.
+fn message(head: &[u8], size: usize, number: u32) -> Vec<u8> {
+    let mut message = head.to_vec();
+    let fill = (head.len()..size).map(|at| {
+        let mixed = 31 * u64::from(number) + 7 * at as u64 + 13 * (at as u64 / 256);
+        mixed.to_le_bytes()[0]
+    });
+    message.extend(fill);
+    message
+}
+
+/// Sends a message and returns the time until its echo.
+async fn echo(
+    connection: &Connection,
+    message: &[u8],
+    delivery: Delivery,
+    timeout: Duration,
+) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    let echo = async {
+        connection
+            .send(message, delivery)
+            .await
+            .map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
+        connection.recv().await.ok_or_else(|| {
+            let reason = connection.closed_reason();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            Failure::runtime(format!("the connection ended before the echo{reason}"))
+        })
+    };
+    let echo = tokio::time::timeout(timeout, echo).await.map_err(|_| {
+        let seconds = timeout.as_secs_f64();
+        Failure::runtime(format!(
+            "no echo within {seconds} s; check that the server echoes, or give it more time with --timeout"
+        ))
+    })??;
+    if echo.bytes == message {
+        return Ok(start.elapsed());
+    }
+    let same = echo.bytes.iter().zip(message).take_while(|(a, b)| a == b);
+    Err(Failure::runtime(format!(
+        "the echo differs from the message: {} bytes instead of {}, equal up to byte {}",
+        echo.bytes.len(),
+        message.len(),
+        same.count()
+    )))
+}

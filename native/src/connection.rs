@@ -1,0 +1,183 @@
+//! A connection, as its application holds it.
+
+use std::net::SocketAddr;
+
+use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Guid, SendError};
+
+use crate::inbox::Phase;
+use crate::shared::Link;
+
+/// A message that arrived.
+///
+/// ```
+/// use rakwire_native::{Delivery, Incoming};
+///
+/// let message = Incoming { bytes: vec![0x86, 1], delivery: Delivery::RELIABLE };
+/// assert!(message.delivery.reliability.is_reliable());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// The bytes, from the id of the message on.
+    pub bytes: Vec<u8>,
+    /// How it travelled: the reliability and the channel. The priority is not on the wire and reads as the default.
+    pub delivery: Delivery,
+}
+
+/// An open connection with another peer.
+///
+/// All methods take `&self`, so tasks can share it in an [`Arc`](std::sync::Arc), one to send and one to receive. When
+/// it is dropped, the connection ends as with [`disconnect`](Self::disconnect), but nobody waits.
+///
+/// ```
+/// use rakwire_native::{Connection, Delivery, SendError};
+///
+/// /// Sends every message back as it came.
+/// async fn echo(connection: Connection) -> Result<(), SendError> {
+///     while let Some(message) = connection.recv().await {
+///         connection.send(&message.bytes, message.delivery).await?;
+///     }
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Connection {
+    pub(crate) link: Link,
+    pub(crate) guid: Guid,
+}
+
+impl Connection {
+    /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
+    ///
+    /// While the connection or the endpoint has no room for the message, this waits until others were acknowledged.
+    /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,
+    /// nothing of the message was taken.
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
+    /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
+    /// fit half of the memory of the endpoint.
+    ///
+    /// ```
+    /// use rakwire_native::{Channel, Connection, Delivery, SendError};
+    ///
+    /// async fn say(connection: &Connection, text: &str) -> Result<(), SendError> {
+    ///     let chat = Delivery::RELIABLE_ORDERED.on(Channel::ZERO);
+    ///     connection.send(&[&[0x90], text.as_bytes()].concat(), chat).await
+    /// }
+    /// ```
+    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+        match self.try_send(message, delivery) {
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
+            result => return result,
+        }
+        loop {
+            let mut room = std::pin::pin!(self.link.shared.room.notified());
+            // From here on no room is missed.
+            room.as_mut().enable();
+            match self.try_send(message, delivery) {
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => room.await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Sends a message if there is room for it now.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] when there is no room
+    /// until others were acknowledged. Nothing of the message was taken then.
+    ///
+    /// ```
+    /// use rakwire_native::{Connection, Delivery};
+    ///
+    /// /// Sends the newest position, or none when the path is too slow for it.
+    /// fn update(connection: &Connection, position: [u8; 4]) -> bool {
+    ///     let [x, y, z, w] = position;
+    ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
+    /// }
+    /// ```
+    pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+        self.link.try_send(message, delivery)
+    }
+
+    /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
+    /// before was taken: [`closed_reason`](Self::closed_reason) says why. When the future is dropped before, no message
+    /// was taken.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// async fn count(connection: &Connection) -> usize {
+    ///     let mut messages = 0;
+    ///     while connection.recv().await.is_some() {
+    ///         messages += 1;
+    ///     }
+    ///     messages
+    /// }
+    /// ```
+    pub async fn recv(&self) -> Option<Incoming> {
+        self.link.entry.inbox.recv().await
+    }
+
+    /// Why the connection ended; nothing while it has not.
+    ///
+    /// ```
+    /// use rakwire_native::{Connection, DisconnectReason};
+    ///
+    /// fn was_lost(connection: &Connection) -> bool {
+    ///     connection.closed_reason() == Some(DisconnectReason::Lost)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn closed_reason(&self) -> Option<DisconnectReason> {
+        match self.link.entry.inbox.phase() {
+            Phase::Opening | Phase::Open(_) => None,
+            Phase::Failed(_) => Some(DisconnectReason::Local),
+            Phase::Closed(reason) => Some(reason),
+        }
+    }
+
+    /// Ends the connection: what was sent before is delivered, for at most the `close_timeout` of the configuration,
+    /// then the other peer is told. Waits until that is done. The end goes on when the future is dropped.
+    ///
+    /// ```
+    /// use rakwire_native::{Connection, Delivery, SendError};
+    ///
+    /// async fn leave(connection: &Connection) -> Result<(), SendError> {
+    ///     connection.send(b"\x90bye", Delivery::RELIABLE_ORDERED).await?;
+    ///     connection.disconnect().await;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn disconnect(&self) {
+        let link = &self.link;
+        link.shared.act(|state, now| state.peer.disconnect(now, link.id));
+        link.entry.inbox.ended().await;
+    }
+
+    /// The counters and measurements of the connection; nothing once it has ended.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// fn latency(connection: &Connection) -> Option<std::time::Duration> {
+    ///     Some(connection.stats()?.round_trip)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.link.shared.act(|state, _| state.peer.connection_stats(self.link.id))
+    }
+
+    /// The address of the other peer.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.link.entry.remote
+    }
+
+    /// The identity that the other peer gave itself.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.guid
+    }
+}

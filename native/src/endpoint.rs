@@ -1,0 +1,275 @@
+//! An endpoint: one UDP socket and everything that runs over it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rakwire::raknet::Guid;
+use tokio::net::ToSocketAddrs;
+use tokio::sync::oneshot;
+
+use crate::connection::Connection;
+use crate::driver;
+use crate::error::{BindError, ConnectError, PingError};
+use crate::options::Options;
+use crate::shared::{Link, Shared};
+use crate::socket::{Socket, canonical};
+use crate::state::Door;
+use crate::stats::EndpointStats;
+
+/// What a server answers to a ping.
+///
+/// ```
+/// fn is_near(pong: &rakwire_native::Pong) -> bool {
+///     pong.latency < std::time::Duration::from_millis(30)
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pong {
+    /// The server's address.
+    pub from: SocketAddr,
+    /// The server's identity.
+    pub guid: Guid,
+    /// From the ping to the pong.
+    pub latency: Duration,
+    /// What the server says of itself, 0 to 399 bytes.
+    pub data: Vec<u8>,
+}
+
+/// A UDP socket with RakNet on it: opens connections, accepts them, pings servers.
+///
+/// When it is dropped, connections that were accepted or opened live on; no new ones come, and the socket is closed
+/// with the last of them. [`close`](Self::close) ends everything in order.
+///
+/// ```
+/// use rakwire_native::{Endpoint, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let endpoint = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// println!("bound to {}", endpoint.local_addr());
+/// endpoint.close().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    local: SocketAddr,
+    has_ipv6: bool,
+}
+
+impl Endpoint {
+    /// Binds a socket to the first of the addresses that works; port 0 is a free one. The tasks of the endpoint run in
+    /// the current tokio runtime, which needs its network and time drivers.
+    ///
+    /// # Errors
+    /// A [`BindError`] that names the address.
+    pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
+        let addresses = tokio::net::lookup_host(address).await.map_err(BindError::Resolve)?;
+        let mut refused = BindError::NoAddress;
+        for address in addresses {
+            match Socket::bind(address) {
+                Ok(socket) => return Ok(Self::start(socket, options)),
+                Err(source) => refused = BindError::Socket { address, source },
+            }
+        }
+        Err(refused)
+    }
+
+    fn start(socket: Socket, options: Options) -> Self {
+        let shared = Arc::new(Shared::new(options));
+        let local = socket.local_addr();
+        let has_ipv6 = socket.has_ipv6();
+        tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket)));
+        Self { shared, local, has_ipv6 }
+    }
+
+    /// Opens a connection to `address` and waits until it is open. The attempt ends when the future is dropped.
+    ///
+    /// # Errors
+    /// [`ConnectError::Failed`] with the reason when the server refuses or does not answer, which takes 6.5 seconds
+    /// unless the configuration says otherwise; others at once.
+    ///
+    /// ```
+    /// use rakwire_native::{ConnectError, ConnectFailure, Endpoint};
+    ///
+    /// /// Tells whether the server at this address is full.
+    /// async fn is_full(endpoint: &Endpoint, server: std::net::SocketAddr) -> bool {
+    ///     use rakwire::raknet::Refusal::NoFreeIncomingConnections;
+    ///     endpoint.connect(server).await.err()
+    ///         == Some(ConnectError::Failed(ConnectFailure::Refused(NoFreeIncomingConnections)))
+    /// }
+    /// ```
+    pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(ConnectError::AddressFamily);
+        }
+        let opened = self.shared.act(|state, now| {
+            if state.tables.door == Door::Shut {
+                return Err(ConnectError::EndpointClosed);
+            }
+            let id = state.peer.connect(now, address)?;
+            Ok((id, state.tables.expect(id, address)))
+        });
+        let (id, entry) = opened?;
+        let link = Link { shared: Arc::clone(&self.shared), id, entry };
+        let guid = link.entry.inbox.opened().await?;
+        Ok(Connection { link, guid })
+    }
+
+    /// The next connection that another peer opened; waits until there is one. Nothing once the endpoint was closed.
+    pub async fn accept(&self) -> Option<Connection> {
+        loop {
+            let mut newcomers = std::pin::pin!(self.shared.newcomers.notified());
+            // From here on no newcomer is missed.
+            newcomers.as_mut().enable();
+            let newcomer = {
+                let mut state = self.shared.lock();
+                let newcomer = state.tables.backlog.pop_front();
+                if newcomer.is_none() && state.tables.door == Door::Shut {
+                    return None;
+                }
+                newcomer
+            };
+            match newcomer {
+                None => newcomers.await,
+                Some(newcomer) => {
+                    let guid = newcomer.guid;
+                    let link =
+                        Link { shared: Arc::clone(&self.shared), id: newcomer.id, entry: newcomer.entry };
+                    return Some(Connection { link, guid });
+                }
+            }
+        }
+    }
+
+    /// Asks the server at `address` what it says of itself, and waits for at most `timeout`. A ping that is lost is not
+    /// repeated. At most eight addresses can be pinged at the same time.
+    ///
+    /// # Errors
+    /// [`PingError::NoAnswer`] after `timeout`; others at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert!(server.set_advertisement(b"hello"));
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
+    /// assert_eq!(pong.data, b"hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ping(&self, address: SocketAddr, timeout: Duration) -> Result<Pong, PingError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(PingError::AddressFamily);
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.shared.act(|state, now| {
+            if state.tables.door == Door::Shut {
+                return Err(PingError::EndpointClosed);
+            }
+            state.ping(now, address, sender).map_err(|_| PingError::TooMany)
+        })?;
+        let mut waiting = Waiting { shared: &self.shared, address, receiver };
+        match tokio::time::timeout(timeout, &mut waiting.receiver).await {
+            Ok(pong) => pong.map_err(|_| PingError::EndpointClosed),
+            Err(_) => Err(PingError::NoAnswer),
+        }
+    }
+
+    fn reaches(&self, address: SocketAddr) -> bool {
+        self.has_ipv6 || address.is_ipv4()
+    }
+
+    /// The address of the socket, with the port that it got.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The identity of this endpoint.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.shared.lock().peer.config().guid
+    }
+
+    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert!(server.set_advertisement(&[b'x'; 399]));
+    /// assert!(!server.set_advertisement(&[b'x'; 400]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "data that is too long is not taken"]
+    pub fn set_advertisement(&self, data: &[u8]) -> bool {
+        self.shared.act(|state, _| state.peer.set_advertisement(data))
+    }
+
+    /// The counters of the endpoint.
+    #[must_use]
+    pub fn stats(&self) -> EndpointStats {
+        let counters = &self.shared.counters;
+        let state = self.shared.lock();
+        EndpointStats {
+            peer: *state.peer.stats(),
+            connections: state.peer.connections().count(),
+            blocks: state.peer.blocks(),
+            blocks_available: state.peer.blocks_available(),
+            arrivals_dropped: self.shared.arrivals.dropped() + state.requests.dropped(),
+            too_long: counters.too_long.load(Ordering::Relaxed),
+            unread: state.tables.unread,
+            backlog_full: state.tables.backlog_full,
+            send_failures: counters.send_failures.load(Ordering::Relaxed),
+            receive_failures: counters.receive_failures.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Ends every connection in order, as with [`Connection::disconnect`], and then the endpoint; waits until that is
+    /// done and the address is free again. The end goes on when the future is dropped.
+    pub async fn close(&self) {
+        let mut ended = self.shared.ended.subscribe();
+        self.shared.act(|state, now| state.shut(now));
+        self.shared.newcomers.notify_waiters();
+        // The sender lives as long as this endpoint.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared.act(|state, now| state.shut_door(now));
+    }
+}
+
+/// A ping that is forgotten when nobody waits for it any more.
+struct Waiting<'e> {
+    shared: &'e Shared,
+    address: SocketAddr,
+    receiver: oneshot::Receiver<Pong>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.receiver.close();
+        self.shared.act(|state, _| state.forget_pings(self.address));
+    }
+}
+
+#[cfg(test)]
+#[path = "endpoint_tests.rs"]
+mod tests;

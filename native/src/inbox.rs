@@ -1,0 +1,130 @@
+//! What one connection has for its application: messages, and how far it has come.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid};
+use tokio::sync::Notify;
+
+use crate::connection::Incoming;
+
+/// Bytes that a message is counted with on top of its own.
+const OVERHEAD: usize = 64;
+
+/// How far a connection has come, as its application may know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Phase {
+    Opening,
+    Open(Guid),
+    Failed(ConnectFailure),
+    Closed(DisconnectReason),
+}
+
+/// The messages of one connection, between the driver and the application.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    limit: usize,
+    mail: Mutex<Mail>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Mail {
+    messages: VecDeque<Incoming>,
+    bytes: usize,
+    phase: Phase,
+}
+
+/// Whether the other peer may send more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    Free,
+    Full,
+}
+
+impl Inbox {
+    /// An inbox that is full when its messages take more than `limit` bytes.
+    pub(crate) fn new(limit: usize, phase: Phase) -> Self {
+        Self {
+            limit,
+            mail: Mutex::new(Mail { messages: VecDeque::new(), bytes: 0, phase }),
+            changed: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Mail> {
+        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, message: Incoming) -> Level {
+        let mut mail = self.lock();
+        mail.bytes += message.bytes.len() + OVERHEAD;
+        mail.messages.push_back(message);
+        let level = if mail.bytes > self.limit { Level::Full } else { Level::Free };
+        drop(mail);
+        self.changed.notify_waiters();
+        level
+    }
+
+    /// Whether so much was read that the other peer may send again.
+    pub(crate) fn level(&self) -> Level {
+        if self.lock().bytes > self.limit / 2 { Level::Full } else { Level::Free }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.lock().phase
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.lock().phase = phase;
+        self.changed.notify_waiters();
+    }
+
+    /// The next message; nothing once the connection has ended and everything was read.
+    pub(crate) async fn recv(&self) -> Option<Incoming> {
+        self.wait_for(|mail| match mail.messages.pop_front() {
+            Some(message) => {
+                mail.bytes -= message.bytes.len() + OVERHEAD;
+                Some(Some(message))
+            }
+            None => match mail.phase {
+                Phase::Opening | Phase::Open(_) => None,
+                Phase::Failed(_) | Phase::Closed(_) => Some(None),
+            },
+        })
+        .await
+    }
+
+    /// Waits until the connection is open.
+    pub(crate) async fn opened(&self) -> Result<Guid, ConnectFailure> {
+        self.wait_for(|mail| match mail.phase {
+            Phase::Opening => None,
+            Phase::Open(guid) => Some(Ok(guid)),
+            Phase::Failed(failure) => Some(Err(failure)),
+            Phase::Closed(_) => Some(Err(ConnectFailure::Closed)),
+        })
+        .await
+    }
+
+    /// Waits until the connection has ended.
+    pub(crate) async fn ended(&self) {
+        self.wait_for(|mail| match mail.phase {
+            Phase::Opening | Phase::Open(_) => None,
+            Phase::Failed(_) | Phase::Closed(_) => Some(()),
+        })
+        .await;
+    }
+
+    /// Waits until `take` finds what it wants.
+    async fn wait_for<T>(&self, mut take: impl FnMut(&mut Mail) -> Option<T>) -> T {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
+            if let Some(found) = take(&mut self.lock()) {
+                return found;
+            }
+            changed.await;
+        }
+    }
+}

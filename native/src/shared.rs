@@ -1,0 +1,111 @@
+//! What an endpoint, its connections and its tasks have in common.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rakwire::Instant;
+use rakwire::raknet::{ConnectionId, SendError};
+use tokio::sync::{Notify, watch};
+
+use crate::arrivals::Arrivals;
+use crate::clock::Clock;
+use crate::options::Options;
+use crate::outgoing::Outgoing;
+use crate::state::{Entry, Next, State};
+
+/// The protocol behind its lock, and the bells that tasks wait for.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) clock: Clock,
+    /// Rings for the driver when the application did something.
+    pub(crate) wake: Notify,
+    /// Rings for those that wait until more fits.
+    pub(crate) room: Notify,
+    /// Rings for those that accept connections.
+    pub(crate) newcomers: Notify,
+    pub(crate) ended: watch::Sender<bool>,
+    pub(crate) counters: Counters,
+}
+
+/// What the tasks count outside of the protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) too_long: AtomicU64,
+    pub(crate) send_failures: AtomicU64,
+    pub(crate) receive_failures: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            arrivals: Arrivals::new(options.arrival_queue),
+            state: Mutex::new(State::new(options)),
+            clock: Clock::start(),
+            wake: Notify::new(),
+            room: Notify::new(),
+            newcomers: Notify::new(),
+            ended: watch::Sender::new(false),
+            counters: Counters::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the application act on the protocol, after everything that arrived before.
+    pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let mut state = self.lock();
+        let now = state.catch_up(&self.arrivals, &self.clock);
+        let result = act(&mut state, now);
+        drop(state);
+        self.wake.notify_one();
+        result
+    }
+
+    /// A turn of the driver.
+    pub(crate) fn turn(&self, outgoing: &mut Outgoing) -> Next {
+        let mut state = self.lock();
+        let now = state.catch_up(&self.arrivals, &self.clock);
+        let next = state.turn(now, outgoing);
+        let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
+        drop(state);
+        self.room.notify_waiters();
+        if has_newcomers {
+            self.newcomers.notify_waiters();
+        }
+        next
+    }
+}
+
+/// The hold of the application on a connection: when it is dropped, the connection ends.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: ConnectionId,
+    pub(crate) entry: Entry,
+}
+
+impl Link {
+    pub(crate) fn try_send(
+        &self,
+        message: &[u8],
+        delivery: rakwire::raknet::Delivery,
+    ) -> Result<(), SendError> {
+        self.shared.act(|state, now| state.peer.send(now, self.id, message, delivery))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.shared.act(|state, now| state.abandon(now, self.id));
+    }
+}

@@ -1,0 +1,166 @@
+//! The UDP socket: receives and sends many datagrams a call.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::arrivals::Train;
+use crate::clock::Clock;
+use crate::outgoing::Departure;
+
+/// Bytes of one receive buffer: the longest UDP payload, and so the longest train of datagrams.
+const BUFFER: usize = 65_535;
+/// What the system is asked to keep in each direction while the program does something else, in bytes.
+const SYSTEM_BUFFER: usize = 4 << 20;
+/// Datagrams longer than this come from no RakNet peer: they are dropped and counted.
+pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
+
+/// A UDP socket that sends and receives in batches.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+/// What one call received.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    pub(crate) trains: Vec<Train>,
+    /// Datagrams that were longer than any RakNet peer sends.
+    pub(crate) too_long: u64,
+}
+
+impl Socket {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = std::net::UdpSocket::bind(address)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // The system grants what it has been allowed to; any size works.
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
+        let local = socket.local_addr()?;
+        Ok(Self { io: UdpSocket::from_std(socket)?, state, local })
+    }
+
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Whether IPv6 addresses can be reached; IPv4 addresses always can.
+    pub(crate) const fn has_ipv6(&self) -> bool {
+        self.local.is_ipv6()
+    }
+
+    /// How many datagrams one call can send to one address.
+    pub(crate) fn max_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    /// Waits for datagrams. Their time is that of the moment at which the system handed them over.
+    pub(crate) async fn receive(&self, clock: &Clock, buffers: &mut Buffers) -> io::Result<Received> {
+        loop {
+            self.io.readable().await?;
+            let call = || {
+                let count = buffers.receive(&self.state, &self.io)?;
+                Ok((clock.now(), count))
+            };
+            match self.io.try_io(Interest::READABLE, call) {
+                Ok((at, count)) => return Ok(buffers.received(at, count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends datagrams, and waits while the system has no room for them.
+    pub(crate) async fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: self.route(departure.to),
+            ecn: None,
+            contents: departure.bytes,
+            segment_size: (departure.count > 1).then_some(departure.size),
+            src_ip: None,
+        };
+        loop {
+            let call = || self.state.try_send(UdpSockRef::from(&self.io), &transmit);
+            match self.io.try_io(Interest::WRITABLE, call) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.io.writable().await?,
+                other => return other,
+            }
+        }
+    }
+
+    /// An IPv6 socket reaches IPv4 addresses in their mapped form.
+    fn route(&self, to: SocketAddr) -> SocketAddr {
+        match (self.local, to.ip()) {
+            (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+            _ => to,
+        }
+    }
+}
+
+/// The form of an address that names a peer: IPv4 is IPv4 on every socket, and the flow does not count.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
+            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
+        },
+    }
+}
+
+/// Where received datagrams stand until they are copied.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
+
+impl Buffers {
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
+    }
+
+    fn receive(&mut self, state: &UdpSocketState, io: &UdpSocket) -> io::Result<usize> {
+        let mut chunks = self.bytes.chunks_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        state.recv(UdpSockRef::from(io), &mut slices, &mut self.metas)
+    }
+
+    fn received(&self, at: rakwire::Instant, count: usize) -> Received {
+        let mut received = Received::default();
+        let buffers = self.bytes.chunks(BUFFER);
+        for (meta, buffer) in self.metas.iter().zip(buffers).take(count) {
+            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
+            if meta.stride > LONGEST_DATAGRAM {
+                received.too_long += bytes.chunks(meta.stride).count() as u64;
+            } else if !bytes.is_empty() {
+                received.trains.push(Train {
+                    at,
+                    from: canonical(meta.addr),
+                    stride: meta.stride,
+                    bytes: bytes.into(),
+                });
+            }
+        }
+        received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_one_form() {
+        let form = |text: &str| canonical(text.parse().expect("a literal address")).to_string();
+        assert_eq!(form("[::ffff:127.0.0.1]:5"), "127.0.0.1:5");
+        assert_eq!(form("127.0.0.1:5"), "127.0.0.1:5");
+        assert_eq!(form("[::1]:5"), "[::1]:5");
+    }
+}

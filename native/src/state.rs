@@ -1,0 +1,303 @@
+//! The protocol of an endpoint, and whom its events are for.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rakwire::Instant;
+use rakwire::raknet::{ConnectionId, ConnectionState, Event, Guid, Peer, Side};
+use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::{Reader, Wire};
+use tokio::sync::oneshot;
+
+use crate::arrivals::{Arrivals, Train};
+use crate::clock::Clock;
+use crate::connection::Incoming;
+use crate::endpoint::Pong;
+use crate::inbox::{Inbox, Level, Phase};
+use crate::options::Options;
+use crate::outgoing::Outgoing;
+use crate::requests::Requests;
+
+/// Whether the endpoint takes new connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    Open,
+    /// Nobody holds the endpoint any more, or it was closed: it ends with its last connection.
+    Shut,
+}
+
+/// A connection that somebody else opened and nobody has accepted yet.
+#[derive(Debug)]
+pub(crate) struct Newcomer {
+    pub(crate) id: ConnectionId,
+    pub(crate) guid: Guid,
+    pub(crate) entry: Entry,
+}
+
+/// Where the messages of a connection go.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) remote: SocketAddr,
+    pub(crate) inbox: Arc<Inbox>,
+}
+
+/// The protocol, and whom its events are for.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) peer: Peer<'static>,
+    pub(crate) tables: Tables,
+    pub(crate) requests: Requests,
+}
+
+/// Everything that waits for an event.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) door: Door,
+    pub(crate) entries: HashMap<ConnectionId, Entry>,
+    /// Connections whose application has not read what came before.
+    paused: HashMap<SocketAddr, Arc<Inbox>>,
+    pub(crate) backlog: VecDeque<Newcomer>,
+    backlog_limit: usize,
+    receive_queue: usize,
+    turned_away: Vec<ConnectionId>,
+    pings: Vec<(SocketAddr, oneshot::Sender<Pong>)>,
+    pub(crate) unread: u64,
+    pub(crate) backlog_full: u64,
+}
+
+/// What the driver does after its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// There may be more to send.
+    Again,
+    /// Nothing to do until then.
+    Sleep(Option<Instant>),
+    /// The endpoint has ended.
+    End,
+}
+
+impl State {
+    pub(crate) fn new(options: Options) -> Self {
+        let tables = Tables {
+            door: Door::Open,
+            entries: HashMap::new(),
+            paused: HashMap::new(),
+            backlog: VecDeque::new(),
+            backlog_limit: options.backlog,
+            receive_queue: options.receive_queue,
+            turned_away: Vec::new(),
+            pings: Vec::new(),
+            unread: 0,
+            backlog_full: 0,
+        };
+        Self {
+            peer: Peer::with_capacity(options.capacity, options.config),
+            tables,
+            requests: Requests::default(),
+        }
+    }
+
+    /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
+    /// protocol calls this first: it must never see a time later than that of a datagram which it handles afterwards.
+    pub(crate) fn catch_up(&mut self, arrivals: &Arrivals, clock: &Clock) -> Instant {
+        for train in arrivals.take() {
+            self.handle_train(&train);
+            self.dispatch(train.at);
+        }
+        clock.now()
+    }
+
+    fn handle_train(&mut self, train: &Train) {
+        for datagram in train.datagrams() {
+            if Requests::are(datagram) {
+                // Behind a shut door nobody new is heard.
+                if self.tables.door == Door::Open {
+                    self.requests.push(train.from, datagram);
+                }
+            } else if self.tables.takes(train.from, datagram) {
+                self.peer.handle_datagram(train.at, train.from, datagram);
+            }
+        }
+    }
+
+    /// Hands every event to the one who waits for it.
+    pub(crate) fn dispatch(&mut self, now: Instant) {
+        while let Some(event) = self.peer.poll_event() {
+            self.tables.take(event);
+        }
+        for id in std::mem::take(&mut self.tables.turned_away) {
+            self.peer.disconnect(now, id);
+        }
+    }
+
+    /// Does what is due and composes what is to be sent.
+    pub(crate) fn turn(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
+        self.peer.handle_timeout(now);
+        for (from, request) in self.requests.take() {
+            self.peer.handle_datagram(now, from, &request);
+        }
+        self.dispatch(now);
+        while let Some(room) = outgoing.room() {
+            let Some(transmit) = self.peer.poll_transmit(now, room) else {
+                break;
+            };
+            let (to, length) = (transmit.to, transmit.payload.len());
+            outgoing.push(to, length);
+        }
+        self.dispatch(now);
+        if !outgoing.is_empty() || !self.requests.is_empty() {
+            Next::Again
+        } else if self.tables.door == Door::Shut && !self.has_connections() {
+            self.tables.pings.clear();
+            Next::End
+        } else {
+            Next::Sleep(self.peer.poll_timeout())
+        }
+    }
+
+    /// Whether a connection has something left to say. One that only waits for lost farewells has not, nor has one
+    /// that is not open yet and would not be accepted.
+    fn has_connections(&self) -> bool {
+        let mut infos = self.peer.connections().filter_map(|id| self.peer.connection(id));
+        infos.any(|info| match info.state {
+            ConnectionState::Connecting => info.side == Side::Client,
+            ConnectionState::Connected | ConnectionState::Disconnecting => true,
+            ConnectionState::Disconnected => false,
+        })
+    }
+
+    /// Begins to end every connection, and takes no new ones.
+    pub(crate) fn shut(&mut self, now: Instant) {
+        self.shut_door(now);
+        let all: Vec<ConnectionId> = self.peer.connections().collect();
+        for id in all {
+            self.peer.disconnect(now, id);
+        }
+    }
+
+    /// Takes no new connections, and ends those that nobody accepted.
+    pub(crate) fn shut_door(&mut self, now: Instant) {
+        self.tables.door = Door::Shut;
+        for newcomer in std::mem::take(&mut self.tables.backlog) {
+            self.abandon(now, newcomer.id);
+        }
+    }
+
+    /// Ends a connection that nobody reads any more.
+    pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(entry) = self.tables.entries.remove(&id) {
+            self.tables.paused.remove(&entry.remote);
+        }
+        self.peer.disconnect(now, id);
+    }
+
+    /// Lets `pong` be told what the server at `to` says of itself. One datagram serves all who ask at the same time.
+    pub(crate) fn ping(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        pong: oneshot::Sender<Pong>,
+    ) -> Result<(), rakwire::raknet::PingError> {
+        self.tables.pings.retain(|(_, waiting)| !waiting.is_closed());
+        if !self.tables.pings.iter().any(|(other, _)| *other == to) {
+            self.peer.ping(now, to)?;
+        }
+        self.tables.pings.push((to, pong));
+        Ok(())
+    }
+
+    /// Forgets the pings to `to` if nobody waits for them any more.
+    pub(crate) fn forget_pings(&mut self, to: SocketAddr) {
+        self.tables.pings.retain(|(_, waiting)| !waiting.is_closed());
+        if !self.tables.pings.iter().any(|(other, _)| *other == to) {
+            self.peer.forget_ping(to);
+        }
+    }
+}
+
+impl Tables {
+    /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
+    /// sends them again. Acknowledgements always are, or this side could not send.
+    fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        if self.paused.is_empty() {
+            return true;
+        }
+        let Some(inbox) = self.paused.get(&from) else {
+            return true;
+        };
+        if inbox.level() == Level::Free {
+            self.paused.remove(&from);
+            return true;
+        }
+        let header = DatagramHeader::read(&mut Reader::new(datagram));
+        let is_data = matches!(header, Ok(DatagramHeader::Data { .. }));
+        if is_data {
+            self.unread += 1;
+        }
+        !is_data
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Connected { id, remote, guid, side } => match side {
+                Side::Client => {
+                    if let Some(entry) = self.entries.get(&id) {
+                        entry.inbox.set_phase(Phase::Open(guid));
+                    }
+                }
+                Side::Server => self.welcome(id, remote, guid),
+            },
+            Event::ConnectFailed { id, remote, reason } => {
+                self.finish(id, remote, Phase::Failed(reason));
+            }
+            Event::Disconnected { id, remote, reason } => {
+                self.finish(id, remote, Phase::Closed(reason));
+            }
+            Event::Message { id, delivery, message } => {
+                let Some(entry) = self.entries.get(&id) else {
+                    return;
+                };
+                let bytes = message.to_vec();
+                if entry.inbox.push(Incoming { bytes, delivery }) == Level::Full {
+                    self.paused.insert(entry.remote, Arc::clone(&entry.inbox));
+                }
+            }
+            Event::Pong { from, guid, latency, data } => {
+                let pong = Pong { from, guid, latency, data: data.to_vec() };
+                for (_, waiting) in self.pings.extract_if(.., |(to, _)| *to == from) {
+                    // Whoever gave up waiting does not want it.
+                    let _ = waiting.send(pong.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn welcome(&mut self, id: ConnectionId, remote: SocketAddr, guid: Guid) {
+        if self.door == Door::Shut || self.backlog.len() >= self.backlog_limit {
+            self.turned_away.push(id);
+            self.backlog_full += u64::from(self.door == Door::Open);
+            return;
+        }
+        let inbox = Arc::new(Inbox::new(self.receive_queue, Phase::Open(guid)));
+        let entry = Entry { remote, inbox };
+        self.entries.insert(id, entry.clone());
+        self.backlog.push_back(Newcomer { id, guid, entry });
+    }
+
+    fn finish(&mut self, id: ConnectionId, remote: SocketAddr, phase: Phase) {
+        if let Some(entry) = self.entries.remove(&id) {
+            self.paused.remove(&remote);
+            entry.inbox.set_phase(phase);
+        }
+    }
+
+    /// An inbox for a connection that this endpoint opens.
+    pub(crate) fn expect(&mut self, id: ConnectionId, remote: SocketAddr) -> Entry {
+        let inbox = Arc::new(Inbox::new(self.receive_queue, Phase::Opening));
+        let entry = Entry { remote, inbox };
+        self.entries.insert(id, entry.clone());
+        entry
+    }
+}
