@@ -82,16 +82,12 @@ impl Args {
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse()
-        .map_err(|_| "write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080")
+    text.parse().map_err(|_| "write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080")
 }
 
 fn queue_length(text: &str) -> Result<NonZeroUsize, &'static str> {
     const MAX: usize = 65_536;
-    let length = text
-        .parse()
-        .ok()
-        .filter(|length: &NonZeroUsize| length.get() <= MAX);
+    let length = text.parse().ok().filter(|length: &NonZeroUsize| length.get() <= MAX);
     length.ok_or("write a number from 1 to 65536")
 }
 
@@ -111,9 +107,7 @@ mod tests {
         let line = "rakwire-relay --listen 127.0.0.1:0 --target a=127.0.0.1:1 --target b=127.0.0.1:2 --serve web \
                     --allow-origin https://a.example https://b.example --allow-origin * --max-clients 3 \
                     --max-datagram 1200 --queue 5 --idle-timeout 7";
-        let config = Args::try_parse_from(line.split_whitespace())
-            .unwrap()
-            .into_config();
+        let config = Args::try_parse_from(line.split_whitespace()).unwrap().into_config();
         assert_eq!(config.targets.len(), 2);
         assert_eq!(config.serve, Some("web".into()));
         assert_eq!(config.allow_origins.len(), 3);
@@ -125,16 +119,7 @@ mod tests {
 
     #[test]
     fn defaults_of_the_command_line_are_those_of_the_library() {
-        let line = [
-            "rakwire-relay",
-            "--listen",
-            "127.0.0.1:0",
-            "--target",
-            "a=127.0.0.1:1",
-        ];
-        assert_eq!(
-            Args::try_parse_from(line).unwrap().into_config().limits,
-            Limits::default()
-        );
+        let line = ["rakwire-relay", "--listen", "127.0.0.1:0", "--target", "a=127.0.0.1:1"];
+        assert_eq!(Args::try_parse_from(line).unwrap().into_config().limits, Limits::default());
     }
 }

@@ -14,18 +14,10 @@ const ECHO_MAX: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
-    UnknownTarget {
-        asked: String,
-        offered: Vec<TargetName>,
-    },
-    TooManyClients {
-        max: usize,
-    },
+    UnknownTarget { asked: String, offered: Vec<TargetName> },
+    TooManyClients { max: usize },
     TextMessage,
-    MessageTooBig {
-        len: usize,
-        max: usize,
-    },
+    MessageTooBig { len: usize, max: usize },
     ProtocolViolation,
     Idle(Duration),
     Unresponsive(Duration),
@@ -130,10 +122,7 @@ impl CloseReason {
             Self::UnknownTarget { asked, offered } => {
                 let asked = shorten(asked.escape_debug().to_string(), ECHO_MAX);
                 let offered: Vec<&str> = offered.iter().map(TargetName::as_str).collect();
-                format!(
-                    "unknown target '{asked}'; this relay offers: {}",
-                    offered.join(", ")
-                )
+                format!("unknown target '{asked}'; this relay offers: {}", offered.join(", "))
             }
             Self::TooManyClients { max } => {
                 format!("all {max} places of this relay are taken; try again later")
@@ -158,9 +147,7 @@ fn shorten(mut words: String, max: usize) -> String {
     const MARK: char = '…';
     if words.len() > max {
         let room = max.saturating_sub(MARK.len_utf8());
-        let cut = (0..=room)
-            .rev()
-            .find(|&index| words.is_char_boundary(index));
+        let cut = (0..=room).rev().find(|&index| words.is_char_boundary(index));
         words.truncate(cut.unwrap_or(0));
         words.push(MARK);
     }
@@ -173,23 +160,13 @@ mod tests {
 
     fn unknown(asked: &str, offered: &[&str]) -> String {
         let offered = offered.iter().map(|name| name.parse().unwrap()).collect();
-        CloseReason::UnknownTarget {
-            asked: asked.to_owned(),
-            offered,
-        }
-        .words()
+        CloseReason::UnknownTarget { asked: asked.to_owned(), offered }.words()
     }
 
     #[test]
     fn an_unknown_target_is_told_what_there_is() {
-        assert_eq!(
-            unknown("x", &["game"]),
-            "unknown target 'x'; this relay offers: game"
-        );
-        assert_eq!(
-            unknown("x", &["a", "b"]),
-            "unknown target 'x'; this relay offers: a, b"
-        );
+        assert_eq!(unknown("x", &["game"]), "unknown target 'x'; this relay offers: game");
+        assert_eq!(unknown("x", &["a", "b"]), "unknown target 'x'; this relay offers: a, b");
     }
 
     #[test]
@@ -197,18 +174,9 @@ mod tests {
         for character in ['a', 'é', '€', '😀', '\n', '\'', '\u{202e}'] {
             for count in 0..200 {
                 let asked: String = std::iter::repeat_n(character, count).collect();
-                let words = unknown(
-                    &asked,
-                    &[
-                        "game",
-                        "a-rather-long-name-of-a-second-server-that-does-not-fit",
-                    ],
-                );
-                assert!(
-                    words.len() <= WORDS_MAX,
-                    "{} bytes for {count} of {character:?}",
-                    words.len()
-                );
+                let words =
+                    unknown(&asked, &["game", "a-rather-long-name-of-a-second-server-that-does-not-fit"]);
+                assert!(words.len() <= WORDS_MAX, "{} bytes for {count} of {character:?}", words.len());
                 assert!(words.contains("this relay offers: game"), "{words}");
             }
         }

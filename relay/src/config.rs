@@ -58,37 +58,26 @@ impl Config {
             return Err(ConfigError::NoTarget);
         }
         let mut names = BTreeSet::new();
-        if let Some(twice) = self
-            .targets
-            .iter()
-            .find(|target| !names.insert(&target.name))
-        {
+        if let Some(twice) = self.targets.iter().find(|target| !names.insert(&target.name)) {
             return Err(ConfigError::DuplicateTarget(twice.name.clone()));
         }
         if let Some(directory) = self.serve.as_ref().filter(|directory| !directory.is_dir()) {
             return Err(ConfigError::ServeDirectory(directory.clone()));
         }
-        OriginPolicy::new(self.listen, &self.allow_origins)
-            .ok_or(ConfigError::OriginsUndecided(self.listen))
+        OriginPolicy::new(self.listen, &self.allow_origins).ok_or(ConfigError::OriginsUndecided(self.listen))
     }
 
     /// Resolves the targets, once for the life of the relay: what a name points to later changes nothing.
     pub(crate) async fn resolve(&self) -> Result<Targets, ConfigError> {
         let mut targets = Targets::default();
         for TargetSpec { name, address } in &self.targets {
-            let error = |source| ConfigError::Unresolvable {
+            let error =
+                |source| ConfigError::Unresolvable { name: name.clone(), address: address.clone(), source };
+            let found = tokio::net::lookup_host(address.as_str()).await.map_err(error)?;
+            let pinned = target::first_usable(found).ok_or_else(|| ConfigError::UnusableAddress {
                 name: name.clone(),
                 address: address.clone(),
-                source,
-            };
-            let found = tokio::net::lookup_host(address.as_str())
-                .await
-                .map_err(error)?;
-            let pinned =
-                target::first_usable(found).ok_or_else(|| ConfigError::UnusableAddress {
-                    name: name.clone(),
-                    address: address.clone(),
-                })?;
+            })?;
             targets.insert(name.clone(), pinned);
         }
         Ok(targets)
@@ -176,43 +165,25 @@ mod tests {
 
     fn config(listen: &str, targets: &[&str]) -> Config {
         let config = Config::new(listen.parse().unwrap());
-        targets.iter().fold(config, |config, target| {
-            config.with_target(target.parse().unwrap())
-        })
+        targets.iter().fold(config, |config, target| config.with_target(target.parse().unwrap()))
     }
 
     #[test]
     fn mistakes_are_found_before_anything_is_opened() {
-        assert!(matches!(
-            config("127.0.0.1:0", &[]).check(),
-            Err(ConfigError::NoTarget)
-        ));
-        let twice = config(
-            "127.0.0.1:0",
-            &["a=127.0.0.1:1", "b=127.0.0.1:1", "a=127.0.0.1:2"],
-        );
-        assert!(
-            matches!(twice.check(), Err(ConfigError::DuplicateTarget(name)) if name.as_str() == "a")
-        );
+        assert!(matches!(config("127.0.0.1:0", &[]).check(), Err(ConfigError::NoTarget)));
+        let twice = config("127.0.0.1:0", &["a=127.0.0.1:1", "b=127.0.0.1:1", "a=127.0.0.1:2"]);
+        assert!(matches!(twice.check(), Err(ConfigError::DuplicateTarget(name)) if name.as_str() == "a"));
         let public = config("0.0.0.0:0", &["a=127.0.0.1:1"]);
-        assert!(matches!(
-            public.check(),
-            Err(ConfigError::OriginsUndecided(_))
-        ));
+        assert!(matches!(public.check(), Err(ConfigError::OriginsUndecided(_))));
         let mut missing = config("127.0.0.1:0", &["a=127.0.0.1:1"]);
         missing.serve = Some("no/such/directory".into());
-        assert!(matches!(
-            missing.check(),
-            Err(ConfigError::ServeDirectory(_))
-        ));
+        assert!(matches!(missing.check(), Err(ConfigError::ServeDirectory(_))));
     }
 
     #[tokio::test]
     async fn targets_are_pinned_to_one_address() {
-        let targets = config("127.0.0.1:0", &["a=[::ffff:127.0.0.1]:5", "b=[::1]:6"])
-            .resolve()
-            .await
-            .unwrap();
+        let targets =
+            config("127.0.0.1:0", &["a=[::ffff:127.0.0.1]:5", "b=[::1]:6"]).resolve().await.unwrap();
         assert_eq!(targets.find("a").unwrap().1, "127.0.0.1:5".parse().unwrap());
         assert_eq!(targets.find("b").unwrap().1, "[::1]:6".parse().unwrap());
         assert!(targets.find("c").is_none());

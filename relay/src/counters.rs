@@ -162,37 +162,17 @@ impl Snapshot {
 /// One line with all that is not zero.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            clients,
-            sessions,
-            to_server,
-            to_client,
-            ..
-        } = self;
+        let Self { clients, sessions, to_server, to_client, .. } = self;
         write!(f, "{clients} clients of {sessions} sessions")?;
-        write!(
-            f,
-            ", {} datagrams ({} bytes) to servers",
-            to_server.datagrams, to_server.bytes
-        )?;
-        write!(
-            f,
-            ", {} datagrams ({} bytes) to clients",
-            to_client.datagrams, to_client.bytes
-        )?;
-        let drops =
-            DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
+        write!(f, ", {} datagrams ({} bytes) to servers", to_server.datagrams, to_server.bytes)?;
+        write!(f, ", {} datagrams ({} bytes) to clients", to_client.datagrams, to_client.bytes)?;
+        let drops = DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
         let closes = CloseKind::ALL.map(|kind| (format!("closed {kind:?}"), self.closes(kind)));
         let others = [
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
         ];
-        for (name, count) in others
-            .into_iter()
-            .chain(drops)
-            .chain(closes)
-            .filter(|(_, count)| *count > 0)
-        {
+        for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
             write!(f, ", {name}: {count}")?;
         }
         Ok(())
@@ -216,20 +196,8 @@ mod tests {
         counters.closed(CloseKind::ClientVanished);
         let snapshot = counters.snapshot();
         assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
-        assert_eq!(
-            snapshot.to_server,
-            Traffic {
-                datagrams: 2,
-                bytes: 111
-            }
-        );
-        assert_eq!(
-            snapshot.to_client,
-            Traffic {
-                datagrams: 1,
-                bytes: 7
-            }
-        );
+        assert_eq!(snapshot.to_server, Traffic { datagrams: 2, bytes: 111 });
+        assert_eq!(snapshot.to_client, Traffic { datagrams: 1, bytes: 7 });
         assert_eq!(
             snapshot.to_string(),
             "1 clients of 2 sessions, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \

@@ -42,8 +42,7 @@ impl FromStr for Origin {
         }
         let (scheme, host) = (scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
         // A browser leaves out the port that its scheme implies.
-        let port =
-            port.filter(|port| !matches!((scheme.as_str(), port), ("https", 443) | ("http", 80)));
+        let port = port.filter(|port| !matches!((scheme.as_str(), port), ("https", 443) | ("http", 80)));
         Ok(Self { scheme, host, port })
     }
 }
@@ -61,19 +60,13 @@ impl FromStr for AllowedOrigin {
     type Err = OriginSyntaxError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text == "*" {
-            Ok(Self::Any)
-        } else {
-            text.parse().map(Self::Page)
-        }
+        if text == "*" { Ok(Self::Any) } else { text.parse().map(Self::Page) }
     }
 }
 
 /// The text is no origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any"
-)]
+#[error("write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any")]
 pub struct OriginSyntaxError;
 
 /// Who may connect.
@@ -92,11 +85,7 @@ impl OriginPolicy {
             return Some(Self::Any);
         }
         if allowed.is_empty() {
-            return listen
-                .ip()
-                .to_canonical()
-                .is_loopback()
-                .then_some(Self::LoopbackPages);
+            return listen.ip().to_canonical().is_loopback().then_some(Self::LoopbackPages);
         }
         let page = |allowed: &AllowedOrigin| match allowed {
             AllowedOrigin::Any => None,
@@ -135,8 +124,7 @@ mod tests {
     }
 
     fn policy(listen: &str, allowed: &[&str]) -> Option<OriginPolicy> {
-        let allowed: Vec<AllowedOrigin> =
-            allowed.iter().map(|text| text.parse().unwrap()).collect();
+        let allowed: Vec<AllowedOrigin> = allowed.iter().map(|text| text.parse().unwrap()).collect();
         OriginPolicy::new(listen.parse().unwrap(), &allowed)
     }
 
@@ -147,10 +135,7 @@ mod tests {
         assert_eq!(policy("192.0.2.1:80", &[]), None);
         assert_eq!(policy("0.0.0.0:80", &["*"]), Some(OriginPolicy::Any));
         assert_eq!(policy("[::1]:80", &[]), Some(OriginPolicy::LoopbackPages));
-        assert_eq!(
-            policy("[::ffff:127.0.0.1]:80", &[]),
-            Some(OriginPolicy::LoopbackPages)
-        );
+        assert_eq!(policy("[::ffff:127.0.0.1]:80", &[]), Some(OriginPolicy::LoopbackPages));
     }
 
     #[test]
@@ -181,11 +166,8 @@ mod tests {
 
     #[test]
     fn a_list_admits_what_it_lists() {
-        let policy = policy(
-            "127.0.0.1:80",
-            &["https://Play.example.org:443", "http://localhost:5173"],
-        )
-        .unwrap();
+        let policy =
+            policy("127.0.0.1:80", &["https://Play.example.org:443", "http://localhost:5173"]).unwrap();
         assert!(policy.admits(&headers(&["https://play.example.org"])));
         assert!(policy.admits(&headers(&["http://localhost:5173"])));
         for origins in [
@@ -219,11 +201,7 @@ mod tests {
             "https://a:b",
             "://a",
         ] {
-            assert_eq!(
-                text.parse::<AllowedOrigin>(),
-                Err(OriginSyntaxError),
-                "{text:?}"
-            );
+            assert_eq!(text.parse::<AllowedOrigin>(), Err(OriginSyntaxError), "{text:?}");
         }
     }
 }

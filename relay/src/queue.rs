@@ -24,10 +24,7 @@ pub(crate) struct DropOldest<T> {
 impl<T> DropOldest<T> {
     /// An empty queue, which allocates only as it fills.
     pub(crate) const fn new(capacity: NonZeroUsize) -> Self {
-        Self {
-            items: VecDeque::new(),
-            capacity,
-        }
+        Self { items: VecDeque::new(), capacity }
     }
 
     /// Appends `item`; a full queue loses its oldest.
@@ -73,10 +70,7 @@ mod tests {
         assert_eq!(pushed[..3], [Pushed::Stored; 3]);
         assert_eq!(pushed[3..], [Pushed::DroppedOldest; 2]);
         assert_eq!(queue.front(), Some(&2));
-        assert_eq!(
-            std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(),
-            [2, 3, 4]
-        );
+        assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), [2, 3, 4]);
         assert_eq!(queue.front(), None);
     }
 

@@ -39,20 +39,12 @@ impl Relay {
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
         let origins = config.check()?;
         let targets = config.resolve().await?;
-        let error = |source| ConfigError::Listen {
-            address: config.listen,
-            source,
-        };
+        let error = |source| ConfigError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(error)?;
         let local_addr = listener.local_addr().map_err(error)?;
         let app = Arc::new(App::new(targets, origins, config.limits));
         let router = router(Arc::clone(&app), config.serve.as_deref());
-        Ok(Self {
-            listener,
-            local_addr,
-            router,
-            app,
-        })
+        Ok(Self { listener, local_addr, router, app })
     }
 
     /// Where clients connect to.
@@ -74,12 +66,7 @@ impl Relay {
     ///
     /// When the listener fails for good.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self {
-            listener,
-            local_addr,
-            router,
-            app,
-        } = self;
+        let Self { listener, local_addr, router, app } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         let summary = tokio::spawn(log_summaries(Arc::clone(&app.counters), stop.clone()));
@@ -92,22 +79,16 @@ impl Relay {
             }
         };
         info!(%local_addr, "listening");
-        let serve = axum::serve(listener.tap_io(|stream| tune(stream)), router)
-            .with_graceful_shutdown(announce_stop);
+        let serve =
+            axum::serve(listener.tap_io(|stream| tune(stream)), router).with_graceful_shutdown(announce_stop);
         let served = tokio::select! {
             served = serve => served,
             () = impatient(&stop) => Ok(()),
         };
         stop.cancel();
         app.sessions.close();
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, app.sessions.wait())
-            .await
-            .is_err()
-        {
-            warn!(
-                left = app.sessions.len(),
-                "gave up waiting for sessions to end"
-            );
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, app.sessions.wait()).await.is_err() {
+            warn!(left = app.sessions.len(), "gave up waiting for sessions to end");
         }
         summary.abort();
         info!("ended: {}", app.counters.snapshot());
@@ -122,10 +103,7 @@ async fn impatient(stop: &CancellationToken) {
 }
 
 async fn log_summaries(counters: Arc<Counters>, stop: CancellationToken) {
-    while tokio::time::timeout(SUMMARY_INTERVAL, stop.cancelled())
-        .await
-        .is_err()
-    {
+    while tokio::time::timeout(SUMMARY_INTERVAL, stop.cancelled()).await.is_err() {
         debug!("{}", counters.snapshot());
     }
 }

@@ -208,10 +208,7 @@ impl Session {
     }
 
     fn refuse_size(&mut self, len: usize) {
-        self.close(CloseReason::MessageTooBig {
-            len,
-            max: self.limits.max_datagram,
-        });
+        self.close(CloseReason::MessageTooBig { len, max: self.limits.max_datagram });
     }
 
     /// The first reason counts; what follows is its consequence.

@@ -83,10 +83,7 @@ impl FromStr for TargetSpec {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, address) = text.split_once('=').ok_or(TargetSyntaxError::Name)?;
-        Ok(Self {
-            name: name.parse()?,
-            address: address.parse()?,
-        })
+        Ok(Self { name: name.parse()?, address: address.parse()? })
     }
 }
 
@@ -118,9 +115,7 @@ impl Targets {
     pub(crate) fn find(&self, asked: &str) -> Option<(&TargetName, SocketAddr)> {
         // What is no valid name is not configured either.
         let name = asked.parse().ok()?;
-        self.0
-            .get_key_value(&name)
-            .map(|(name, &address)| (name, address))
+        self.0.get_key_value(&name).map(|(name, &address)| (name, address))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &TargetName> {
@@ -150,10 +145,7 @@ mod tests {
         let target: TargetSpec = "game=play.example.org:19132".parse().unwrap();
         assert_eq!(target.name.as_str(), "game");
         assert_eq!(target.address.as_str(), "play.example.org:19132");
-        assert_eq!(
-            "v6=[::1]:1".parse::<TargetSpec>().unwrap().address.as_str(),
-            "[::1]:1"
-        );
+        assert_eq!("v6=[::1]:1".parse::<TargetSpec>().unwrap().address.as_str(), "[::1]:1");
     }
 
     #[test]
@@ -179,20 +171,8 @@ mod tests {
     #[test]
     fn special_addresses_are_passed_over() {
         let pick = |list: &[&str]| first_usable(list.iter().map(|text| text.parse().unwrap()));
-        assert_eq!(
-            pick(&[
-                "0.0.0.0:1",
-                "[::]:1",
-                "224.0.0.1:1",
-                "[ff02::1]:1",
-                "255.255.255.255:1"
-            ]),
-            None
-        );
-        assert_eq!(
-            pick(&["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]),
-            "127.0.0.1:2".parse().ok()
-        );
+        assert_eq!(pick(&["0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1", "255.255.255.255:1"]), None);
+        assert_eq!(pick(&["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]), "127.0.0.1:2".parse().ok());
         assert_eq!(pick(&["[::ffff:127.0.0.1]:3"]), "127.0.0.1:3".parse().ok());
     }
 }

@@ -34,14 +34,11 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     if shell.built.contains(&Artifact::Wasm) {
         return Ok(());
     }
-    let build = "build --mode no-install --no-opt --no-pack --target web --release --out-dir pkg --out-name rakwire";
-    shell
-        .cmd_for(WASM, "wasm", "wasm-pack", build.split(' '))
-        .run()?;
+    let build =
+        "build --mode no-install --no-opt --no-pack --target web --release --out-dir pkg --out-name rakwire";
+    shell.cmd_for(WASM, "wasm", "wasm-pack", build.split(' ')).run()?;
     let optimise = ["-Oz", WASM_FILE, "-o", WASM_FILE];
-    shell
-        .cmd("wasm-opt", optimise.into_iter().chain(WASM_FEATURES))
-        .run()?;
+    shell.cmd("wasm-opt", optimise.into_iter().chain(WASM_FEATURES)).run()?;
     // The folder is part of the npm package in wasm/, and this would leave it out.
     remove_file(&shell.path("wasm/pkg/.gitignore"))?;
     // One of an earlier build by hand would make it a package of its own.
@@ -76,26 +73,12 @@ pub(crate) struct Binaries {
 pub(crate) fn binaries(shell: &mut Shell) -> Result<Binaries> {
     if !shell.built.contains(&Artifact::Binaries) {
         shell
-            .cmd(
-                "cargo",
-                [
-                    "build",
-                    "--release",
-                    "-p",
-                    "rakwire-native",
-                    "-p",
-                    "rakwire-relay",
-                    "--bins",
-                ],
-            )
+            .cmd("cargo", ["build", "--release", "-p", "rakwire-native", "-p", "rakwire-relay", "--bins"])
             .run()?;
         shell.built.insert(Artifact::Binaries);
     }
     let folder = target_dir(shell)?.join("release");
-    let binaries = Binaries {
-        rakwire: folder.join("rakwire"),
-        relay: folder.join("rakwire-relay"),
-    };
+    let binaries = Binaries { rakwire: folder.join("rakwire"), relay: folder.join("rakwire-relay") };
     for program in [&binaries.rakwire, &binaries.relay] {
         if !program.is_file() {
             bail!("the build left no {}", program.display());
@@ -115,17 +98,11 @@ pub(crate) struct Inspection {
 }
 
 pub(crate) fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
-    let output = shell
-        .cmd(
-            "node",
-            ["--input-type=module", "--eval", INSPECT, WASM_FILE],
-        )
-        .output()?;
+    let output = shell.cmd("node", ["--input-type=module", "--eval", INSPECT, WASM_FILE]).output()?;
     if !output.status.success() {
         bail!("{WASM_FILE} cannot be inspected");
     }
-    parse_inspection(&output.stdout)
-        .context("the inspection of the WebAssembly file cannot be read")
+    parse_inspection(&output.stdout).context("the inspection of the WebAssembly file cannot be read")
 }
 
 fn print_sizes(shell: &Shell) -> Result<()> {
@@ -140,23 +117,16 @@ fn parse_inspection(printed: &str) -> Option<Inspection> {
     Some(Inspection {
         raw: value.get("raw")?.as_u64()?,
         gzip: value.get("gzip")?.as_u64()?,
-        imports: imports
-            .map(|module| module.as_str().map(str::to_owned))
-            .collect::<Option<_>>()?,
+        imports: imports.map(|module| module.as_str().map(str::to_owned)).collect::<Option<_>>()?,
     })
 }
 
 /// Where cargo puts what it builds here.
 fn target_dir(shell: &Shell) -> Result<PathBuf> {
-    let output = shell
-        .cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"])
-        .output()?;
-    let metadata: Value =
-        serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
+    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
+    let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
-    folder
-        .map(PathBuf::from)
-        .context("`cargo metadata` names no target folder")
+    folder.map(PathBuf::from).context("`cargo metadata` names no target folder")
 }
 
 fn remove_file(path: &Path) -> Result<()> {
@@ -174,8 +144,7 @@ mod tests {
 
     #[test]
     fn an_inspection_is_read() {
-        let found =
-            parse_inspection(r#"{"raw":10,"gzip":5,"imports":["./rakwire_bg.js","env"]}"#).unwrap();
+        let found = parse_inspection(r#"{"raw":10,"gzip":5,"imports":["./rakwire_bg.js","env"]}"#).unwrap();
         assert_eq!((found.raw, found.gzip), (10, 5));
         assert_eq!(found.imports, ["./rakwire_bg.js", "env"]);
         assert!(parse_inspection("{}").is_none());

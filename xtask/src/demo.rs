@@ -40,10 +40,7 @@ pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
     let port = Port::wanted(options.port).choose()?;
     setup::run(shell, &Need::PAGE)?;
     let mut demo = Demo::start(shell, port)?;
-    println!(
-        "\n    The demo is at  {}\n\n    Ctrl-C ends it.\n",
-        demo.url()
-    );
+    println!("\n    The demo is at  {}\n\n    Ctrl-C ends it.\n", demo.url());
     while !process::interrupted() {
         demo.check()?;
         thread::sleep(POLL);
@@ -115,9 +112,7 @@ impl Demo {
         let listen = format!("127.0.0.1:{port}");
         let target = format!("game={}", server.address);
         let page = shell.path(PAGE);
-        let page = page
-            .to_str()
-            .context("the path of this repository is not valid UTF-8")?;
+        let page = page.to_str().context("the path of this repository is not valid UTF-8")?;
         let args = ["--listen", &listen, "--target", &target, "--serve", page];
         let relay = Service::start(shell, "the relay", &programs.relay, &args)?;
         Ok(Self { relay, server })
@@ -142,13 +137,7 @@ mod tests {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         assert_eq!(Port::Preferably(port).choose().unwrap(), ANY_PORT);
-        assert!(
-            Port::Exactly(port)
-                .choose()
-                .unwrap_err()
-                .to_string()
-                .contains("is taken")
-        );
+        assert!(Port::Exactly(port).choose().unwrap_err().to_string().contains("is taken"));
         drop(taken);
         assert_eq!(Port::Exactly(port).choose().unwrap(), port);
     }

@@ -47,11 +47,7 @@ impl Cmd {
             line.push(' ');
             line.push_str(arg);
         }
-        Self {
-            command,
-            line,
-            limit: None,
-        }
+        Self { command, line, limit: None }
     }
 
     /// Changes the command itself: its variables, folder or output.
@@ -92,14 +88,8 @@ impl Cmd {
             stdout.read_to_end(&mut bytes).map(|_| bytes)
         });
         let status = running.wait(limit)?;
-        let bytes = reader
-            .join()
-            .ok()
-            .context("the reader of a child's output panicked")??;
-        Ok(Output {
-            status,
-            stdout: String::from_utf8_lossy(&bytes).into_owned(),
-        })
+        let bytes = reader.join().ok().context("the reader of a child's output panicked")??;
+        Ok(Output { status, stdout: String::from_utf8_lossy(&bytes).into_owned() })
     }
 
     /// What the command prints, or `None` where there is no such program or it fails. Its complaints are not shown.
@@ -122,14 +112,8 @@ impl Cmd {
         if interrupted() {
             bail!("interrupted");
         }
-        let child = self
-            .command
-            .spawn()
-            .with_context(|| format!("`{}` cannot be started", self.line))?;
-        Ok(Running {
-            child,
-            line: self.line,
-        })
+        let child = self.command.spawn().with_context(|| format!("`{}` cannot be started", self.line))?;
+        Ok(Running { child, line: self.line })
     }
 }
 
@@ -148,17 +132,12 @@ pub(crate) struct Running {
 impl Running {
     /// The standard output of a child that was started with a pipe for it.
     pub(crate) fn take_stdout(&mut self) -> Result<ChildStdout> {
-        self.child
-            .stdout
-            .take()
-            .with_context(|| format!("`{}` has no output to read", self.line))
+        self.child.stdout.take().with_context(|| format!("`{}` has no output to read", self.line))
     }
 
     /// How the child ended, if it has.
     pub(crate) fn poll(&mut self) -> Result<Option<ExitStatus>> {
-        self.child
-            .try_wait()
-            .with_context(|| format!("`{}` cannot be waited for", self.line))
+        self.child.try_wait().with_context(|| format!("`{}` cannot be waited for", self.line))
     }
 
     /// Waits for the child's end; ends it when the time is up or this process is told to stop.
@@ -174,11 +153,7 @@ impl Running {
             }
             if limit.is_some_and(|limit| started.elapsed() > limit) {
                 self.stop();
-                bail!(
-                    "`{}` did not end within {} s",
-                    self.line,
-                    started.elapsed().as_secs()
-                );
+                bail!("`{}` did not end within {} s", self.line, started.elapsed().as_secs());
             }
             thread::sleep(POLL);
         }
@@ -249,10 +224,7 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_no_error_to_a_probe() {
-        assert_eq!(
-            Cmd::new("no-such-program-anywhere", []).probe().unwrap(),
-            None
-        );
+        assert_eq!(Cmd::new("no-such-program-anywhere", []).probe().unwrap(), None);
         assert_eq!(sh("echo no; exit 1").probe().unwrap(), None);
         assert_eq!(sh("echo yes").probe().unwrap().as_deref(), Some("yes\n"));
     }
@@ -266,10 +238,7 @@ mod tests {
     #[test]
     fn a_child_past_its_time_is_ended() {
         let started = Instant::now();
-        let error = Cmd::new("sleep", ["60"])
-            .limit(Duration::from_millis(100))
-            .run()
-            .unwrap_err();
+        let error = Cmd::new("sleep", ["60"]).limit(Duration::from_millis(100)).run().unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
         assert!(started.elapsed() < Duration::from_secs(30));
     }

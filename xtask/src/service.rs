@@ -25,12 +25,7 @@ pub(crate) struct Service {
 
 impl Service {
     /// Starts a program and waits until it listens.
-    pub(crate) fn start(
-        shell: &Shell,
-        name: &'static str,
-        program: &Path,
-        args: &[&str],
-    ) -> Result<Self> {
+    pub(crate) fn start(shell: &Shell, name: &'static str, program: &Path, args: &[&str]) -> Result<Self> {
         let program = program.to_string_lossy();
         // Drop and signals end the program in all cases but a kill of this process; for that one there is the kernel.
         let command = if can_die_with_parent(shell)? {
@@ -48,11 +43,7 @@ impl Service {
         let (sender, first_line) = mpsc::channel();
         thread::spawn(move || pass_on(name, stdout, &sender));
         let address = wait_for_address(name, &mut running, &first_line)?;
-        Ok(Self {
-            name,
-            running,
-            address,
-        })
+        Ok(Self { name, running, address })
     }
 
     /// Fails if the program has ended.
@@ -73,11 +64,7 @@ fn pass_on(name: &str, stdout: ChildStdout, first_line: &Sender<String>) {
     }
 }
 
-fn wait_for_address(
-    name: &str,
-    running: &mut Running,
-    first_line: &Receiver<String>,
-) -> Result<String> {
+fn wait_for_address(name: &str, running: &mut Running, first_line: &Receiver<String>) -> Result<String> {
     let started = Instant::now();
     loop {
         match first_line.recv_timeout(POLL) {
@@ -92,10 +79,7 @@ fn wait_for_address(
             }
             Err(RecvTimeoutError::Timeout) if process::interrupted() => bail!("interrupted"),
             Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
-                bail!(
-                    "{name} did not say where it listens within {} s",
-                    START.as_secs()
-                )
+                bail!("{name} did not say where it listens within {} s", START.as_secs())
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -114,10 +98,7 @@ fn can_die_with_parent(shell: &Shell) -> Result<bool> {
 
 /// The address in the line `listening on ADDRESS`; its port must be a real one.
 fn parse_address(line: &str) -> Option<&str> {
-    let address = line
-        .strip_prefix("listening on ")?
-        .split_whitespace()
-        .next()?;
+    let address = line.strip_prefix("listening on ")?.split_whitespace().next()?;
     let (host, port) = address.rsplit_once(':')?;
     let host = host.strip_prefix("http://").unwrap_or(host);
     let port: u16 = port.parse().ok()?;
@@ -130,30 +111,16 @@ mod tests {
 
     #[test]
     fn the_address_is_read_from_the_first_line() {
-        assert_eq!(
-            parse_address("listening on 127.0.0.1:19132"),
-            Some("127.0.0.1:19132")
-        );
-        assert_eq!(
-            parse_address("listening on http://127.0.0.1:8080"),
-            Some("http://127.0.0.1:8080")
-        );
-        assert_eq!(
-            parse_address("listening on [::1]:5 for clients"),
-            Some("[::1]:5")
-        );
+        assert_eq!(parse_address("listening on 127.0.0.1:19132"), Some("127.0.0.1:19132"));
+        assert_eq!(parse_address("listening on http://127.0.0.1:8080"), Some("http://127.0.0.1:8080"));
+        assert_eq!(parse_address("listening on [::1]:5 for clients"), Some("[::1]:5"));
     }
 
     #[test]
     fn other_lines_are_no_addresses() {
-        for line in [
-            "",
-            "listening on",
-            "listening on :80",
-            "listening on a:0",
-            "listening on a:99999",
-            "on a:1",
-        ] {
+        for line in
+            ["", "listening on", "listening on :80", "listening on a:0", "listening on a:99999", "on a:1"]
+        {
             assert_eq!(parse_address(line), None, "{line:?}");
         }
     }
@@ -170,14 +137,10 @@ mod tests {
     fn a_server_is_known_by_its_address_until_it_ends() {
         let shell = Shell::new().unwrap();
         let script = "echo listening on 127.0.0.1:1234; sleep 0.3; exit 2";
-        let mut server =
-            Service::start(&shell, "the server", Path::new("sh"), &["-c", script]).unwrap();
+        let mut server = Service::start(&shell, "the server", Path::new("sh"), &["-c", script]).unwrap();
         assert_eq!(server.address, "127.0.0.1:1234");
         server.check().unwrap();
         server.running.wait(None).unwrap();
-        assert_eq!(
-            server.check().unwrap_err().to_string(),
-            "the server has stopped: exit code 2"
-        );
+        assert_eq!(server.check().unwrap_err().to_string(), "the server has stopped: exit code 2");
     }
 }

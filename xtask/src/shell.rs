@@ -49,22 +49,13 @@ impl Shell {
     pub(crate) fn new() -> Result<Self> {
         let here = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
-        let root = here
-            .parent()
-            .context("this crate lies in no folder")?
-            .to_path_buf();
+        let root = here.parent().context("this crate lies in no folder")?.to_path_buf();
         let cargo_home = match env::var_os("CARGO_HOME") {
             Some(home) => home.into(),
-            None => {
-                PathBuf::from(env::var_os("HOME").context("neither CARGO_HOME nor HOME is set")?)
-                    .join(".cargo")
-            }
+            None => PathBuf::from(env::var_os("HOME").context("neither CARGO_HOME nor HOME is set")?)
+                .join(".cargo"),
         };
-        let own = [
-            tools_dir(&root).join("bin"),
-            root.join("wasm/node_modules/.bin"),
-            cargo_home.join("bin"),
-        ];
+        let own = [tools_dir(&root).join("bin"), root.join("wasm/node_modules/.bin"), cargo_home.join("bin")];
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&inherited)))
             .context("a folder of this machine has a colon in its name")?;
@@ -95,8 +86,7 @@ impl Shell {
     }
 
     pub(crate) fn read(&self, relative: &str) -> Result<String> {
-        fs::read_to_string(self.path(relative))
-            .with_context(|| format!("{relative} cannot be read"))
+        fs::read_to_string(self.path(relative)).with_context(|| format!("{relative} cannot be read"))
     }
 
     /// Sets a variable for all children from now on.
@@ -105,10 +95,7 @@ impl Shell {
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        self.variables
-            .get(name)
-            .cloned()
-            .or_else(|| env::var_os(name))
+        self.variables.get(name).cloned().or_else(|| env::var_os(name))
     }
 
     /// Builds for this target with the linked toolchain from now on.
@@ -118,9 +105,7 @@ impl Shell {
 
     /// Where the children would find a program.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        env::split_paths(&self.path)
-            .map(|folder| folder.join(name))
-            .find(|program| program.is_file())
+        env::split_paths(&self.path).map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
     /// A command at the root of the repository.
@@ -130,10 +115,7 @@ impl Shell {
             for (name, _) in env::vars_os().filter(|(name, _)| describes_this_crate(name)) {
                 command.env_remove(name);
             }
-            command
-                .current_dir(&self.root)
-                .env("PATH", &self.path)
-                .envs(&self.variables);
+            command.current_dir(&self.root).env("PATH", &self.path).envs(&self.variables);
             if self.stdout == Stdout::ToStderr {
                 command.stdout(io::stderr());
             }
@@ -174,14 +156,9 @@ fn tools_dir(root: &Path) -> PathBuf {
 
 fn describes_this_crate(variable: &OsStr) -> bool {
     let name = variable.to_string_lossy();
-    [
-        "CARGO_PKG_",
-        "CARGO_MANIFEST_",
-        "CARGO_BIN_",
-        "CARGO_CRATE_",
-    ]
-    .iter()
-    .any(|prefix| name.starts_with(prefix))
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -200,11 +177,8 @@ mod tests {
     fn children_see_the_tools_first_and_the_variables_set() {
         let mut shell = Shell::new().unwrap();
         shell.set("RAKWIRE_XTASK_TEST", "seen");
-        let printed = shell
-            .cmd("sh", ["-c", "echo $RAKWIRE_XTASK_TEST; echo $PATH"])
-            .probe()
-            .unwrap()
-            .unwrap();
+        let printed =
+            shell.cmd("sh", ["-c", "echo $RAKWIRE_XTASK_TEST; echo $PATH"]).probe().unwrap().unwrap();
         let (variable, path) = printed.split_once('\n').unwrap();
         assert_eq!(variable, "seen");
         assert!(path.starts_with(&*shell.tools_dir().join("bin").to_string_lossy()));

@@ -21,13 +21,8 @@ pub(crate) fn drive(shell: &Shell, url: &str) -> Result<String> {
     if screenshot.exists() {
         fs::remove_file(&screenshot).context("the last screenshot cannot be removed")?;
     }
-    let picture = screenshot
-        .to_str()
-        .context("the path of this repository is not valid UTF-8")?;
-    let output = shell
-        .cmd("node", [DRIVER, url, picture])
-        .limit(LIMIT)
-        .output()?;
+    let picture = screenshot.to_str().context("the path of this repository is not valid UTF-8")?;
+    let output = shell.cmd("node", [DRIVER, url, picture]).limit(LIMIT).output()?;
     let line = outcome(&output)?;
     if fs::metadata(&screenshot).map_or(0, |file| file.len()) == 0 {
         bail!("{DRIVER} left no screenshot");
@@ -38,17 +33,9 @@ pub(crate) fn drive(shell: &Shell, url: &str) -> Result<String> {
 
 /// The line of JSON, if both it and the exit code say that all went well.
 fn outcome(output: &Output) -> Result<String> {
-    let line = output
-        .stdout
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
+    let line = output.stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !output.status.success() {
-        bail!(
-            "the page failed in the browser ({}): {line}",
-            describe(output.status)
-        );
+        bail!("the page failed in the browser ({}): {line}", describe(output.status));
     }
     check_line(line).with_context(|| format!("{DRIVER} printed {line:?}"))?;
     Ok(line.to_owned())
@@ -78,8 +65,7 @@ mod tests {
     #[test]
     fn a_good_line_passes() {
         check_line(r#"{"connected":true,"echoed":1,"rtt_ms_median":0.8}"#).unwrap();
-        check_line(r#"{"connected":true,"echoed":12,"rtt_ms_median":3,"more":"is welcome"}"#)
-            .unwrap();
+        check_line(r#"{"connected":true,"echoed":12,"rtt_ms_median":3,"more":"is welcome"}"#).unwrap();
     }
 
     #[test]
@@ -87,14 +73,8 @@ mod tests {
         let reason = |line| check_line(line).unwrap_err().to_string();
         assert_eq!(reason("connected"), "not a line of JSON");
         assert_eq!(reason("[]"), "the page did not connect");
-        assert_eq!(
-            reason(r#"{"connected":false,"echoed":1,"rtt_ms_median":1}"#),
-            "the page did not connect"
-        );
-        assert_eq!(
-            reason(r#"{"connected":true,"echoed":0,"rtt_ms_median":1}"#),
-            "nothing was echoed"
-        );
+        assert_eq!(reason(r#"{"connected":false,"echoed":1,"rtt_ms_median":1}"#), "the page did not connect");
+        assert_eq!(reason(r#"{"connected":true,"echoed":0,"rtt_ms_median":1}"#), "nothing was echoed");
         assert_eq!(
             reason(r#"{"connected":true,"echoed":1,"rtt_ms_median":null}"#),
             "no round trip was measured"
@@ -108,18 +88,9 @@ mod tests {
     #[test]
     fn the_last_line_counts_and_so_does_the_exit_code() {
         let line = r#"{"connected":true,"echoed":1,"rtt_ms_median":1}"#;
-        let good = Cmd::new("sh", ["-c", &format!("echo talk; echo '{line}'; echo")])
-            .output()
-            .unwrap();
+        let good = Cmd::new("sh", ["-c", &format!("echo talk; echo '{line}'; echo")]).output().unwrap();
         assert_eq!(outcome(&good).unwrap(), line);
-        let failed = Cmd::new("sh", ["-c", &format!("echo '{line}'; exit 1")])
-            .output()
-            .unwrap();
-        assert!(
-            outcome(&failed)
-                .unwrap_err()
-                .to_string()
-                .contains("exit code 1")
-        );
+        let failed = Cmd::new("sh", ["-c", &format!("echo '{line}'; exit 1")]).output().unwrap();
+        assert!(outcome(&failed).unwrap_err().to_string().contains("exit code 1"));
     }
 }

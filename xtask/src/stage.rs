@@ -45,29 +45,19 @@ pub(crate) fn find(stages: &[Stage], name: &str) -> Result<Stage> {
 /// Sets up what the stages need, runs them in their order, and ends with a table.
 pub(crate) fn run(shell: &mut Shell, stages: &[Stage]) -> Result<()> {
     let started = Instant::now();
-    let needs: Vec<Need> = stages
-        .iter()
-        .flat_map(|stage| stage.needs)
-        .copied()
-        .collect();
+    let needs: Vec<Need> = stages.iter().flat_map(|stage| stage.needs).copied().collect();
     let prepared = timed("set-up", || setup::run(shell, &needs));
     let mut failure = prepared.1.err();
     let mut rows = vec![prepared.0];
     for stage in stages {
         if failure.is_some() {
-            rows.push(Row {
-                name: stage.name,
-                took: Duration::ZERO,
-                outcome: Outcome::NotRun,
-            });
+            rows.push(Row { name: stage.name, took: Duration::ZERO, outcome: Outcome::NotRun });
             continue;
         }
         println!("\n==> {}: {}", stage.name, stage.about);
         let (row, result) = timed(stage.name, || (stage.run)(shell));
         rows.push(row);
-        failure = result
-            .err()
-            .map(|error| error.context(format!("the stage {:?} failed", stage.name)));
+        failure = result.err().map(|error| error.context(format!("the stage {:?} failed", stage.name)));
     }
     print!("\n{}", table(&rows, started.elapsed()));
     failure.map_or(Ok(()), Err)
@@ -76,21 +66,9 @@ pub(crate) fn run(shell: &mut Shell, stages: &[Stage]) -> Result<()> {
 fn timed(name: &'static str, action: impl FnOnce() -> Result<()>) -> (Row, Result<()>) {
     let started = Instant::now();
     let result = action();
-    let outcome = if result.is_ok() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed
-    };
-    let row = Row {
-        name,
-        took: started.elapsed(),
-        outcome,
-    };
-    println!(
-        "<== {name}: {} in {:.1} s",
-        outcome.word(),
-        row.took.as_secs_f64()
-    );
+    let outcome = if result.is_ok() { Outcome::Passed } else { Outcome::Failed };
+    let row = Row { name, took: started.elapsed(), outcome };
+    println!("<== {name}: {} in {:.1} s", outcome.word(), row.took.as_secs_f64());
     (row, result)
 }
 
@@ -115,11 +93,7 @@ fn table(rows: &[Row], total: Duration) -> String {
     }
     let count = |outcome| rows.iter().filter(|row| row.outcome == outcome).count();
     text += &format!("{:<10} {:>9.1}\n", "in all", total.as_secs_f64());
-    text += &format!(
-        "stages: {} passed, {} failed",
-        count(Outcome::Passed),
-        count(Outcome::Failed)
-    );
+    text += &format!("stages: {} passed, {} failed", count(Outcome::Passed), count(Outcome::Failed));
     match count(Outcome::NotRun) {
         0 => text + "\n",
         not_run => text + &format!(", {not_run} skipped\n"),
@@ -131,24 +105,9 @@ mod tests {
     use super::*;
 
     const STAGES: [Stage; 3] = [
-        Stage {
-            name: "good",
-            about: "passes",
-            needs: &[],
-            run: |_| Ok(()),
-        },
-        Stage {
-            name: "bad",
-            about: "fails",
-            needs: &[],
-            run: |_| anyhow::bail!("broken"),
-        },
-        Stage {
-            name: "never",
-            about: "is not reached",
-            needs: &[],
-            run: |_| panic!("reached"),
-        },
+        Stage { name: "good", about: "passes", needs: &[], run: |_| Ok(()) },
+        Stage { name: "bad", about: "fails", needs: &[], run: |_| anyhow::bail!("broken") },
+        Stage { name: "never", about: "is not reached", needs: &[], run: |_| panic!("reached") },
     ];
 
     #[test]
@@ -163,30 +122,15 @@ mod tests {
     fn a_stage_is_found_by_its_name() {
         assert_eq!(find(&STAGES, "bad").unwrap().about, "fails");
         let error = find(&STAGES, "worse").map(|_| ()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "there is no stage \"worse\"; there are good, bad, never"
-        );
+        assert_eq!(error.to_string(), "there is no stage \"worse\"; there are good, bad, never");
     }
 
     #[test]
     fn the_table_tells_each_stage() {
         let rows = [
-            Row {
-                name: "one",
-                took: Duration::from_millis(1250),
-                outcome: Outcome::Passed,
-            },
-            Row {
-                name: "two",
-                took: Duration::from_secs(2),
-                outcome: Outcome::Failed,
-            },
-            Row {
-                name: "three",
-                took: Duration::ZERO,
-                outcome: Outcome::NotRun,
-            },
+            Row { name: "one", took: Duration::from_millis(1250), outcome: Outcome::Passed },
+            Row { name: "two", took: Duration::from_secs(2), outcome: Outcome::Failed },
+            Row { name: "three", took: Duration::ZERO, outcome: Outcome::NotRun },
         ];
         let expected = "\
 stage        seconds  result

@@ -18,12 +18,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             needs: &[Need::ThumbTarget, Need::WasmTarget],
             run: targets,
         },
-        Stage {
-            name: "edges",
-            about: "no part depends on what it must not",
-            needs: &[],
-            run: checks::edges,
-        },
+        Stage { name: "edges", about: "no part depends on what it must not", needs: &[], run: checks::edges },
         Stage {
             name: "cargo",
             about: "the tests of all crates, with foreign RakNet peers",
@@ -61,30 +56,10 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 /// What a change must pass: the cheap checks first, then every test.
 pub(crate) fn ci_stages() -> Vec<Stage> {
     let mut stages = vec![
-        Stage {
-            name: "fmt",
-            about: "the code is formatted",
-            needs: &[Need::Components],
-            run: fmt,
-        },
-        Stage {
-            name: "deny",
-            about: "licences, bans and sources",
-            needs: &[Need::CargoDeny],
-            run: deny,
-        },
-        Stage {
-            name: "clippy",
-            about: "no lint warns",
-            needs: &[Need::Components],
-            run: clippy,
-        },
-        Stage {
-            name: "doc",
-            about: "the documentation builds without warnings",
-            needs: &[],
-            run: doc,
-        },
+        Stage { name: "fmt", about: "the code is formatted", needs: &[Need::Components], run: fmt },
+        Stage { name: "deny", about: "licences, bans and sources", needs: &[Need::CargoDeny], run: deny },
+        Stage { name: "clippy", about: "no lint warns", needs: &[Need::Components], run: clippy },
+        Stage { name: "doc", about: "the documentation builds without warnings", needs: &[], run: doc },
     ];
     stages.extend(test_stages());
     stages
@@ -95,31 +70,11 @@ fn fmt(shell: &mut Shell) -> Result<()> {
 }
 
 fn deny(shell: &mut Shell) -> Result<()> {
-    shell
-        .cmd(
-            "cargo",
-            [
-                "deny",
-                "check",
-                "--hide-inclusion-graph",
-                "bans",
-                "licenses",
-                "sources",
-            ],
-        )
-        .run()
+    shell.cmd("cargo", ["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]).run()
 }
 
 fn clippy(shell: &mut Shell) -> Result<()> {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--all-features",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     shell.cmd("cargo", args).run()
 }
 
@@ -133,14 +88,7 @@ fn doc(shell: &mut Shell) -> Result<()> {
 
 fn targets(shell: &mut Shell) -> Result<()> {
     for target in [THUMB, WASM] {
-        let args = [
-            "build",
-            "-p",
-            "rakwire",
-            "--no-default-features",
-            "--target",
-            target,
-        ];
+        let args = ["build", "-p", "rakwire", "--no-default-features", "--target", target];
         shell.cmd_for(target, ".", "cargo", args).run()?;
     }
     Ok(())
@@ -148,25 +96,16 @@ fn targets(shell: &mut Shell) -> Result<()> {
 
 fn cargo_tests(shell: &mut Shell) -> Result<()> {
     shell.cmd("cargo", ["test", "--workspace"]).run()?;
-    shell
-        .cmd("cargo", ["test", "-p", "rakwire", "--all-features"])
-        .run()
+    shell.cmd("cargo", ["test", "-p", "rakwire", "--all-features"]).run()
 }
 
 fn wasm_tests(shell: &mut Shell) -> Result<()> {
     artifacts::wasm(shell)?;
     let imports = artifacts::inspect_wasm(shell)?.imports;
     if imports.iter().any(|module| module == "env") {
-        bail!(
-            "{} imports from \"env\", which no page provides",
-            artifacts::WASM_FILE
-        );
+        bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
-    println!(
-        "{} imports from: {}",
-        artifacts::WASM_FILE,
-        imports.join(", ")
-    );
+    println!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", "));
     artifacts::binaries(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
 }

@@ -32,9 +32,7 @@ impl App {
             origins,
             limits,
             counters: Arc::default(),
-            places: Arc::new(Semaphore::new(
-                limits.max_clients.min(Semaphore::MAX_PERMITS),
-            )),
+            places: Arc::new(Semaphore::new(limits.max_clients.min(Semaphore::MAX_PERMITS))),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
         }

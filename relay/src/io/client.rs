@@ -38,22 +38,12 @@ pub(crate) async fn serve(app: &App, mut socket: WebSocket, target: Option<Strin
 fn admit(app: &App, target: Option<String>) -> Result<Admission<'_>, CloseReason> {
     let asked = target.ok_or(CloseReason::MissingTarget)?;
     let Some((name, address)) = app.targets.find(&asked) else {
-        return Err(CloseReason::UnknownTarget {
-            asked,
-            offered: app.targets.names().cloned().collect(),
-        });
+        return Err(CloseReason::UnknownTarget { asked, offered: app.targets.names().cloned().collect() });
     };
-    let place =
-        Arc::clone(&app.places)
-            .try_acquire_owned()
-            .map_err(|_| CloseReason::TooManyClients {
-                max: app.limits.max_clients,
-            })?;
-    Ok(Admission {
-        name,
-        address,
-        _place: place,
-    })
+    let place = Arc::clone(&app.places)
+        .try_acquire_owned()
+        .map_err(|_| CloseReason::TooManyClients { max: app.limits.max_clients })?;
+    Ok(Admission { name, address, _place: place })
 }
 
 async fn relay(app: &App, socket: &mut WebSocket, admission: &Admission<'_>) -> CloseReason {

@@ -30,8 +30,7 @@ pub(crate) async fn run(
     loop {
         send_queued(server, session);
         // Before more is taken for the client it gets what there is, so that only a slow client loses any.
-        let written =
-            poll_fn(|context| Poll::Ready(websocket::poll_write(context, socket, session))).await;
+        let written = poll_fn(|context| Poll::Ready(websocket::poll_write(context, socket, session))).await;
         if matches!(written, Poll::Ready(Err(_))) {
             session.handle_client(Instant::now(), FromClient::Vanished);
         }
@@ -66,9 +65,7 @@ fn send_queued(server: &ServerSocket, session: &mut Session) {
         if outcome == SendOutcome::Refused {
             // Mostly what the network said about an earlier datagram. Now that it is reported, this one has its chance.
             session.handle_server(Instant::now(), FromServer::Unreachable);
-            outcome = session
-                .next_to_server()
-                .map_or(outcome, |datagram| server.try_send(datagram));
+            outcome = session.next_to_server().map_or(outcome, |datagram| server.try_send(datagram));
         }
         session.handle_sending(match outcome {
             SendOutcome::Blocked => return,

@@ -17,10 +17,7 @@ use super::{client, websocket};
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
-    let router = Router::new()
-        .route("/ws", get(open))
-        .route("/healthz", get(async || "ok"))
-        .with_state(app);
+    let router = Router::new().route("/ws", get(open)).route("/healthz", get(async || "ok")).with_state(app);
     match serve {
         Some(directory) => router.fallback_service(ServeDir::new(directory)),
         None => router,
@@ -39,11 +36,7 @@ async fn open(
     if !app.origins.admits(&headers) {
         app.counters.origin_refused();
         debug!(?headers, "origin refused");
-        return (
-            StatusCode::FORBIDDEN,
-            "this relay does not accept pages of this origin",
-        )
-            .into_response();
+        return (StatusCode::FORBIDDEN, "this relay does not accept pages of this origin").into_response();
     }
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,

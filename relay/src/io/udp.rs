@@ -90,8 +90,8 @@ impl ServerSocket {
 /// Errors that say something about the way or the other end at this moment, and nothing about the socket.
 const fn is_passing(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{
-        ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkDown,
-        NetworkUnreachable, OutOfMemory, PermissionDenied,
+        ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,
+        OutOfMemory, PermissionDenied,
     };
     matches!(
         kind,
@@ -128,18 +128,10 @@ mod tests {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let limits = Limits::default();
-        let mut socket = ServerSocket::connect(server.local_addr().unwrap(), &limits)
-            .await
-            .unwrap();
+        let mut socket = ServerSocket::connect(server.local_addr().unwrap(), &limits).await.unwrap();
         let port = socket.socket.local_addr().unwrap().port();
-        stranger
-            .send_to(b"stranger", ("127.0.0.1", port))
-            .await
-            .unwrap();
-        server
-            .send_to(b"server", ("127.0.0.1", port))
-            .await
-            .unwrap();
+        stranger.send_to(b"stranger", ("127.0.0.1", port)).await.unwrap();
+        server.send_to(b"server", ("127.0.0.1", port)).await.unwrap();
         let mut heard = Vec::new();
         while heard.is_empty() {
             socket.readable().await.unwrap();

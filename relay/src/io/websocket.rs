@@ -82,10 +82,7 @@ pub(crate) fn poll_write(
 fn classify(error: &axum::Error) -> FromClient {
     use tungstenite::error::{CapacityError, Error, ProtocolError};
 
-    match error
-        .source()
-        .and_then(|source| source.downcast_ref::<Error>())
-    {
+    match error.source().and_then(|source| source.downcast_ref::<Error>()) {
         Some(Error::Capacity(CapacityError::MessageTooLong { size, .. })) => {
             FromClient::Oversized { len: *size }
         }
@@ -111,10 +108,7 @@ pub(crate) async fn close(mut socket: WebSocket, reason: &CloseReason) {
 }
 
 async fn say_goodbye(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
-    let frame = CloseFrame {
-        code,
-        reason: reason.words().into(),
-    };
+    let frame = CloseFrame { code, reason: reason.words().into() };
     if socket.send(Message::Close(Some(frame))).await.is_err() {
         return;
     }

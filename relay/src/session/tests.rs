@@ -12,17 +12,10 @@ struct Fixture {
 }
 
 fn fixture() -> Fixture {
-    let limits = Limits {
-        queue: NonZeroUsize::new(2).unwrap(),
-        ..Limits::default()
-    };
+    let limits = Limits { queue: NonZeroUsize::new(2).unwrap(), ..Limits::default() };
     let counters = Arc::new(Counters::default());
     let start = Instant::now();
-    Fixture {
-        session: Session::new(limits, Arc::clone(&counters), start),
-        counters,
-        start,
-    }
+    Fixture { session: Session::new(limits, Arc::clone(&counters), start), counters, start }
 }
 
 impl Fixture {
@@ -87,13 +80,7 @@ fn the_size_limit_is_exact() {
     fixture.client(binary(1472));
     assert_eq!(fixture.kind(), None);
     fixture.client(binary(1473));
-    assert_eq!(
-        fixture.session.closing(),
-        Some(&CloseReason::MessageTooBig {
-            len: 1473,
-            max: 1472
-        })
-    );
+    assert_eq!(fixture.session.closing(), Some(&CloseReason::MessageTooBig { len: 1473, max: 1472 }));
     assert_eq!(
         fixture.session.next_to_server().map(<[u8]>::len),
         Some(1472),
@@ -118,10 +105,7 @@ fn what_is_harmless_is_counted_and_the_session_goes_on() {
 fn what_ends_a_session() {
     let ends = [
         (FromClient::Text, CloseKind::TextMessage),
-        (
-            FromClient::Oversized { len: 1 << 20 },
-            CloseKind::MessageTooBig,
-        ),
+        (FromClient::Oversized { len: 1 << 20 }, CloseKind::MessageTooBig),
         (FromClient::Violation, CloseKind::ProtocolViolation),
         (FromClient::Closed, CloseKind::ClientClosed),
         (FromClient::Vanished, CloseKind::ClientVanished),
@@ -134,11 +118,7 @@ fn what_ends_a_session() {
     let mut failed = fixture();
     failed.server(FromServer::Failed);
     failed.session.handle_shutdown();
-    assert_eq!(
-        failed.kind(),
-        Some(CloseKind::UdpFailed),
-        "the first reason counts"
-    );
+    assert_eq!(failed.kind(), Some(CloseKind::UdpFailed), "the first reason counts");
     let mut unsendable = fixture();
     unsendable.client(binary(1));
     unsendable.session.handle_sending(Sending::Failed);
@@ -152,17 +132,13 @@ fn traffic_of_either_side_keeps_a_session() {
         let later = fixture.start + 40 * SECOND;
         if from_server {
             fixture.session.handle_client(later, FromClient::Control);
-            fixture
-                .session
-                .handle_server(later, FromServer::Datagram(b"x"));
+            fixture.session.handle_server(later, FromServer::Datagram(b"x"));
         } else {
             fixture.session.handle_client(later, binary(1));
         }
         fixture.session.handle_timeout(fixture.start + 60 * SECOND);
         assert_eq!(fixture.kind(), None);
-        fixture
-            .session
-            .handle_client(fixture.start + 90 * SECOND, FromClient::Control);
+        fixture.session.handle_client(fixture.start + 90 * SECOND, FromClient::Control);
         fixture.session.handle_timeout(later + 60 * SECOND);
         assert_eq!(fixture.kind(), Some(CloseKind::Idle));
     }
@@ -172,9 +148,7 @@ fn traffic_of_either_side_keeps_a_session() {
 fn pongs_alone_do_not_keep_a_session() {
     let mut fixture = fixture();
     for second in (15..60).step_by(15) {
-        fixture
-            .session
-            .handle_client(fixture.start + second * SECOND, FromClient::Control);
+        fixture.session.handle_client(fixture.start + second * SECOND, FromClient::Control);
     }
     fixture.session.handle_timeout(fixture.start + 59 * SECOND);
     assert_eq!(fixture.kind(), None);
@@ -189,15 +163,9 @@ fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
     while fixture.kind().is_none() {
         let now = fixture.session.poll_timeout();
         assert!(now <= fixture.start + 60 * SECOND, "never given up");
-        fixture
-            .session
-            .handle_server(now, FromServer::Datagram(b"x"));
+        fixture.session.handle_server(now, FromServer::Datagram(b"x"));
         fixture.session.handle_timeout(now);
-        pings += fixture
-            .taken_to_client()
-            .iter()
-            .filter(|frame| **frame == ToClient::Ping)
-            .count();
+        pings += fixture.taken_to_client().iter().filter(|frame| **frame == ToClient::Ping).count();
     }
     assert_eq!(fixture.kind(), Some(CloseKind::Unresponsive));
     assert_eq!(pings, 2);
@@ -207,12 +175,8 @@ fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
 fn pings_do_not_pile_up_behind_a_stalled_client() {
     let mut fixture = fixture();
     for second in [15, 30, 40] {
-        fixture
-            .session
-            .handle_client(fixture.start + second * SECOND, FromClient::Control);
-        fixture
-            .session
-            .handle_timeout(fixture.start + second * SECOND);
+        fixture.session.handle_client(fixture.start + second * SECOND, FromClient::Control);
+        fixture.session.handle_timeout(fixture.start + second * SECOND);
     }
     assert_eq!(fixture.taken_to_client(), [ToClient::Ping]);
 }

@@ -10,28 +10,12 @@ use crate::support::{Running, Server, config, get, open_with_origin};
 #[tokio::test]
 async fn on_loopback_only_pages_of_this_machine_may_connect() {
     let relay = Running::start(config(Server::echo().await)).await;
-    for origin in [
-        None,
-        Some("http://localhost:5173"),
-        Some("http://127.0.0.1:8080"),
-        Some("https://[::1]"),
-    ] {
-        assert_eq!(
-            open_with_origin(relay.address, origin).await,
-            Ok(()),
-            "{origin:?}"
-        );
+    for origin in [None, Some("http://localhost:5173"), Some("http://127.0.0.1:8080"), Some("https://[::1]")]
+    {
+        assert_eq!(open_with_origin(relay.address, origin).await, Ok(()), "{origin:?}");
     }
-    for origin in [
-        "https://example.org",
-        "http://localhost.example.org",
-        "null",
-    ] {
-        assert_eq!(
-            open_with_origin(relay.address, Some(origin)).await,
-            Err(403),
-            "{origin}"
-        );
+    for origin in ["https://example.org", "http://localhost.example.org", "null"] {
+        assert_eq!(open_with_origin(relay.address, Some(origin)).await, Err(403), "{origin}");
     }
     assert_eq!(relay.snapshot().origins_refused, 3);
 }
@@ -41,20 +25,9 @@ async fn a_list_of_origins_is_kept_to() {
     let mut config = config(Server::echo().await);
     config.allow_origins = vec!["https://play.example.org".parse().unwrap()];
     let relay = Running::start(config).await;
-    assert_eq!(
-        open_with_origin(relay.address, Some("https://play.example.org")).await,
-        Ok(())
-    );
-    for origin in [
-        None,
-        Some("http://localhost"),
-        Some("http://play.example.org"),
-    ] {
-        assert_eq!(
-            open_with_origin(relay.address, origin).await,
-            Err(403),
-            "{origin:?}"
-        );
+    assert_eq!(open_with_origin(relay.address, Some("https://play.example.org")).await, Ok(()));
+    for origin in [None, Some("http://localhost"), Some("http://play.example.org")] {
+        assert_eq!(open_with_origin(relay.address, origin).await, Err(403), "{origin:?}");
     }
 }
 
@@ -63,10 +36,7 @@ async fn any_origin_can_be_allowed() {
     let mut config = config(Server::echo().await);
     config.allow_origins = vec![AllowedOrigin::Any];
     let relay = Running::start(config).await;
-    assert_eq!(
-        open_with_origin(relay.address, Some("https://example.org")).await,
-        Ok(())
-    );
+    assert_eq!(open_with_origin(relay.address, Some("https://example.org")).await, Ok(()));
     assert_eq!(open_with_origin(relay.address, None).await, Ok(()));
 }
 
@@ -76,15 +46,9 @@ async fn it_tells_that_it_is_well() {
     let (head, body) = get(relay.address, "/healthz").await;
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert_eq!(body, "ok");
-    assert!(
-        get(relay.address, "/").await.0.starts_with("http/1.1 404"),
-        "nothing is served unasked"
-    );
+    assert!(get(relay.address, "/").await.0.starts_with("http/1.1 404"), "nothing is served unasked");
     let (head, _) = get(relay.address, "/ws?target=game").await;
-    assert!(
-        head.starts_with("http/1.1 4"),
-        "no WebSocket without an upgrade: {head}"
-    );
+    assert!(head.starts_with("http/1.1 4"), "no WebSocket without an upgrade: {head}");
 }
 
 #[tokio::test]
@@ -106,18 +70,12 @@ async fn files_are_served_with_their_types() {
     ];
     for (path, mime, expected) in cases {
         let (head, body) = get(relay.address, path).await;
-        assert!(
-            head.contains(&format!("content-type: {mime}")),
-            "{path}: {head}"
-        );
+        assert!(head.contains(&format!("content-type: {mime}")), "{path}: {head}");
         assert_eq!(body, expected);
     }
     for path in ["/missing", "/../secret", "/%2e%2e/secret", "/..%2fsecret"] {
         let (head, body) = get(relay.address, path).await;
-        assert!(
-            head.starts_with("http/1.1 4") && !body.contains("secret"),
-            "{path}: {head}"
-        );
+        assert!(head.starts_with("http/1.1 4") && !body.contains("secret"), "{path}: {head}");
     }
     assert_eq!(get(relay.address, "/healthz").await.1, "ok");
 }

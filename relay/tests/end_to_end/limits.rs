@@ -23,10 +23,7 @@ async fn a_message_above_the_limit_is_refused() {
     client.send(&[1; 101]).await;
     assert_eq!(
         client.closed().await,
-        (
-            1009,
-            "message of 101 bytes; a datagram carries at most 100".to_owned()
-        )
+        (1009, "message of 101 bytes; a datagram carries at most 100".to_owned())
     );
 }
 
@@ -76,26 +73,15 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
     let mut first = relay.client().await;
     first.send(b"hello").await;
     let (_, from) = server.receive().await;
-    assert!(
-        UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(),
-        "the session holds its port"
-    );
+    assert!(UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(), "the session holds its port");
     let (code, words) = relay.client().await.closed().await;
-    assert_eq!(
-        (code, words.as_str()),
-        (
-            1013,
-            "all 1 places of this relay are taken; try again later"
-        )
-    );
+    assert_eq!((code, words.as_str()), (1013, "all 1 places of this relay are taken; try again later"));
 
     // No close frame: the connection just ends.
     drop(first);
     eventually("the client is gone", || relay.snapshot().clients == 0).await;
     assert_eq!(relay.snapshot().closes(CloseKind::ClientVanished), 1);
-    UdpSocket::bind(("0.0.0.0", from.port()))
-        .await
-        .expect("the port is free again");
+    UdpSocket::bind(("0.0.0.0", from.port())).await.expect("the port is free again");
     let mut next = loop {
         // The place is free a moment after the session.
         let mut client = relay.client().await;
@@ -182,16 +168,8 @@ async fn a_client_that_does_not_read_loses_the_oldest() {
     }
     assert!(numbers.is_sorted(), "in order");
     let snapshot = relay.snapshot();
-    assert_eq!(
-        numbers.len() as u64 + 2,
-        snapshot.to_client.datagrams,
-        "what was not dropped has arrived"
-    );
-    let gap = numbers
-        .windows(2)
-        .map(|pair| pair[1] - pair[0])
-        .max()
-        .unwrap();
+    assert_eq!(numbers.len() as u64 + 2, snapshot.to_client.datagrams, "what was not dropped has arrived");
+    let gap = numbers.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(gap >= 1000, "the newest 256 follow a gap, not {gap}");
 }
 
@@ -218,8 +196,8 @@ async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
 async fn a_flooding_client_does_not_hold_up_others() {
     // Nobody reads this socket: what does not fit it is lost, as in any network.
     let slow = Server::bind().await;
-    let config = config(slow.address())
-        .with_target(format!("echo={}", Server::echo().await).parse().unwrap());
+    let config =
+        config(slow.address()).with_target(format!("echo={}", Server::echo().await).parse().unwrap());
     let relay = Running::start(config).await;
     let mut flooding = relay.client().await;
     let mut other = Client::connect(relay.address, "/ws?target=echo").await;

@@ -28,12 +28,8 @@ impl Program {
             .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        let address = line
-            .strip_prefix("listening on http://")
-            .and_then(|rest| rest.trim_end().parse().ok());
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.trim_end().parse().ok());
         let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
         Self { child, address }
     }
@@ -48,11 +44,7 @@ impl Drop for Program {
 }
 
 fn refused(arguments: &[&str]) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = relay().args(arguments).output().unwrap();
+    let Output { status, stdout, stderr } = relay().args(arguments).output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
     assert!(stdout.is_empty(), "{arguments:?}");
@@ -71,49 +63,22 @@ fn mistakes_are_told_in_one_line() {
     let cases: [(&[&[&str]], &str); 14] = [
         (&[&["--listen", "localhost"], &game], "as in 127.0.0.1:8080"),
         (&[&local], "add --target NAME=HOST:PORT"),
-        (
-            &[&local, &["--target", "127.0.0.1:19132"]],
-            "as in game=127.0.0.1:19132",
-        ),
+        (&[&local, &["--target", "127.0.0.1:19132"]], "as in game=127.0.0.1:19132"),
         (&[&local, &["--target", "game=127.0.0.1"]], "HOST:PORT"),
-        (
-            &[&local, &["--target", "game=127.0.0.1:0"]],
-            "from 1 to 65535",
-        ),
-        (
-            &[&local, &game, &game],
-            "target 'game' is given twice: give each --target its own name",
-        ),
-        (
-            &[&local, &["--target", &unresolvable]],
-            "check the host in --target",
-        ),
-        (
-            &[&local, &["--target", "game=0.0.0.0:19132"]],
-            "is not the address of one machine",
-        ),
-        (
-            &[&local, &game, &["--serve", "no/such/directory"]],
-            "give --serve an existing one",
-        ),
-        (
-            &[&local, &game, &["--allow-origin", "example.org"]],
-            "SCHEME://HOST",
-        ),
+        (&[&local, &["--target", "game=127.0.0.1:0"]], "from 1 to 65535"),
+        (&[&local, &game, &game], "target 'game' is given twice: give each --target its own name"),
+        (&[&local, &["--target", &unresolvable]], "check the host in --target"),
+        (&[&local, &["--target", "game=0.0.0.0:19132"]], "is not the address of one machine"),
+        (&[&local, &game, &["--serve", "no/such/directory"]], "give --serve an existing one"),
+        (&[&local, &game, &["--allow-origin", "example.org"]], "SCHEME://HOST"),
         (&[&local, &game, &["--max-datagram", "65508"]], "65508"),
         (&[&local, &game, &["--queue", "0"]], "from 1 to 65536"),
-        (
-            &[&["--listen", "0.0.0.0:0"], &game],
-            "--allow-origin ORIGIN ('*' means any)",
-        ),
+        (&[&["--listen", "0.0.0.0:0"], &game], "--allow-origin ORIGIN ('*' means any)"),
         (&[&["--listen", &taken], &game], "choose another --listen"),
     ];
     for (arguments, expected) in cases {
         let line = refused(&arguments.concat());
-        assert!(
-            line.starts_with("error: ") && line.contains(expected),
-            "{line}"
-        );
+        assert!(line.starts_with("error: ") && line.contains(expected), "{line}");
     }
 }
 
@@ -144,18 +109,10 @@ async fn signals_close_clients_and_end_it_in_order() {
         let mut client = Client::connect(program.address, "/ws?target=game").await;
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
-        let sent = Command::new("kill")
-            .args([signal, &program.child.id().to_string()])
-            .status()
-            .unwrap();
+        let sent = Command::new("kill").args([signal, &program.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
-        assert_eq!(
-            client.closed().await,
-            (1001, "relay is shutting down".to_owned())
-        );
-        let status = tokio::task::spawn_blocking(move || program.child.wait().unwrap())
-            .await
-            .unwrap();
+        assert_eq!(client.closed().await, (1001, "relay is shutting down".to_owned()));
+        let status = tokio::task::spawn_blocking(move || program.child.wait().unwrap()).await.unwrap();
         assert!(status.success(), "{signal}: {status}");
     }
 }
@@ -164,10 +121,7 @@ async fn signals_close_clients_and_end_it_in_order() {
 #[cfg(target_os = "linux")]
 fn resident(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -193,8 +147,5 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let after = resident(&program.child);
-    assert!(
-        after < before + 8 * 1024,
-        "{before} kB before, {after} kB after"
-    );
+    assert!(after < before + 8 * 1024, "{before} kB before, {after} kB after");
 }

@@ -13,9 +13,7 @@ async fn one_message_is_one_datagram_both_ways() {
     let server = Server::bind().await;
     let relay = Running::start(config(server.address())).await;
     let mut client = relay.client().await;
-    let datagrams: Vec<Vec<u8>> = [1, 2, 100, 1400, 1471, 1472]
-        .map(|len: usize| vec![len as u8; len])
-        .into();
+    let datagrams: Vec<Vec<u8>> = [1, 2, 100, 1400, 1471, 1472].map(|len: usize| vec![len as u8; len]).into();
     for datagram in &datagrams {
         client.send(datagram).await;
     }
@@ -23,24 +21,15 @@ async fn one_message_is_one_datagram_both_ways() {
     for datagram in &datagrams {
         let (received, sender) = server.receive().await;
         assert_eq!(&received, datagram);
-        assert_eq!(
-            *from.get_or_insert(sender),
-            sender,
-            "one socket for the session"
-        );
+        assert_eq!(*from.get_or_insert(sender), sender, "one socket for the session");
     }
-    let answers: Vec<Vec<u8>> = [0, 3, 1472, 1492, 2048]
-        .map(|len: usize| vec![7; len])
-        .into();
+    let answers: Vec<Vec<u8>> = [0, 3, 1472, 1492, 2048].map(|len: usize| vec![7; len]).into();
     for answer in &answers {
         server.send(answer, from.unwrap()).await;
         assert_eq!(&client.receive().await, answer);
     }
     let snapshot = relay.snapshot();
-    assert_eq!(
-        (snapshot.to_server.datagrams, snapshot.to_client.datagrams),
-        (6, 5)
-    );
+    assert_eq!((snapshot.to_server.datagrams, snapshot.to_client.datagrams), (6, 5));
     assert_eq!(snapshot.to_server.bytes, 1 + 2 + 100 + 1400 + 1471 + 1472);
     relay.stop().await;
 }
@@ -64,8 +53,7 @@ async fn clients_do_not_share_a_socket() {
 #[tokio::test]
 async fn a_target_is_chosen_by_its_name() {
     let (one, two) = (Server::bind().await, Server::bind().await);
-    let config =
-        config(one.address()).with_target(format!("a b/ü={}", two.address()).parse().unwrap());
+    let config = config(one.address()).with_target(format!("a b/ü={}", two.address()).parse().unwrap());
     let relay = Running::start(config).await;
     let mut client = Client::connect(relay.address, "/ws?target=a%20b%2F%C3%BC").await;
     client.send(b"hello").await;
@@ -77,21 +65,9 @@ async fn requests_without_a_usable_target_are_closed_with_words() {
     let relay = Running::start(config(Server::echo().await)).await;
     let cases = [
         ("/ws", 4400, "no target given; connect to /ws?target=NAME"),
-        (
-            "/ws?target=",
-            4400,
-            "no target given; connect to /ws?target=NAME",
-        ),
-        (
-            "/ws?target=x",
-            4404,
-            "unknown target 'x'; this relay offers: game",
-        ),
-        (
-            "/ws?target=127.0.0.1:22",
-            4404,
-            "unknown target '127.0.0.1:22'; this relay offers: game",
-        ),
+        ("/ws?target=", 4400, "no target given; connect to /ws?target=NAME"),
+        ("/ws?target=x", 4404, "unknown target 'x'; this relay offers: game"),
+        ("/ws?target=127.0.0.1:22", 4404, "unknown target '127.0.0.1:22'; this relay offers: game"),
     ];
     for (path, code, words) in cases {
         assert_eq!(
@@ -103,10 +79,7 @@ async fn requests_without_a_usable_target_are_closed_with_words() {
     let long = format!("/ws?target={}", "%F0%9F%98%80".repeat(100));
     let (code, words) = Client::connect(relay.address, &long).await.closed().await;
     assert_eq!(code, 4404);
-    assert!(
-        words.len() <= 123 && words.ends_with("this relay offers: game"),
-        "{words}"
-    );
+    assert!(words.len() <= 123 && words.ends_with("this relay offers: game"), "{words}");
     assert_eq!(relay.snapshot().closes(CloseKind::MissingTarget), 2);
     assert_eq!(relay.snapshot().closes(CloseKind::UnknownTarget), 3);
     assert_eq!(relay.snapshot().sessions, 0);
@@ -139,11 +112,7 @@ async fn a_broken_frame_is_refused() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     // A reserved opcode.
-    client
-        .tcp()
-        .write_all(&[0x83, 0x80, 0, 0, 0, 0])
-        .await
-        .unwrap();
+    client.tcp().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
     assert_eq!(client.closed().await.0, 1002);
     assert_eq!(relay.snapshot().closes(CloseKind::ProtocolViolation), 1);
 }
@@ -154,10 +123,7 @@ async fn silence_in_both_directions_ends_a_session() {
     config.limits.idle_timeout = Duration::from_millis(300);
     let relay = Running::start(config).await;
     let (code, words) = relay.client().await.closed().await;
-    assert_eq!(
-        (code, words.as_str()),
-        (4408, "nothing sent or received for 300ms")
-    );
+    assert_eq!((code, words.as_str()), (4408, "nothing sent or received for 300ms"));
     assert_eq!(relay.snapshot().closes(CloseKind::Idle), 1);
 }
 

@@ -34,8 +34,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
 
 /// A configuration on a free port, with one target.
 pub(crate) fn config(server: SocketAddr) -> Config {
-    Config::new("127.0.0.1:0".parse().unwrap())
-        .with_target(format!("game={server}").parse().unwrap())
+    Config::new("127.0.0.1:0".parse().unwrap()).with_target(format!("game={server}").parse().unwrap())
 }
 
 /// A relay in this process.
@@ -52,12 +51,7 @@ impl Running {
         let (stop, stopped) = oneshot::channel();
         let (address, counters) = (relay.local_addr(), relay.counters());
         let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self {
-            address,
-            counters,
-            stop,
-            task,
-        }
+        Self { address, counters, stop, task }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -80,12 +74,7 @@ pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
     pub(crate) async fn connect(relay: SocketAddr, path: &str) -> Self {
-        Self(
-            within(connect_async(format!("ws://{relay}{path}")))
-                .await
-                .unwrap()
-                .0,
-        )
+        Self(within(connect_async(format!("ws://{relay}{path}"))).await.unwrap().0)
     }
 
     pub(crate) async fn send(&mut self, datagram: &[u8]) {
@@ -175,13 +164,9 @@ impl Server {
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
     use tungstenite::client::IntoClientRequest;
 
-    let mut request = format!("ws://{relay}/ws?target=game")
-        .into_client_request()
-        .unwrap();
+    let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
-        request
-            .headers_mut()
-            .insert("origin", origin.parse().unwrap());
+        request.headers_mut().insert("origin", origin.parse().unwrap());
     }
     match within(connect_async(request)).await {
         Ok(_) => Ok(()),

@@ -8,12 +8,7 @@ use nix::unistd::Uid;
 use super::Done;
 use crate::shell::Shell;
 
-const NAMES: [&str; 4] = [
-    "chromium",
-    "google-chrome",
-    "google-chrome-stable",
-    "chromium-browser",
-];
+const NAMES: [&str; 4] = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"];
 
 /// Finds Chromium, or has the system's package manager install it, and names it to all children as `CHROMIUM`.
 pub(super) fn chromium(shell: &mut Shell) -> Result<Done> {
@@ -45,11 +40,7 @@ fn install(shell: &Shell) -> Result<()> {
     // Another run of the package manager may be under way: wait for it.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
     apt_get(shell, wait.into_iter().chain(["update"]))?;
-    apt_get(
-        shell,
-        wait.into_iter()
-            .chain(["install", "-y", "--no-install-recommends", "chromium"]),
-    )
+    apt_get(shell, wait.into_iter().chain(["install", "-y", "--no-install-recommends", "chromium"]))
 }
 
 fn apt_get<'a>(shell: &Shell, args: impl IntoIterator<Item = &'a str>) -> Result<()> {

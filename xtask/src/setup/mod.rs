@@ -50,13 +50,8 @@ impl Need {
     ];
 
     /// What building the npm package and the page takes.
-    pub(crate) const PAGE: [Self; 5] = [
-        Self::Node,
-        Self::WasmTarget,
-        Self::WasmBindgen,
-        Self::WasmPack,
-        Self::Packages,
-    ];
+    pub(crate) const PAGE: [Self; 5] =
+        [Self::Node, Self::WasmTarget, Self::WasmBindgen, Self::WasmPack, Self::Packages];
 
     fn name(self) -> &'static str {
         match self {
@@ -91,12 +86,15 @@ impl Need {
     /// What a person can do where the step failed.
     fn by_hand(self, shell: &Shell) -> String {
         match self {
-            Self::Node => "install Node 20 or newer with npm, for example `apt-get install nodejs npm`".to_owned(),
+            Self::Node => {
+                "install Node 20 or newer with npm, for example `apt-get install nodejs npm`".to_owned()
+            }
             Self::Components => "`rustup component add rustfmt clippy`".to_owned(),
             Self::ThumbTarget => rust::by_hand(THUMB),
             Self::WasmTarget => rust::by_hand(WASM),
             Self::Chromium => {
-                "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
+                "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path"
+                    .to_owned()
             }
             Self::WasmBindgen => {
                 let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
@@ -112,31 +110,20 @@ impl Need {
 
 /// Sees to it that all this is there. What was seen to before, in this run, is not looked at again.
 pub(crate) fn run(shell: &mut Shell, needs: &[Need]) -> Result<()> {
-    let mut missing: Vec<Need> = needs
-        .iter()
-        .copied()
-        .filter(|need| !shell.ready.contains(need))
-        .collect();
+    let mut missing: Vec<Need> = needs.iter().copied().filter(|need| !shell.ready.contains(need)).collect();
     missing.sort_unstable();
     missing.dedup();
     for need in missing {
         let started = Instant::now();
         let done = need.install(shell).map_err(|reason| {
             let by_hand = need.by_hand(shell);
-            anyhow!(
-                "the set-up step \"{}\" failed: {reason:#}\n  by hand: {by_hand}",
-                need.name()
-            )
+            anyhow!("the set-up step \"{}\" failed: {reason:#}\n  by hand: {by_hand}", need.name())
         })?;
         shell.ready.insert(need);
         match done {
             Done::Present(what) => eprintln!("set-up: {}: {what}", need.name()),
             Done::Installed(what) => {
-                eprintln!(
-                    "set-up: {}: {what} ({:.1} s)",
-                    need.name(),
-                    started.elapsed().as_secs_f64()
-                );
+                eprintln!("set-up: {}: {what} ({:.1} s)", need.name(), started.elapsed().as_secs_f64());
             }
         }
     }

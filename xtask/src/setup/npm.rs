@@ -11,23 +11,14 @@ const FOLDERS: [&str; 2] = ["wasm", "web"];
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {
-    let printed = shell
-        .cmd("node", ["--version"])
-        .probe()?
-        .context("`node` is not there")?;
+    let printed = shell.cmd("node", ["--version"]).probe()?.context("`node` is not there")?;
     let version = printed.trim();
     let major = major(version).with_context(|| format!("`node --version` printed {version:?}"))?;
     if major < OLDEST_NODE {
         bail!("Node {version} is too old: {OLDEST_NODE} or newer is needed");
     }
-    let npm = shell
-        .cmd("npm", ["--version"])
-        .probe()?
-        .context("`npm` is not there")?;
-    Ok(Done::Present(format!(
-        "node {version} and npm {} are there",
-        npm.trim()
-    )))
+    let npm = shell.cmd("npm", ["--version"]).probe()?.context("`npm` is not there")?;
+    Ok(Done::Present(format!("node {version} and npm {} are there", npm.trim())))
 }
 
 /// Installs the packages of each folder when its lock file has changed since the last time.
@@ -51,9 +42,7 @@ fn install(shell: &Shell, folder: &str) -> Result<bool> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
         return Ok(false);
     }
-    shell
-        .cmd_in(folder, "npm", ["ci", "--no-audit", "--no-fund"])
-        .run()?;
+    shell.cmd_in(folder, "npm", ["ci", "--no-audit", "--no-fund"]).run()?;
     fs::create_dir_all(shell.path(folder).join("node_modules"))?;
     fs::write(&stamp, lock).with_context(|| format!("{} cannot be written", stamp.display()))?;
     Ok(true)

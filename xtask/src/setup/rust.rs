@@ -19,20 +19,14 @@ const DOWNLOAD: Duration = Duration::from_secs(300);
 pub(super) fn components(shell: &Shell) -> Result<Done> {
     let mut absent = Vec::new();
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        if shell
-            .cmd("cargo", [command, "--version"])
-            .probe()?
-            .is_none()
-        {
+        if shell.cmd("cargo", [command, "--version"]).probe()?.is_none() {
             absent.push(component);
         }
     }
     if absent.is_empty() {
         return Ok(Done::Present("rustfmt and clippy are there".to_owned()));
     }
-    let args = ["component", "add"]
-        .into_iter()
-        .chain(absent.iter().copied());
+    let args = ["component", "add"].into_iter().chain(absent.iter().copied());
     shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
     Ok(Done::Installed(absent.join(" and ")))
 }
@@ -44,29 +38,20 @@ pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
     }
     if has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
         shell.use_cross_toolchain(target);
-        return Ok(Done::Present(format!(
-            "{target} is in the linked toolchain `{CROSS_TOOLCHAIN}`"
-        )));
+        return Ok(Done::Present(format!("{target} is in the linked toolchain `{CROSS_TOOLCHAIN}`")));
     }
-    let added = shell
-        .cmd("rustup", ["target", "add", target])
-        .limit(DOWNLOAD)
-        .run();
+    let added = shell.cmd("rustup", ["target", "add", target]).limit(DOWNLOAD).run();
     let Err(error) = added else {
         return Ok(Done::Installed(target.to_owned()));
     };
     eprintln!("rustup cannot fetch {target} ({error:#}).");
-    eprintln!(
-        "Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
-    );
+    eprintln!("Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`.");
     shell.cmd("bash", [FALLBACK, target]).run()?;
     if !has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
         bail!("{FALLBACK} ended well, but the toolchain `{CROSS_TOOLCHAIN}` has no {target}");
     }
     shell.use_cross_toolchain(target);
-    Ok(Done::Installed(format!(
-        "{target}, in the linked toolchain `{CROSS_TOOLCHAIN}`"
-    )))
+    Ok(Done::Installed(format!("{target}, in the linked toolchain `{CROSS_TOOLCHAIN}`")))
 }
 
 pub(super) fn by_hand(target: &str) -> String {
@@ -81,10 +66,6 @@ fn has_target(shell: &Shell, toolchain: Option<&str>, target: &str) -> Result<bo
     });
     let sysroot = rustc.probe()?;
     Ok(sysroot.is_some_and(|sysroot| {
-        Path::new(sysroot.trim())
-            .join("lib/rustlib")
-            .join(target)
-            .join("lib")
-            .is_dir()
+        Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
     }))
 }

@@ -67,9 +67,7 @@ pub(super) fn clean(shell: &Shell) {
 /// The version of `wasm-bindgen` in this repository's lock file.
 pub(super) fn locked_version(shell: &Shell) -> Result<String> {
     let lock = shell.read("Cargo.lock")?;
-    version_in_lock(&lock, "wasm-bindgen")
-        .map(str::to_owned)
-        .context("Cargo.lock names no wasm-bindgen")
+    version_in_lock(&lock, "wasm-bindgen").map(str::to_owned).context("Cargo.lock names no wasm-bindgen")
 }
 
 impl Tool<'_> {
@@ -86,9 +84,7 @@ impl Tool<'_> {
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.package, self.version);
         let locked = self.locked.then_some("--locked");
-        let args = ["install", package.as_str(), "--root", &root]
-            .into_iter()
-            .chain(locked);
+        let args = ["install", package.as_str(), "--root", &root].into_iter().chain(locked);
         shell
             .cmd("cargo", args)
             .with(|command| {
@@ -102,13 +98,8 @@ impl Tool<'_> {
             })
             .run()?;
         match self.found(shell)? {
-            Some(version) if self.accepts(&version) => {
-                Ok(Done::Installed(format!("{version}, in {root}")))
-            }
-            Some(version) => bail!(
-                "{} was installed, but the one found is {version}",
-                self.package
-            ),
+            Some(version) if self.accepts(&version) => Ok(Done::Installed(format!("{version}, in {root}"))),
+            Some(version) => bail!("{} was installed, but the one found is {version}", self.package),
             None => bail!("{} was installed in {root}, but does not run", self.package),
         }
     }
@@ -119,10 +110,7 @@ impl Tool<'_> {
 
     fn found(&self, shell: &Shell) -> Result<Option<String>> {
         let printed = shell.cmd(self.program, ["--version"]).probe()?;
-        Ok(printed
-            .as_deref()
-            .and_then(version_printed)
-            .map(str::to_owned))
+        Ok(printed.as_deref().and_then(version_printed).map(str::to_owned))
     }
 }
 
@@ -145,16 +133,13 @@ fn version_in_lock<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
 
 /// The value of a line `key = "value"`.
 fn quoted<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    line.strip_prefix(key)?
-        .strip_prefix(" = \"")?
-        .strip_suffix('"')
+    line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"')
 }
 
 /// The version in the line `NAME VERSION` which tools print, some with more after it.
 fn version_printed(printed: &str) -> Option<&str> {
     let word = printed.split_whitespace().nth(1)?;
-    word.starts_with(|first: char| first.is_ascii_digit())
-        .then_some(word)
+    word.starts_with(|first: char| first.is_ascii_digit()).then_some(word)
 }
 
 #[cfg(test)]
@@ -187,10 +172,7 @@ source = "registry"
     #[test]
     fn printed_versions_are_found() {
         assert_eq!(version_printed("wasm-bindgen 0.2.130\n"), Some("0.2.130"));
-        assert_eq!(
-            version_printed("wasm-bindgen 0.2.130 (abcdef)\n"),
-            Some("0.2.130")
-        );
+        assert_eq!(version_printed("wasm-bindgen 0.2.130 (abcdef)\n"), Some("0.2.130"));
         assert_eq!(version_printed("usage: tool"), None);
         assert_eq!(version_printed(""), None);
     }
