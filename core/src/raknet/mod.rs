@@ -27,7 +27,7 @@ pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
-pub use peer::{ConnectError, ConnectionInfo, Peer, PingError};
+pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;

@@ -34,6 +34,7 @@ mod timer;
 mod transmit;
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use arrivals::Arrivals;
 pub(crate) use envelope::Envelope;
@@ -48,13 +49,14 @@ use timer::Times;
 use super::config::Config;
 use super::delivery::{Channel, Delivery};
 use super::event::{ConnectFailure, DisconnectReason};
+use super::peer::ConnectOptions;
 use super::stats::{ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
-use crate::storage::{Index, Pool, Purpose, SparseWindow};
+use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
 use crate::time::Instant;
 
 /// Bytes that a secure mode adds to each datagram; plain mode adds none.
@@ -68,6 +70,8 @@ pub(crate) struct Context<'x, 'a> {
     pub(crate) pool: &'x mut Pool<'a, Envelope>,
     pub(crate) index: &'x mut Index<'a>,
     pub(crate) stats: &'x mut PeerStats,
+    /// What clients must say to be let in.
+    pub(crate) password: &'x [u8],
     /// Blocks that one connection may use for what it sends, and for what it receives.
     pub(crate) send_quota: usize,
     pub(crate) receive_quota: usize,
@@ -153,6 +157,8 @@ enum State {
     Requested,
     Unverified,
     Handling,
+    /// The client gave a wrong password and is being told so.
+    Refusing,
     Connected,
     Closing,
     Draining,
@@ -164,14 +170,6 @@ enum State {
 pub(crate) enum Ending {
     Failed(ConnectFailure),
     Disconnected(DisconnectReason),
-}
-
-/// Marks that keep a slot from standing in a queue of the peer twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Listed {
-    #[default]
-    No,
-    Yes,
 }
 
 /// One other peer.
@@ -190,6 +188,10 @@ pub(crate) struct Connection {
     pub(crate) counted: Listed,
     sizes: Sizes,
     times: Times,
+    /// How long the other peer may stay silent.
+    timeout: Duration,
+    /// What a client says to be let in, until it was said.
+    password: Link,
     arrivals: Arrivals,
     reliable: SparseWindow,
     channels: [Incoming; Channel::COUNT],
@@ -200,10 +202,25 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection to `remote` that begins to open.
-    pub(crate) fn open(&mut self, cx: &Context<'_, '_>, remote: SocketAddr) {
+    /// A connection to `remote` that begins to open; false when there is no memory for the password.
+    pub(crate) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        remote: SocketAddr,
+        options: &ConnectOptions<'_>,
+    ) -> bool {
         self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
-        self.state = State::Opening(Opening::new(cx.now));
+        if !options.password.is_empty() {
+            self.password = cx.pool.store(options.password, Purpose::Send, Envelope::default());
+            if self.password.is_none() {
+                self.state = State::Free;
+                self.remote = None;
+                return false;
+            }
+        }
+        self.timeout = options.timeout.unwrap_or(cx.config.timeout);
+        self.state = State::Opening(Opening::new(cx, options));
+        true
     }
 
     /// A connection that `remote`, whose address is proved, wants.
@@ -224,6 +241,7 @@ impl Connection {
             counted: self.counted,
             sizes,
             times: Times::new(cx.now),
+            timeout: cx.config.timeout,
             outbox: Outbox::new(),
             flight: Flight::new(sizes.data_datagram()),
             ..Self::default()
@@ -236,6 +254,10 @@ impl Connection {
         self.reliable = SparseWindow::new(start);
         self.outbox = Outbox::starting_at(start);
         self.flight = self.flight.starting_at(start);
+    }
+
+    pub(crate) const fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     pub(crate) const fn remote(&self) -> Option<SocketAddr> {
@@ -274,7 +296,7 @@ impl Connection {
                 ConnectionState::Connecting
             }
             State::Connected => ConnectionState::Connected,
-            State::Closing => ConnectionState::Disconnecting,
+            State::Closing | State::Refusing => ConnectionState::Disconnecting,
             State::Free | State::Draining | State::Gone => ConnectionState::Disconnected,
         }
     }
@@ -320,6 +342,12 @@ impl Connection {
         self.outbox.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
     }
 
+    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+        if let Some(password) = self.password.take() {
+            cx.pool.free(password);
+        }
+    }
+
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
         self.outbox.is_empty() && self.flight.is_empty()
@@ -330,9 +358,10 @@ impl Connection {
         let known = match (self.side, &self.state) {
             (_, State::Free | State::Gone | State::Draining) => return,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (Side::Server, State::Opening(_) | State::Requested | State::Unverified | State::Handling) => {
-                false
-            }
+            (
+                Side::Server,
+                State::Opening(_) | State::Requested | State::Unverified | State::Handling | State::Refusing,
+            ) => false,
         };
         self.state = state;
         if known {
@@ -363,7 +392,8 @@ impl Connection {
 
     /// Whether the application has something to be told.
     pub(crate) fn has_news(&self) -> bool {
-        let may_read = !matches!(self.state, State::Handling | State::Requested | State::Unverified);
+        let may_read =
+            !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
         self.opened == Listed::Yes || self.ending.is_some() || may_read && !self.inbox.is_empty()
     }
 
@@ -378,6 +408,7 @@ impl Connection {
         self.outbox.clear(cx);
         self.clear_received(cx);
         self.inbox.clear(cx);
+        self.forget_password(cx);
         self.state = State::Free;
         self.remote = None;
     }

@@ -177,7 +177,9 @@ impl Connection {
         mut reader: Reader<'_>,
     ) -> Result<Result<(), WireError>, Refused> {
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
-        while reader.remaining() >= MIN_CAPSULE && !matches!(self.state, State::Draining | State::Gone) {
+        while reader.remaining() >= MIN_CAPSULE
+            && !matches!(self.state, State::Draining | State::Refusing | State::Gone)
+        {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
                 // Zeros after the last capsule are padding.
@@ -337,20 +339,9 @@ impl Connection {
             Content::Stored(message) => message,
         };
         let mut buffer = [0; MAX_CONTROL];
-        let length = cx.pool.size(message);
-        let mut at = Some(message);
-        let mut rest = &mut buffer[..];
-        while let Some(block) = at {
-            let bytes = cx.pool.bytes(block);
-            let Some((part, remaining)) = rest.split_at_mut_checked(bytes.len()) else {
-                break;
-            };
-            part.copy_from_slice(bytes);
-            rest = remaining;
-            at = cx.pool.next(block);
-        }
+        let payload = cx.pool.copy(message, &mut buffer);
         self.discard(cx, content);
-        match buffer.get(..length) {
+        match payload {
             Some(payload) => self.handle_control(cx, payload),
             None => cx.stats.drop(DropReason::BadControl),
         }

@@ -25,6 +25,7 @@ impl Connection {
             State::Requested
             | State::Unverified
             | State::Handling
+            | State::Refusing
             | State::Connected
             | State::Closing
             | State::Draining => {}
@@ -35,7 +36,7 @@ impl Connection {
             return records;
         }
         let data = self.compose_data(cx, buffer);
-        if data.is_none() && matches!(self.state, State::Closing) && self.is_delivered() {
+        if data.is_none() && matches!(self.state, State::Closing | State::Refusing) && self.is_delivered() {
             self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
         }
         data

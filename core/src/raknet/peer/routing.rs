@@ -1,0 +1,151 @@
+//! Which connection a datagram is for, and what strangers are told (supplement 2.3, 2.5).
+
+use core::net::SocketAddr;
+
+use super::{Peer, Pong};
+use crate::cookie;
+use crate::cursor::Reader;
+use crate::raknet::config::CookiePolicy;
+use crate::raknet::connection::Connection;
+use crate::raknet::offline::Answer;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
+use crate::raknet::wire::{FirstByte, Guid, Wire};
+use crate::storage::Purpose;
+use crate::time::Instant;
+
+impl Peer<'_> {
+    /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in [`Peer::stats`].
+    ///
+    /// `now` should be the time at which the datagram was received, also when it is handled later.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        self.advance(now);
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        match FirstByte::classify(datagram) {
+            None => self.stats.drop(DropReason::TooShort),
+            Some(FirstByte::Connected) => match self.find(&from) {
+                Some(slot) => {
+                    self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
+                }
+                None => self.stats.drop(DropReason::UnknownSource),
+            },
+            Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
+                Ok(message) => self.handle_offline(from, &message, datagram.len()),
+                Err(_) => self.stats.drop(DropReason::BadOffline),
+            },
+        }
+    }
+
+    fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
+        match *message {
+            Offline::Ping { scope, time, .. } => self.handle_ping(from, scope, time),
+            Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
+            Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
+            Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
+            Offline::Reply1 { .. }
+            | Offline::Reply2 { .. }
+            | Offline::Refused { .. }
+            | Offline::IncompatibleProtocol { .. } => match self.find(&from) {
+                Some(slot) => {
+                    self.with(slot, |connection, cx| connection.handle_offline(cx, message));
+                }
+                None => self.stats.drop(DropReason::Unexpected),
+            },
+        }
+    }
+
+    fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64) {
+        let answers = match scope {
+            PingScope::Any => true,
+            PingScope::OpenConnections => self.incoming < self.config.max_incoming,
+        };
+        if answers {
+            self.desk.pong(&mut self.stats, from, time);
+        }
+    }
+
+    fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
+        let Some(sent) = self.desk.take_ping(from) else {
+            self.stats.drop(DropReason::Unexpected);
+            return;
+        };
+        let latency = self.last_now.saturating_since(sent);
+        let stored = self.tables.pool.store(data, Purpose::Receive, Default::default());
+        let Some(data) = stored else {
+            self.stats.drop(DropReason::NoMemory);
+            return;
+        };
+        if self.pongs.push_back(Pong { from, guid, latency, data }).is_err() {
+            self.tables.pool.free(data);
+            self.stats.drop(DropReason::AnswersFull);
+        }
+    }
+
+    /// Stateless: the answer is shorter than the request and depends on nothing else.
+    fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
+        /// Bytes of the longest answer, reply 1 with a cookie.
+        const LONGEST_ANSWER: usize = 32;
+        if self.config.max_incoming == 0 {
+            self.stats.drop(DropReason::Unexpected);
+        } else if length < LONGEST_ANSWER {
+            self.stats.drop(DropReason::WouldAmplify);
+        } else if self.config.accepted_versions.contains(&protocol) {
+            let mtu = self.config.clamp_mtu(mtu);
+            self.desk.answer(&mut self.stats, from, Answer::Reply1 { mtu });
+        } else {
+            self.desk.answer(&mut self.stats, from, Answer::Incompatible);
+        }
+    }
+
+    /// The outcome table of supplement 2.5, after the cookie has proved the address.
+    fn handle_request_2(&mut self, from: SocketAddr, security: ClientSecurity<'_>, mtu: u16, guid: Guid) {
+        if self.config.max_incoming == 0 {
+            self.stats.drop(DropReason::Unexpected);
+            return;
+        }
+        if !self.is_proved(from, security) {
+            self.stats.drop(DropReason::BadCookie);
+            return;
+        }
+        let mtu = self.config.clamp_mtu(mtu);
+        let by_address = self.find(&from);
+        let answer = match (by_address, self.knows_guid(guid)) {
+            (Some(slot), true) if self.repeats_request_2(slot, guid) => {
+                let mtu = self.tables.connections.get(usize::from(slot)).map_or(mtu, Connection::mtu);
+                Answer::Reply2 { mtu }
+            }
+            (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
+            (None, false) => self.accept(from, guid, mtu),
+        };
+        self.desk.answer(&mut self.stats, from, answer);
+    }
+
+    fn is_proved(&self, from: SocketAddr, security: ClientSecurity<'_>) -> bool {
+        match (self.config.cookies, security) {
+            (CookiePolicy::Off, _) => true,
+            (CookiePolicy::Required, ClientSecurity::None) => false,
+            (
+                CookiePolicy::Required,
+                ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
+            ) => cookie::verify(&self.config.secret, &from, self.last_now, cookie),
+        }
+    }
+
+    fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
+        let connection = self.tables.connections.get(usize::from(slot));
+        connection.is_some_and(|connection| connection.guid() == guid && connection.is_unverified())
+    }
+
+    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16) -> Answer {
+        if self.incoming >= self.config.max_incoming {
+            return Answer::Refused(Refusal::NoFreeIncomingConnections);
+        }
+        let Some(slot) = self.tables.vacant.pop() else {
+            return Answer::Refused(Refusal::NoFreeIncomingConnections);
+        };
+        self.with(slot, |connection, cx| connection.accept(cx, from, guid, mtu));
+        self.settle_in(slot, from);
+        Answer::Reply2 { mtu }
+    }
+}
