@@ -148,6 +148,7 @@ impl Connection {
         };
         let (guid, time) = (cx.config.guid, cx.now.as_millis());
         let request = Control::Request { guid, time, proof: None, password };
+        self.times.pinged = Some(cx.now);
         self.send_handshake(cx, &request, Delivery::RELIABLE);
         self.forget_password(cx);
     }
@@ -187,13 +188,16 @@ impl Connection {
             (Ok(Control::Accepted { time, .. }), State::Requested | State::Handling) => {
                 self.confirm(cx, time)
             }
-            (Ok(Control::NewIncoming { .. }), State::Handling) => self.on_open(cx),
+            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::Handling) => {
+                self.on_pong(cx, accepted_time, time);
+                self.on_open(cx);
+            }
             (Ok(Control::InvalidPassword { .. }), State::Requested) => {
-                self.end(cx, State::Gone, Ending::Failed(ConnectFailure::InvalidPassword));
+                self.end(cx, State::Draining, Ending::Failed(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.pong(cx, time),
-            (Ok(Control::Pong { ping_time, .. }), _) if reader.remaining() == 0 => {
-                self.on_pong(cx, ping_time)
+            (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
+                self.on_pong(cx, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
             (Ok(Control::Disconnect), _) => self.on_farewell(cx),
@@ -221,6 +225,7 @@ impl Connection {
             request_time,
             time: cx.now.as_millis(),
         };
+        self.times.pinged = Some(cx.now);
         self.send_handshake(cx, &accepted, Delivery::RELIABLE_ORDERED);
     }
 
@@ -257,17 +262,16 @@ impl Connection {
         self.send_control(cx, &pong, Delivery::UNRELIABLE.with_priority(Priority::Immediate));
     }
 
-    /// The wire counts milliseconds; the time of our own ping is known better.
-    fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
+    /// A ping, or a message of the handshake that serves as one, came back. The wire counts milliseconds; when it was
+    /// sent is known better here.
+    fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64, remote_time: u64) {
         let pinged = self.times.pinged.filter(|pinged| pinged.as_millis() == ping_time);
         let Some(pinged) = pinged else {
             cx.stats.drop(DropReason::Unexpected);
             return;
         };
         let ping = cx.now.saturating_since(pinged);
-        let lowest = self.counters.lowest_ping;
-        self.counters.last_ping = ping;
-        self.counters.lowest_ping = if lowest.is_zero() { ping } else { lowest.min(ping) };
+        self.clock.sample(ping, (pinged + ping / 2).as_millis(), remote_time);
     }
 
     /// The other peer says goodbye.

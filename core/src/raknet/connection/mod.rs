@@ -20,10 +20,12 @@
 //! Silence, refusals and memory that runs out lead from every state to `Gone`.
 
 mod arrivals;
+mod clock;
 mod congestion;
 mod envelope;
 mod flight;
 mod handshake;
+mod metrics;
 mod order;
 mod outbox;
 mod receive;
@@ -37,9 +39,11 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use arrivals::Arrivals;
+use clock::Clock;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
-pub(crate) use handshake::Opening;
+use handshake::Opening;
+use metrics::{Metric, Metrics};
 use order::Incoming;
 use outbox::Outbox;
 use receive::Inbox;
@@ -50,7 +54,7 @@ use super::config::Config;
 use super::delivery::{Channel, Delivery};
 use super::event::{ConnectFailure, DisconnectReason};
 use super::peer::ConnectOptions;
-use super::stats::{ConnectionStats, PeerStats};
+use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
@@ -172,6 +176,15 @@ pub(crate) enum Ending {
     Disconnected(DisconnectReason),
 }
 
+/// Events that are counted and not measured in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    messages_sent: u64,
+    messages_received: u64,
+    datagrams_sent: u64,
+    datagrams_received: u64,
+}
+
 /// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
@@ -186,6 +199,8 @@ pub(crate) struct Connection {
     pub(crate) ready: Listed,
     pub(crate) noticed: Listed,
     pub(crate) counted: Listed,
+    /// Whether the tables of the peer lead here.
+    attached: Listed,
     sizes: Sizes,
     times: Times,
     /// How long the other peer may stay silent.
@@ -198,7 +213,9 @@ pub(crate) struct Connection {
     inbox: Inbox,
     outbox: Outbox,
     flight: Flight,
-    counters: ConnectionStats,
+    clock: Clock,
+    metrics: Metrics,
+    counters: Counters,
 }
 
 impl Connection {
@@ -214,6 +231,7 @@ impl Connection {
             self.password = cx.pool.store(options.password, Purpose::Send, Envelope::default());
             if self.password.is_none() {
                 self.state = State::Free;
+                self.attached = Listed::No;
                 self.remote = None;
                 return false;
             }
@@ -239,6 +257,7 @@ impl Connection {
             ready: self.ready,
             noticed: self.noticed,
             counted: self.counted,
+            attached: Listed::Yes,
             sizes,
             times: Times::new(cx.now),
             timeout: cx.config.timeout,
@@ -280,6 +299,36 @@ impl Connection {
         matches!(self.state, State::Free)
     }
 
+    /// Whether the connection has ended, and at most acknowledges what the other peer resends.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Draining | State::Gone)
+    }
+
+    /// Lets another connection with the same peer take its place in the tables.
+    pub(crate) const fn detach(&mut self) {
+        self.attached = Listed::No;
+    }
+
+    /// Whether this is the connection with the peer at `address`.
+    pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
+        self.attached == Listed::Yes && self.remote.as_ref() == Some(address)
+    }
+
+    /// Whether this is the connection with the peer of this GUID.
+    pub(crate) fn is_with(&self, guid: Guid) -> bool {
+        self.attached == Listed::Yes && self.guid == guid
+    }
+
+    /// Since when an incoming connection has been half open.
+    pub(crate) fn half_open_since(&self) -> Option<Instant> {
+        self.is_unverified().then_some(self.times.state_since)
+    }
+
+    /// When the connection was made.
+    pub(crate) const fn made_at(&self) -> Instant {
+        self.times.made_at
+    }
+
     pub(crate) const fn is_unverified(&self) -> bool {
         matches!(self.state, State::Unverified)
     }
@@ -301,15 +350,35 @@ impl Connection {
         }
     }
 
-    pub(crate) fn stats(&self) -> ConnectionStats {
+    pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
+        let amount = |metric| Amount {
+            total: self.metrics.total(metric),
+            last_second: self.metrics.last_second(now, metric),
+        };
         ConnectionStats {
+            messages_sent: self.counters.messages_sent,
+            messages_received: self.counters.messages_received,
+            datagrams_sent: self.counters.datagrams_sent,
+            datagrams_received: self.counters.datagrams_received,
             datagrams_lost: self.flight.lost,
             datagrams_acknowledged: self.flight.acknowledged,
+            bytes_pushed: amount(Metric::Pushed),
+            bytes_sent: amount(Metric::Sent),
+            bytes_resent: amount(Metric::Resent),
+            bytes_processed: amount(Metric::Processed),
+            bytes_ignored: amount(Metric::Ignored),
+            actual_bytes_sent: amount(Metric::ActualSent),
+            actual_bytes_received: amount(Metric::ActualReceived),
+            waiting: self.outbox.waiting_new(),
+            waiting_resends: self.outbox.waiting_resends(),
             round_trip: self.flight.round_trip.smoothed(),
+            last_ping: self.clock.last(),
+            average_ping: self.clock.average(),
+            lowest_ping: self.clock.lowest(),
+            clock_difference: self.clock.difference(),
             congestion_window: self.flight.congestion.window(),
             in_flight: self.flight.bytes(),
             mtu: self.sizes.mtu(),
-            ..self.counters
         }
     }
 
@@ -329,6 +398,7 @@ impl Connection {
         }
         self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
         self.counters.messages_sent += 1;
+        self.metrics.add(cx.now, Metric::Pushed, payload.len());
         Ok(())
     }
 
@@ -410,6 +480,7 @@ impl Connection {
         self.inbox.clear(cx);
         self.forget_password(cx);
         self.state = State::Free;
+        self.attached = Listed::No;
         self.remote = None;
     }
 }

@@ -3,6 +3,7 @@
 use super::arrivals::Verdict;
 use super::envelope::Envelope;
 use super::flight::LOOKUPS_PER_DATAGRAM;
+use super::metrics::Metric;
 use super::order::{Turn, comes_before};
 use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
@@ -76,6 +77,7 @@ pub(super) enum Content<'d> {
 impl Connection {
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+        self.metrics.add(cx.now, Metric::ActualReceived, datagram.len());
         let mut reader = Reader::new(datagram);
         let parsed = match DatagramHeader::read(&mut reader) {
             Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
@@ -205,6 +207,7 @@ impl Connection {
         }
         match self.reliable.check(cx.pool, capsule.reliable) {
             Arrival::Duplicate => {
+                self.metrics.add(cx.now, Metric::Ignored, payload.len());
                 cx.stats.drop(DropReason::DuplicateMessage);
                 Ok(())
             }
@@ -247,8 +250,7 @@ impl Connection {
             }
             Turn::Later => self.hold(cx, envelope, content),
             Turn::Never => {
-                cx.stats.drop(DropReason::OutOfSequence);
-                self.discard(cx, content);
+                self.ignore(cx, content);
                 Ok(())
             }
         }
@@ -302,8 +304,7 @@ impl Connection {
                 channel.pass(&envelope);
                 self.deliver(cx, &envelope, Content::Stored(first))?;
             } else {
-                cx.stats.drop(DropReason::OutOfSequence);
-                self.discard(cx, Content::Stored(first));
+                self.ignore(cx, Content::Stored(first));
             }
         }
     }
@@ -382,6 +383,17 @@ impl Connection {
         Refused::NoMemory
     }
 
+    /// Drops a message that a newer one has outdated.
+    fn ignore(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
+        let bytes = match content {
+            Content::Arrived(payload) => payload.len(),
+            Content::Stored(message) => cx.pool.size(message),
+        };
+        self.metrics.add(cx.now, Metric::Ignored, bytes);
+        cx.stats.drop(DropReason::OutOfSequence);
+        self.discard(cx, content);
+    }
+
     fn discard(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
         if let Content::Stored(message) = content {
             let freed = cx.pool.free(message);
@@ -394,7 +406,18 @@ impl Connection {
         let message = self.inbox.messages.pop(cx.pool)?;
         self.times.starved_since = None;
         self.counters.messages_received += 1;
+        self.metrics.add(cx.now, Metric::Processed, cx.pool.size(message));
+        self.translate_timestamp(cx, message);
         Some(message)
+    }
+
+    /// The time in a time-stamped message is the sender's; the application reads its own (supplement 3.3).
+    fn translate_timestamp(&self, cx: &mut Context<'_, '_>, message: Block) {
+        let Some(difference) = self.clock.difference() else { return };
+        let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
+        if let Some(time) = rest.first_chunk_mut::<8>() {
+            *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
+        }
     }
 
     /// Notes that the application has read a message whose memory went back to the pool.

@@ -11,6 +11,7 @@ use crate::time::Instant;
 /// Points in time that timers are computed from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
+    pub(super) made_at: Instant,
     /// When the connection came into its state.
     pub(super) state_since: Instant,
     /// When something of the other peer arrived last.
@@ -30,7 +31,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(now: Instant) -> Self {
-        Self { state_since: now, silent_since: now, reliable_sent: now, ..Self::default() }
+        Self { made_at: now, state_since: now, silent_since: now, reliable_sent: now, ..Self::default() }
     }
 }
 

@@ -7,6 +7,7 @@ mod routing;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::bans::BanList;
 use super::config::Config;
 use super::connection::{Connection, ConnectionState, SendError, Side};
 use super::delivery::Delivery;
@@ -127,6 +128,26 @@ enum Lent {
     Pong { data: Block },
 }
 
+/// Where the ban list stands.
+#[derive(Debug)]
+enum Bans<'a> {
+    None,
+    Lent(&'a mut BanList),
+    #[cfg(feature = "alloc")]
+    Owned(alloc::boxed::Box<BanList>),
+}
+
+impl Bans<'_> {
+    fn list(&self) -> Option<&BanList> {
+        match self {
+            Self::None => None,
+            Self::Lent(bans) => Some(bans),
+            #[cfg(feature = "alloc")]
+            Self::Owned(bans) => Some(bans),
+        }
+    }
+}
+
 /// A pong that nobody was told of yet; its data stand in the pool.
 #[derive(Clone, Copy, Debug)]
 struct Pong {
@@ -156,6 +177,7 @@ pub struct Peer<'a> {
     config: Config,
     tables: Tables<'a>,
     desk: Desk,
+    bans: Bans<'a>,
     password: heapless::Vec<u8, MAX_PASSWORD>,
     pongs: heapless::Deque<Pong, 8>,
     stats: PeerStats,
@@ -192,6 +214,7 @@ impl<'a> Peer<'a> {
             config,
             tables,
             desk: Desk::default(),
+            bans: Bans::None,
             password: heapless::Vec::new(),
             pongs: heapless::Deque::new(),
             stats: PeerStats::default(),
@@ -263,7 +286,7 @@ impl<'a> Peer<'a> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        if self.find(&to).is_some() {
+        if self.find_living(&to).is_some() {
             return Err(ConnectError::AlreadyConnected);
         }
         let slot = self.tables.vacant.pop().ok_or(ConnectError::Full)?;
@@ -282,6 +305,38 @@ impl<'a> Peer<'a> {
     pub fn set_password(&mut self, password: &[u8]) -> bool {
         let fits = heapless::Vec::from_slice(password);
         fits.map(|password| self.password = password).is_ok()
+    }
+
+    /// Lends the list of addresses that may not connect. Without one, nobody is banned.
+    pub fn lend_bans(&mut self, bans: &'a mut BanList) {
+        self.bans = Bans::Lent(bans);
+    }
+
+    /// The list of addresses that may not connect, to change. With the feature `alloc` it is made when it is first
+    /// asked for; without it, it is the one that was lent.
+    pub fn bans_mut(&mut self) -> Option<&mut BanList> {
+        #[cfg(feature = "alloc")]
+        if matches!(self.bans, Bans::None) {
+            self.bans = Bans::Owned(alloc::boxed::Box::default());
+        }
+        match &mut self.bans {
+            Bans::None => None,
+            Bans::Lent(bans) => Some(bans),
+            #[cfg(feature = "alloc")]
+            Bans::Owned(bans) => Some(bans),
+        }
+    }
+
+    /// The connection with the peer at `address`, if there is one.
+    #[must_use]
+    pub fn connection_at(&self, address: SocketAddr) -> Option<ConnectionId> {
+        self.slot_at(&address).map(|slot| self.id(slot))
+    }
+
+    /// The connection with the peer of this GUID, if there is one.
+    #[must_use]
+    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
+        self.slot_of(guid).map(|slot| self.id(slot))
     }
 
     /// Sets how long the other peer of one connection may stay silent; false if there is no such connection.
@@ -351,7 +406,7 @@ impl<'a> Peer<'a> {
     /// The counters of a connection, while it exists.
     #[must_use]
     pub fn connection_stats(&self, id: ConnectionId) -> Option<ConnectionStats> {
-        self.get(id).map(Connection::stats)
+        self.get(id).map(|connection| connection.stats(self.last_now))
     }
 
     /// Every connection that exists.

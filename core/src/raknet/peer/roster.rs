@@ -24,27 +24,52 @@ impl<'a> Peer<'a> {
         (connection.generation == id.generation && !connection.is_free()).then_some(connection)
     }
 
+    /// The slot of the connection with `address`, which is often that of the last datagram.
     pub(super) fn find(&mut self, address: &SocketAddr) -> Option<u16> {
-        let connections = &self.tables.connections;
-        let is_it = |slot: u16| {
-            let connection = connections.get(usize::from(slot));
-            connection.is_some_and(|connection| connection.remote().as_ref() == Some(address))
-        };
-        if is_it(self.last_slot) {
+        let last = self.tables.connections.get(usize::from(self.last_slot));
+        if last.is_some_and(|last| last.is_at(address)) {
             return Some(self.last_slot);
         }
-        let slot = self.tables.addresses.find(&AddressKey(*address), is_it)?;
+        let slot = self.slot_at(address)?;
         self.last_slot = slot;
         Some(slot)
     }
 
-    /// Whether any connection is with the peer of this GUID.
-    pub(super) fn knows_guid(&self, guid: Guid) -> bool {
+    /// As [`find`](Self::find), but a connection that has ended makes way for a new one.
+    pub(super) fn find_living(&mut self, address: &SocketAddr) -> Option<u16> {
+        let slot = self.find(address)?;
+        if self.make_way(slot) { None } else { Some(slot) }
+    }
+
+    /// Takes a connection that has ended out of the tables; false if it has not.
+    fn make_way(&mut self, slot: u16) -> bool {
+        let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) else { return false };
+        let is_over = connection.is_over();
+        if let (true, Some(remote)) = (is_over, connection.remote()) {
+            self.tables.addresses.remove(&AddressKey(remote), slot);
+            self.tables.guids.remove(&connection.guid(), slot);
+            connection.detach();
+        }
+        is_over
+    }
+
+    pub(super) fn slot_at(&self, address: &SocketAddr) -> Option<u16> {
         let connections = &self.tables.connections;
-        let is_it = |slot: u16| {
-            connections.get(usize::from(slot)).is_some_and(|connection| connection.guid() == guid)
-        };
-        self.tables.guids.find(&guid, is_it).is_some()
+        self.tables.addresses.find(&AddressKey(*address), |slot| {
+            connections.get(usize::from(slot)).is_some_and(|connection| connection.is_at(address))
+        })
+    }
+
+    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
+        let connections = &self.tables.connections;
+        self.tables.guids.find(&guid, |slot| {
+            connections.get(usize::from(slot)).is_some_and(|connection| connection.is_with(guid))
+        })
+    }
+
+    /// Whether any connection that has not ended is with the peer of this GUID.
+    pub(super) fn knows_guid(&mut self, guid: Guid) -> bool {
+        self.slot_of(guid).is_some_and(|slot| !self.make_way(slot))
     }
 
     /// Enters a connection that was just made into the tables.

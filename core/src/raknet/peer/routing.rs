@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use super::{Peer, Pong};
 use crate::cookie;
 use crate::cursor::Reader;
+use crate::raknet::bans::AddressPattern;
 use crate::raknet::config::CookiePolicy;
 use crate::raknet::connection::Connection;
 use crate::raknet::offline::Answer;
@@ -61,7 +62,7 @@ impl Peer<'_> {
             PingScope::OpenConnections => self.incoming < self.config.max_incoming,
         };
         if answers {
-            self.desk.pong(&mut self.stats, from, time);
+            self.desk.pong(&self.config, &mut self.stats, self.last_now, from, time);
         }
     }
 
@@ -90,6 +91,9 @@ impl Peer<'_> {
             self.stats.drop(DropReason::Unexpected);
         } else if length < LONGEST_ANSWER {
             self.stats.drop(DropReason::WouldAmplify);
+        } else if self.is_banned(from) {
+            self.stats.drop(DropReason::Banned);
+            self.desk.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
             let mtu = self.config.clamp_mtu(mtu);
             self.desk.answer(&mut self.stats, from, Answer::Reply1 { mtu });
@@ -109,14 +113,17 @@ impl Peer<'_> {
             return;
         }
         let mtu = self.config.clamp_mtu(mtu);
-        let by_address = self.find(&from);
+        let by_address = self.find_living(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
             (Some(slot), true) if self.repeats_request_2(slot, guid) => {
                 let mtu = self.tables.connections.get(usize::from(slot)).map_or(mtu, Connection::mtu);
                 Answer::Reply2 { mtu }
             }
             (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
-            (None, false) => self.accept(from, guid, mtu),
+            (None, false) => match self.accept(from, guid, mtu) {
+                Some(answer) => answer,
+                None => return,
+            },
         };
         self.desk.answer(&mut self.stats, from, answer);
     }
@@ -137,15 +144,68 @@ impl Peer<'_> {
         connection.is_some_and(|connection| connection.guid() == guid && connection.is_unverified())
     }
 
-    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16) -> Answer {
+    /// Gives a client a slot, or says why not. No answer lets it try again.
+    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16) -> Option<Answer> {
+        if self.is_banned(from) {
+            return Some(Answer::Refused(Refusal::Banned));
+        }
+        if self.connected_recently(from) {
+            return Some(Answer::Refused(Refusal::RecentlyConnected));
+        }
         if self.incoming >= self.config.max_incoming {
-            return Answer::Refused(Refusal::NoFreeIncomingConnections);
+            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
+        }
+        if !self.admits_half_open(from) {
+            self.stats.drop(DropReason::HalfOpenLimit);
+            return None;
         }
         let Some(slot) = self.tables.vacant.pop() else {
-            return Answer::Refused(Refusal::NoFreeIncomingConnections);
+            return self.evict_half_open();
         };
         self.with(slot, |connection, cx| connection.accept(cx, from, guid, mtu));
         self.settle_in(slot, from);
-        Answer::Reply2 { mtu }
+        Some(Answer::Reply2 { mtu })
+    }
+
+    /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
+    /// its chance, and the newcomer asks again in half a second.
+    fn evict_half_open(&mut self) -> Option<Answer> {
+        let half_open = (0..).zip(&*self.tables.connections);
+        let half_open =
+            half_open.filter_map(|(slot, connection)| Some((connection.half_open_since()?, slot)));
+        let Some((_, slot)) = half_open.min() else {
+            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
+        };
+        self.stats.drop(DropReason::HalfOpenLimit);
+        self.with(slot, Connection::disconnect);
+        None
+    }
+
+    fn is_banned(&self, address: SocketAddr) -> bool {
+        self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
+    }
+
+    /// Whether the address opened a connection a moment ago.
+    fn connected_recently(&self, from: SocketAddr) -> bool {
+        let Some(interval) = self.config.connection_interval else { return false };
+        let is_recent = |connection: &Connection| {
+            !connection.is_free()
+                && connection.remote().is_some_and(|remote| remote.ip() == from.ip())
+                && connection.made_at() + interval > self.last_now
+        };
+        !from.ip().is_loopback() && self.tables.connections.iter().any(is_recent)
+    }
+
+    /// Without cookies an address may be forged: one network cannot take all slots with connections that never open.
+    fn admits_half_open(&self, from: SocketAddr) -> bool {
+        if self.config.cookies == CookiePolicy::Required {
+            return true;
+        }
+        let network = AddressPattern::network_of(from.ip());
+        let half_open = self.tables.connections.iter().filter(|connection| {
+            connection.is_unverified()
+                && connection.remote().is_some_and(|remote| network.matches(remote.ip()))
+        });
+        half_open.count() < usize::from(self.config.max_half_open_per_network)
     }
 }
