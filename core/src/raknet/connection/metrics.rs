@@ -65,7 +65,7 @@ impl Metrics {
 }
 
 fn second_of(now: Instant) -> u32 {
-    u32::try_from(now.as_micros() / 1_000_000 & u64::from(u32::MAX)).unwrap_or(0)
+    u32::try_from((now.as_micros() / 1_000_000) & u64::from(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]
