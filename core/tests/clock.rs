@@ -134,7 +134,6 @@ fn every_byte_is_counted_once() {
     assert_eq!((other.messages_received, other.bytes_ignored.total), (10, 0));
     // The two requests came before the server kept anything of this client.
     assert_eq!(other.actual_bytes_received.total + 1464 + 39, stats.actual_bytes_sent.total);
-    assert!(stats.actual_bytes_sent.last_second > 0);
 }
 
 #[test]
