@@ -18,7 +18,10 @@ mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
 mod event;
+mod hook;
+mod message_filter;
 mod offline;
+mod packet_log;
 mod peer;
 mod pong_limit;
 mod resources;
@@ -30,6 +33,9 @@ pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
+pub use hook::{Hook, Hooked, Verdict};
+pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
+pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
 pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;

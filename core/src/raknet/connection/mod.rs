@@ -136,6 +136,8 @@ pub enum SendError {
     QuotaExceeded,
     /// All connections together hold as much as there is; try again when some of it was acknowledged.
     PoolExhausted,
+    /// A hook does not let this message through.
+    Filtered,
 }
 
 impl core::fmt::Display for SendError {
@@ -147,6 +149,7 @@ impl core::fmt::Display for SendError {
             Self::TooLong => "the message is larger than one connection may hold; send it in pieces",
             Self::QuotaExceeded => "the connection holds as much as it may; try again later",
             Self::PoolExhausted => "the peer holds as much as it can; try again later",
+            Self::Filtered => "a hook does not let this message through",
         })
     }
 }
@@ -193,6 +196,8 @@ pub(crate) struct Connection {
     pub(crate) generation: u16,
     side: Side,
     state: State,
+    /// Whether the application takes no news for now.
+    paused: Listed,
     /// The connection opened, and nobody was told yet.
     opened: Listed,
     ending: Option<Ending>,
@@ -460,16 +465,25 @@ impl Connection {
         self.ending.take()
     }
 
-    /// Whether the application has something to be told.
+    /// Whether the application has something to be told now.
     pub(crate) fn has_news(&self) -> bool {
         let may_read =
             !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
-        self.opened == Listed::Yes || self.ending.is_some() || may_read && !self.inbox.is_empty()
+        self.paused == Listed::No && (self.has_own_news() || may_read && !self.inbox.is_empty())
+    }
+
+    fn has_own_news(&self) -> bool {
+        self.opened == Listed::Yes || self.ending.is_some()
+    }
+
+    /// Sets whether the application takes news.
+    pub(crate) const fn set_paused(&mut self, paused: Listed) {
+        self.paused = paused;
     }
 
     /// Whether the slot can be given to another connection.
     pub(crate) fn is_finished(&self) -> bool {
-        matches!(self.state, State::Gone) && !self.has_news()
+        matches!(self.state, State::Gone) && !self.has_own_news() && self.inbox.is_empty()
     }
 
     /// Frees the slot. What the application did not read is lost with it.

@@ -19,7 +19,7 @@ use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
 use crate::machine::{Machine, Transmit};
 use crate::serial::U24;
-use crate::storage::Block;
+use crate::storage::{Block, Listed};
 use crate::time::Instant;
 
 /// Why a connection cannot be opened from here.
@@ -388,6 +388,26 @@ impl<'a> Peer<'a> {
     /// Gives up waiting for a pong from `to`.
     pub fn forget_ping(&mut self, to: SocketAddr) {
         self.desk.forget_ping(to);
+    }
+
+    /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application
+    /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
+    /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.
+    pub fn pause(&mut self, id: ConnectionId) -> bool {
+        self.set_paused(id, Listed::Yes)
+    }
+
+    /// Ends a [`pause`](Self::pause). False if there is no such connection.
+    pub fn resume(&mut self, id: ConnectionId) -> bool {
+        self.set_paused(id, Listed::No)
+    }
+
+    fn set_paused(&mut self, id: ConnectionId, paused: Listed) -> bool {
+        let known = self.get(id).is_some();
+        if known {
+            self.with(id.slot, |connection, _| connection.set_paused(paused));
+        }
+        known
     }
 
     /// What is known of a connection, while it exists.

@@ -2,10 +2,11 @@
 
 use core::net::SocketAddr;
 
-use super::{Lent, Peer};
+use super::{Lent, Peer, Pong};
 use crate::machine::Transmit;
 use crate::raknet::connection::Ending;
 use crate::raknet::event::{Event, Message};
+use crate::raknet::hook::Verdict;
 use crate::storage::{Block, Listed};
 use crate::time::Instant;
 
@@ -53,23 +54,40 @@ impl Peer<'_> {
 
     /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        self.take_back();
+        self.poll_event_if(|_| Verdict::Pass)
+    }
+
+    /// What happened next that passes `judge`; what does not is dropped.
+    pub(crate) fn poll_event_if(
+        &mut self,
+        mut judge: impl FnMut(&Event<'_>) -> Verdict,
+    ) -> Option<Event<'_>> {
+        loop {
+            self.take_back();
+            let news = self.next_news()?;
+            if self.tell(news).is_some_and(|event| judge(&event) == Verdict::Pass) {
+                return self.tell(news);
+            }
+        }
+    }
+
+    fn next_news(&mut self) -> Option<(u16, News)> {
         if let Some(pong) = self.pongs.pop_front() {
             self.lent = Lent::Pong { data: pong.data };
-            let data = Message::new(&self.tables.pool, pong.data);
-            return Some(Event::Pong { from: pong.from, guid: pong.guid, latency: pong.latency, data });
+            return Some((0, News::Pong(pong)));
         }
         while let Some(slot) = self.tables.noticed.front() {
-            match self.poll_connection(slot) {
-                Some(news) => return self.tell(slot, news),
-                None => {
-                    self.tables.noticed.pop();
-                    if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
-                        connection.noticed = Listed::No;
-                    }
-                    self.release_if_finished(slot);
+            if let Some(news) = self.poll_connection(slot) {
+                if let News::Message(message) = news {
+                    self.lent = Lent::Message { message, id: self.id(slot) };
                 }
+                return Some((slot, news));
             }
+            self.tables.noticed.pop();
+            if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
+                connection.noticed = Listed::No;
+            }
+            self.release_if_finished(slot);
         }
         None
     }
@@ -103,26 +121,33 @@ impl Peer<'_> {
         }
     }
 
-    fn tell(&mut self, slot: u16, news: News) -> Option<Event<'_>> {
+    /// Puts news into the words of an event.
+    fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
+        let pool = &self.tables.pool;
+        if let News::Pong(Pong { from, guid, latency, data }) = news {
+            return Some(Event::Pong { from, guid, latency, data: Message::new(pool, data) });
+        }
         let id = self.id(slot);
         let connection = self.tables.connections.get(usize::from(slot))?;
         let remote = connection.remote()?;
         Some(match news {
             News::Opened => Event::Connected { id, remote, guid: connection.guid(), side: connection.side() },
             News::Message(message) => {
-                self.lent = Lent::Message { message, id };
-                let delivery = self.tables.pool.header(message).delivery();
-                Event::Message { id, delivery, message: Message::new(&self.tables.pool, message) }
+                let delivery = pool.header(message).delivery();
+                Event::Message { id, delivery, message: Message::new(pool, message) }
             }
             News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
+            News::Pong(_) => return None,
         })
     }
 }
 
-/// What is to be told of a connection.
+/// What is to be told.
+#[derive(Clone, Copy)]
 enum News {
     Opened,
     Message(Block),
     Ended(Ending),
+    Pong(Pong),
 }
