@@ -1,11 +1,11 @@
 //! Cookies: what a stateless server gives a client to prove that its address is its own.
 
-use core::hash::Hasher;
+use core::hash::{Hash, Hasher};
 use core::net::SocketAddr;
 
 use siphasher::sip::SipHasher24;
 
-use crate::storage::write_address;
+use crate::storage::AddressKey;
 use crate::time::Instant;
 
 /// How long a cookie is made; it is accepted for one to two such epochs.
@@ -14,7 +14,7 @@ const EPOCH_MICROS: u64 = 5_000_000;
 /// A keyed hash of address, port and epoch, cut to the 32 bits that the wire has room for.
 fn cookie(secret: &[u8; 16], address: &SocketAddr, epoch: u64) -> u32 {
     let mut hasher = SipHasher24::new_with_key(secret);
-    write_address(&mut hasher, address);
+    AddressKey(*address).hash(&mut hasher);
     hasher.write_u64(epoch);
     let hash = hasher.finish();
     u32::try_from(hash >> 32).unwrap_or(0)

@@ -368,3 +368,40 @@ fn an_application_that_does_not_read_holds_the_sender_back() {
     );
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
+
+/// A connection whose application pauses keeps its news and refuses what does not fit; the others go on.
+#[test]
+fn a_paused_connection_keeps_its_news() {
+    let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net =
+        Net::with(a, b, Conditions { latency: Duration::from_millis(5), ..Conditions::default() }, 1);
+    let (client, server) = net.connect();
+    assert!(net.pair.b.pause(server));
+    for number in 0..100_u8 {
+        net.pair
+            .a
+            .send(
+                net.pair.now,
+                client,
+                &[&[0x86, number][..], &[0; 300]].concat(),
+                Delivery::RELIABLE_ORDERED,
+            )
+            .expect("room");
+    }
+    net.run_for(Duration::from_secs(3));
+    assert!(net.server.is_empty());
+    assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
+    assert!(net.pair.b.resume(server));
+    net.run_for(Duration::from_secs(20));
+    assert!(messages(&net.server).iter().zip(0..100).all(|(message, number)| message[1] == number));
+    assert_eq!(net.server.len(), 100);
+    net.pair.b.pause(server);
+    net.pair.a.disconnect(net.pair.now, client);
+    net.run_for(Duration::from_secs(5));
+    assert_eq!((net.server.len(), net.pair.b.connections().count()), (100, 1));
+    net.pair.b.resume(server);
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
+    assert!(!net.pair.b.resume(server));
+}

@@ -254,3 +254,19 @@ fn unreliable_messages_come_once_though_the_path_doubles_them() {
     assert_eq!(messages(&net.server).len(), 20);
     assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
 }
+
+/// Whoever was refused or disconnected may come back at once, from the same address.
+#[test]
+fn a_connection_that_ended_makes_way_for_the_next() {
+    let mut net = Net::new(latency(5), 1);
+    for _ in 0..5 {
+        let (client, server) = net.connect();
+        net.pair.b.disconnect(net.pair.now, server);
+        assert!(net.run_until(Duration::from_secs(3), |net| !net.client.is_empty()));
+        assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Remote)]);
+        net.client.clear();
+        net.server.clear();
+    }
+    net.run_for(Duration::from_secs(30));
+    assert!(net.pair.a.connections().count() <= 1);
+}

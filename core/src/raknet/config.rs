@@ -62,6 +62,15 @@ pub struct Config {
     pub accepted_versions: ProtocolVersions,
     /// How many connections others may open; 0 makes a pure client.
     pub max_incoming: u16,
+    /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open at once while cookies are
+    /// off.
+    pub max_half_open_per_network: u16,
+    /// How long an address must wait between two connections, if at all; addresses of this machine never wait.
+    pub connection_interval: Option<Duration>,
+    /// How many pongs a second all others get together; 0 answers no ping.
+    pub pongs_per_second: u16,
+    /// How many pongs a second one network gets.
+    pub pongs_per_network: u16,
     /// Whether clients must prove their address.
     pub cookies: CookiePolicy,
     /// What a client writes where the protocol wants the server's address.
@@ -124,6 +133,10 @@ impl Config {
             protocol_version: 6,
             accepted_versions: Vec::from_array([6, 10, 11]),
             max_incoming: 0,
+            max_half_open_per_network: 8,
+            connection_interval: None,
+            pongs_per_second: 1_000,
+            pongs_per_network: 20,
             cookies: CookiePolicy::Required,
             dialled_address: DialledAddress::Known,
             mtu: MAX_MTU,
@@ -141,7 +154,38 @@ impl Config {
         }
     }
 
+    /// The original RakNet 4: protocol 6, ten addresses.
+    ///
+    /// ```
+    /// assert_eq!(rakwire::raknet::Config::classic([7; 32]).protocol_version, 6);
+    /// ```
+    #[must_use]
+    pub fn classic(entropy: [u8; 32]) -> Self {
+        Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
+    }
+
+    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs carry an
+    /// advertisement with a length before it.
+    ///
+    /// ```
+    /// assert_eq!(rakwire::raknet::Config::bedrock([7; 32]).protocol_version, 11);
+    /// ```
+    #[must_use]
+    pub fn bedrock(entropy: [u8; 32]) -> Self {
+        Self {
+            protocol_version: 11,
+            accepted_versions: versions(&[9, 10, 11]),
+            address_count: 20,
+            cookies: CookiePolicy::Required,
+            ..Self::new(entropy)
+        }
+    }
+
     pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {
         mtu.min(self.mtu).clamp(MIN_MTU, MAX_MTU)
     }
+}
+
+fn versions(list: &[u8]) -> ProtocolVersions {
+    Vec::from_slice(list).unwrap_or_default()
 }

@@ -148,14 +148,10 @@ impl<'p> Message<'p> {
     /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        let target = buffer.get_mut(..self.len())?;
-        let mut rest = &mut *target;
-        for chunk in self.chunks() {
-            let (part, remaining) = rest.split_at_mut_checked(chunk.len())?;
-            part.copy_from_slice(chunk);
-            rest = remaining;
+        match self.first {
+            Some(first) => self.pool.copy(first, buffer),
+            None => Some(&[]),
         }
-        Some(target)
     }
 
     /// The bytes in a vector.

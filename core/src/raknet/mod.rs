@@ -13,24 +13,33 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
+mod bans;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
 mod event;
+mod hook;
+mod message_filter;
 mod offline;
+mod packet_log;
 mod peer;
+mod pong_limit;
 mod resources;
 mod stats;
 pub mod wire;
 
+pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
 pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends};
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
-pub use peer::{ConnectError, ConnectionInfo, Peer, PingError};
+pub use hook::{Hook, Hooked, Verdict};
+pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
+pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
+pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
-pub use stats::{ConnectionStats, DropReason, PeerStats};
+pub use stats::{Amount, ConnectionStats, DropReason, PeerStats, Waiting};
 pub use wire::Guid;
 pub use wire::offline::Refusal;

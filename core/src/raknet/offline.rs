@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use heapless::Deque;
 
 use super::config::{Config, CookiePolicy};
+use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
 use super::wire::offline::{Offline, Refusal, ServerSecurity};
@@ -13,8 +14,9 @@ use crate::cursor::Writer;
 use crate::time::Instant;
 use crate::wire::offline::MAX_PONG_DATA;
 
-/// Answers that wait to be sent; a further one pushes the oldest out.
-const ANSWERS: usize = 16;
+/// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
+/// before it sends loses handshakes, which clients begin again half a second later.
+const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
 /// Pings of our own that wait for a pong.
 const PINGS: usize = 8;
 
@@ -42,6 +44,7 @@ pub(super) struct Desk {
     answers: Deque<(SocketAddr, Answer), ANSWERS>,
     pongs: Deque<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
+    limit: PongLimit,
     advertisement: heapless::Vec<u8, MAX_PONG_DATA>,
 }
 
@@ -50,8 +53,20 @@ impl Desk {
         push_out(&mut self.answers, (to, answer), stats);
     }
 
-    pub(super) fn pong(&mut self, stats: &mut PeerStats, to: SocketAddr, ping_time: u64) {
-        push_out(&mut self.pongs, (to, ping_time), stats);
+    /// Queues a pong, unless its network or all together had enough.
+    pub(super) fn pong(
+        &mut self,
+        config: &Config,
+        stats: &mut PeerStats,
+        now: Instant,
+        to: SocketAddr,
+        ping_time: u64,
+    ) {
+        if self.limit.admits(config, now, to.ip()) {
+            push_out(&mut self.pongs, (to, ping_time), stats);
+        } else {
+            stats.drop(DropReason::PongLimit);
+        }
     }
 
     /// Queues a ping; false when too many wait.

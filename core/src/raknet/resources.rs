@@ -4,7 +4,7 @@ use heapless::{Deque, Vec};
 
 use super::connection::{Connection, Envelope};
 use crate::storage::{
-    AddressEntry, AddressIndex, Block, Bytes, Deadline, Deadlines, Index, Link, Node, Pool, SlotQueue, Slots,
+    Block, Bytes, Deadline, Deadlines, Index, Link, Node, Pool, SlotEntry, SlotIndex, SlotQueue, Slots,
 };
 
 /// All memory of a [`Peer`](super::Peer): `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
@@ -27,10 +27,12 @@ use crate::storage::{
 #[derive(Debug)]
 pub struct Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> {
     connections: Vec<Connection, CONNECTIONS>,
-    addresses: Vec<AddressEntry, CONNECTIONS>,
+    addresses: Vec<SlotEntry, CONNECTIONS>,
+    guids: Vec<SlotEntry, CONNECTIONS>,
     deadlines: Vec<Deadline, CONNECTIONS>,
     ready: Deque<u16, CONNECTIONS>,
     noticed: Deque<u16, CONNECTIONS>,
+    vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
     nodes: Vec<Node<Envelope>, BLOCKS>,
     buckets: Vec<Link, BLOCKS>,
@@ -55,9 +57,11 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
         Self {
             connections: Vec::new(),
             addresses: Vec::new(),
+            guids: Vec::new(),
             deadlines: Vec::new(),
             ready: Deque::new(),
             noticed: Deque::new(),
+            vacant: Deque::new(),
             bytes: Vec::new(),
             nodes: Vec::new(),
             buckets: Vec::new(),
@@ -68,18 +72,23 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
     pub(super) fn lend(&mut self, secret: [u8; 16]) -> Tables<'_> {
         refill(&mut self.connections);
         refill(&mut self.addresses);
+        refill(&mut self.guids);
         refill(&mut self.deadlines);
         refill(&mut self.nodes);
         refill(&mut self.buckets);
         self.ready.clear();
         self.noticed.clear();
+        self.vacant.clear();
+        while self.vacant.push_back(self.vacant.len() as u16).is_ok() {}
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
         Tables {
             connections: Slots::Lent(&mut self.connections),
-            addresses: AddressIndex::new(Slots::Lent(&mut self.addresses), secret),
+            addresses: SlotIndex::new(Slots::Lent(&mut self.addresses), secret),
+            guids: SlotIndex::new(Slots::Lent(&mut self.guids), secret),
             deadlines: Deadlines::new(Slots::Lent(&mut self.deadlines)),
             ready: SlotQueue::Lent(&mut self.ready),
             noticed: SlotQueue::Lent(&mut self.noticed),
+            vacant: SlotQueue::Lent(&mut self.vacant),
             pool: Pool::new(
                 Bytes::Lent(self.bytes.as_flattened_mut()),
                 Slots::Lent(&mut self.nodes),
@@ -115,10 +124,13 @@ fn index_secret(secret: [u8; 16]) -> u64 {
 #[derive(Debug)]
 pub(super) struct Tables<'a> {
     pub(super) connections: Slots<'a, Connection>,
-    pub(super) addresses: AddressIndex<'a>,
+    pub(super) addresses: SlotIndex<'a>,
+    pub(super) guids: SlotIndex<'a>,
     pub(super) deadlines: Deadlines<'a>,
     pub(super) ready: SlotQueue<'a>,
     pub(super) noticed: SlotQueue<'a>,
+    /// Slots without a connection. The one that has been free longest is taken next.
+    pub(super) vacant: SlotQueue<'a>,
     pub(super) pool: Pool<'a, Envelope>,
     pub(super) index: Index<'a>,
 }
@@ -160,10 +172,12 @@ impl Capacity {
         let block_size = self.block_size.clamp(32, usize::from(u16::MAX));
         Tables {
             connections: owned(connections),
-            addresses: AddressIndex::new(owned(connections), secret),
+            addresses: SlotIndex::new(owned(connections), secret),
+            guids: SlotIndex::new(owned(connections), secret),
             deadlines: Deadlines::new(owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             noticed: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
+            vacant: SlotQueue::Owned((0..).take(connections).collect()),
             pool: Pool::new(Bytes::Owned(alloc::vec![0; blocks * block_size]), owned(blocks), block_size),
             index: Index::new(owned(blocks), index_secret(secret)),
         }

@@ -48,11 +48,17 @@ pub enum DropReason {
     Expired,
     /// An acknowledgement of more than one datagram can be asked to work through.
     TooManyRecords,
+    /// A ping beyond what strangers are answered.
+    PongLimit,
+    /// A message from a banned address.
+    Banned,
+    /// A connection that was half open and had to make room, or that its network had no room for.
+    HalfOpenLimit,
 }
 
 impl DropReason {
     /// Every reason.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::TooShort,
         Self::BadOffline,
         Self::BadDatagram,
@@ -71,6 +77,9 @@ impl DropReason {
         Self::ReservedId,
         Self::Expired,
         Self::TooManyRecords,
+        Self::PongLimit,
+        Self::Banned,
+        Self::HalfOpenLimit,
     ];
 }
 
@@ -116,10 +125,39 @@ impl PeerStats {
     }
 }
 
-/// Counters and measurements of one connection.
+/// Bytes of one kind.
 ///
 /// ```
-/// assert_eq!(rakwire::raknet::ConnectionStats::default().messages_sent, 0);
+/// assert_eq!(rakwire::raknet::Amount::default().total, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Since the connection began.
+    pub total: u64,
+    /// In the last whole second.
+    pub last_second: u32,
+}
+
+/// Messages that wait.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::Waiting::default().messages, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many capsules; a split message has several.
+    pub messages: u32,
+    /// Bytes of them, without headers.
+    pub bytes: u32,
+}
+
+/// Counters and measurements of one connection (supplement 4.19).
+///
+/// ```
+/// use rakwire::raknet::ConnectionStats;
+///
+/// let stats = ConnectionStats::default();
+/// assert_eq!((stats.messages_sent, stats.loss()), (0, 0.0));
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
@@ -136,16 +174,58 @@ pub struct ConnectionStats {
     pub datagrams_lost: u64,
     /// Datagrams that were acknowledged.
     pub datagrams_acknowledged: u64,
+    /// Bytes of messages accepted by `send`.
+    pub bytes_pushed: Amount,
+    /// Bytes of messages sent for the first time.
+    pub bytes_sent: Amount,
+    /// Bytes of messages sent again.
+    pub bytes_resent: Amount,
+    /// Bytes of messages delivered.
+    pub bytes_processed: Amount,
+    /// Bytes of messages that arrived and were of no use: duplicates, outdated.
+    pub bytes_ignored: Amount,
+    /// Bytes of datagrams sent, without IP and UDP headers.
+    pub actual_bytes_sent: Amount,
+    /// Bytes of datagrams that arrived, without IP and UDP headers.
+    pub actual_bytes_received: Amount,
+    /// New messages that wait, by priority from immediate to low.
+    pub waiting: [Waiting; 4],
+    /// Lost messages that wait to be sent again.
+    pub waiting_resends: Waiting,
     /// Smoothed round-trip time, zero before the first sample. It contains the other peer's wait before acknowledging.
     pub round_trip: Duration,
     /// The round-trip time of the last connected ping, zero before the first pong.
     pub last_ping: Duration,
-    /// The lowest round-trip time of a connected ping, zero before the first pong.
+    /// The mean of the last five, zero before the first pong.
+    pub average_ping: Duration,
+    /// The lowest ever, zero before the first pong.
     pub lowest_ping: Duration,
+    /// The other peer's clock minus ours in milliseconds, once a ping has come back.
+    pub clock_difference: Option<i64>,
     /// Bytes that may be in flight.
     pub congestion_window: u32,
     /// Bytes in flight.
     pub in_flight: u32,
     /// The MTU of the connection, with 28 bytes of IP and UDP headers.
     pub mtu: u16,
+}
+
+impl ConnectionStats {
+    /// The share of bytes that had to be sent again since the beginning, 0 to 1.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        share(self.bytes_resent.total, self.bytes_sent.total)
+    }
+
+    /// The share of bytes that had to be sent again in the last whole second, 0 to 1.
+    #[must_use]
+    pub fn loss_last_second(&self) -> f64 {
+        share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())
+    }
+}
+
+/// `part` of both together, as a number from 0 to 1.
+fn share(part: u64, rest: u64) -> f64 {
+    let all = part + rest;
+    if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }

@@ -4,7 +4,6 @@
 //! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
 //! and statics stay out of flash.
 
-mod addresses;
 mod deadlines;
 mod index;
 mod link;
@@ -12,10 +11,10 @@ mod list;
 mod order_heap;
 mod pool;
 mod queue;
+mod slot_index;
 mod slots;
 mod window;
 
-pub(crate) use addresses::{AddressEntry, AddressIndex, write_address};
 pub(crate) use deadlines::{Deadline, Deadlines};
 pub(crate) use index::Index;
 pub(crate) use link::{Block, Link};
@@ -23,5 +22,6 @@ pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
 pub(crate) use pool::{Bytes, Node, Pool, Purpose};
 pub(crate) use queue::Queue;
-pub(crate) use slots::{SlotQueue, Slots};
+pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};
+pub(crate) use slots::{Listed, SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};

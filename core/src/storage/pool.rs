@@ -252,6 +252,21 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(block).next
     }
 
+    /// Copies the bytes of a message to the front of `buffer`; nothing when they do not fit.
+    pub(crate) fn copy<'b>(&self, message: Block, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+        let target = buffer.get_mut(..self.size(message))?;
+        let mut rest = &mut *target;
+        let mut at = Some(message);
+        while let Some(block) = at {
+            let bytes = self.bytes(block);
+            let (part, remaining) = rest.split_at_mut_checked(bytes.len())?;
+            part.copy_from_slice(bytes);
+            rest = remaining;
+            at = self.next(block);
+        }
+        Some(target)
+    }
+
     /// Appends the bytes of the message `tail` to the message `head`; `tail` is no message of its own then.
     pub(crate) fn join(&mut self, head: Block, tail: Block) {
         let (end, size) = (self.node(tail).last, self.node(tail).size);

@@ -67,7 +67,11 @@ impl Net {
             if done(self) {
                 return true;
             }
-            if self.now() > end || !self.pair.step() {
+            if self.now() > end {
+                return false;
+            }
+            if !self.pair.step() {
+                self.pair.now = end;
                 return false;
             }
         }

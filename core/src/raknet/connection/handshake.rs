@@ -1,15 +1,17 @@
 //! How a connection opens and closes, on both sides (supplement 2.4, 2.5, 3).
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use super::{Connection, Context, Ending, Flight, Listed, Sizes, State};
 use crate::cursor::{Reader, Source, Writer};
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::peer::ConnectOptions;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::address::{AddressList, UNASSIGNED};
-use crate::raknet::wire::control::Control;
+use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, MAX_MTU, Wire};
 use crate::time::Instant;
@@ -21,6 +23,9 @@ const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
     requests: u8,
+    attempts: u8,
+    protocol: u8,
+    interval: Duration,
     next_request: Instant,
     answer: Option<Answer>,
 }
@@ -33,8 +38,14 @@ struct Answer {
 }
 
 impl Opening {
-    pub(super) fn new(now: Instant) -> Self {
-        Self { next_request: now, ..Self::default() }
+    pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
+        Self {
+            attempts: options.attempts.unwrap_or(cx.config.connect_attempts).max(3),
+            protocol: options.protocol_version.unwrap_or(cx.config.protocol_version),
+            interval: options.interval.unwrap_or(cx.config.connect_interval),
+            next_request: cx.now,
+            ..Self::default()
+        }
     }
 
     pub(super) const fn next_request(&self) -> Instant {
@@ -55,11 +66,11 @@ impl Opening {
                 mtu: answer.mtu,
                 guid: cx.config.guid,
             },
-            None if self.next_request <= cx.now && self.requests <= cx.config.connect_attempts => {
-                let mtu = probe_mtu(cx.config, self.requests);
+            None if self.next_request <= cx.now && self.requests <= self.attempts => {
+                let mtu = self.probe_mtu(cx.config);
                 self.requests += 1;
-                self.next_request = cx.now + cx.config.connect_interval;
-                Offline::Request1 { protocol: cx.config.protocol_version, mtu }
+                self.next_request = cx.now + self.interval;
+                Offline::Request1 { protocol: self.protocol, mtu }
             }
             None => return None,
         };
@@ -68,16 +79,16 @@ impl Opening {
         Some(writer.written())
     }
 
-    const fn is_exhausted(&self, config: &Config) -> bool {
-        self.requests > config.connect_attempts
+    const fn is_exhausted(&self) -> bool {
+        self.requests > self.attempts
     }
-}
 
-/// The MTU that the request with this number probes.
-fn probe_mtu(config: &Config, request: u8) -> u16 {
-    let third = (config.connect_attempts / 3).max(1);
-    let index = usize::from(request / third).min(MTUS.len() - 1);
-    config.clamp_mtu(MTUS.get(index).copied().unwrap_or(MAX_MTU))
+    /// The MTU that the next request probes.
+    fn probe_mtu(&self, config: &Config) -> u16 {
+        let third = (self.attempts / 3).max(1);
+        let index = usize::from(self.requests / third).min(MTUS.len() - 1);
+        config.clamp_mtu(MTUS.get(index).copied().unwrap_or(MAX_MTU))
+    }
 }
 
 const fn dialled(config: &Config, remote: SocketAddr) -> SocketAddr {
@@ -130,9 +141,16 @@ impl Connection {
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
         self.flight = Flight::new(self.sizes.data_datagram());
         self.enter(cx, State::Requested);
-        let request =
-            Control::Request { guid: cx.config.guid, time: cx.now.as_millis(), proof: None, password: &[] };
+        let mut password = [0; MAX_PASSWORD];
+        let password = match self.password {
+            Some(stored) => cx.pool.copy(stored, &mut password).unwrap_or(&[]),
+            None => &[],
+        };
+        let (guid, time) = (cx.config.guid, cx.now.as_millis());
+        let request = Control::Request { guid, time, proof: None, password };
+        self.times.pinged = Some(cx.now);
         self.send_handshake(cx, &request, Delivery::RELIABLE);
+        self.forget_password(cx);
     }
 
     fn enter(&mut self, cx: &Context<'_, '_>, state: State) {
@@ -149,7 +167,7 @@ impl Connection {
 
     /// The answer to reply 1 is due, or the next request 1, or it is over.
     pub(super) fn on_opening_timeout(&mut self, cx: &mut Context<'_, '_>, opening: Opening) {
-        if opening.next_request() <= cx.now && opening.is_exhausted(cx.config) {
+        if opening.next_request() <= cx.now && opening.is_exhausted() {
             self.end(cx, State::Gone, Ending::Failed(ConnectFailure::NoAnswer));
         }
     }
@@ -159,8 +177,8 @@ impl Connection {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
         match (control, &self.state) {
-            (Ok(Control::Request { guid, time, .. }), State::Unverified | State::Requested) => {
-                self.accept_request(cx, guid, time);
+            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested) => {
+                self.accept_request(cx, guid, time, password);
             }
             // Anything else from a client that has not introduced itself ends it; nothing is held against its address.
             (_, State::Unverified) => {
@@ -170,13 +188,16 @@ impl Connection {
             (Ok(Control::Accepted { time, .. }), State::Requested | State::Handling) => {
                 self.confirm(cx, time)
             }
-            (Ok(Control::NewIncoming { .. }), State::Handling) => self.on_open(cx),
+            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::Handling) => {
+                self.on_pong(cx, accepted_time, time);
+                self.on_open(cx);
+            }
             (Ok(Control::InvalidPassword { .. }), State::Requested) => {
-                self.end(cx, State::Gone, Ending::Failed(ConnectFailure::InvalidPassword));
+                self.end(cx, State::Draining, Ending::Failed(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.pong(cx, time),
-            (Ok(Control::Pong { ping_time, .. }), _) if reader.remaining() == 0 => {
-                self.on_pong(cx, ping_time)
+            (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
+                self.on_pong(cx, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
             (Ok(Control::Disconnect), _) => self.on_farewell(cx),
@@ -185,7 +206,11 @@ impl Connection {
     }
 
     /// Server: the client introduced itself. Both sides may also dial each other at once.
-    fn accept_request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, request_time: u64) {
+    fn accept_request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, request_time: u64, password: &[u8]) {
+        if !is_same_secret(cx.password, password) {
+            self.refuse_password(cx);
+            return;
+        }
         if self.guid != guid {
             cx.stats.drop(DropReason::BadControl);
             self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
@@ -200,7 +225,15 @@ impl Connection {
             request_time,
             time: cx.now.as_millis(),
         };
+        self.times.pinged = Some(cx.now);
         self.send_handshake(cx, &accepted, Delivery::RELIABLE_ORDERED);
+    }
+
+    /// Server: says why, and holds the slot until that was acknowledged.
+    fn refuse_password(&mut self, cx: &mut Context<'_, '_>) {
+        let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
+        self.enter(cx, State::Refusing);
+        self.send_handshake(cx, &refusal, Delivery::RELIABLE);
     }
 
     /// Client: the server accepted.
@@ -229,17 +262,16 @@ impl Connection {
         self.send_control(cx, &pong, Delivery::UNRELIABLE.with_priority(Priority::Immediate));
     }
 
-    /// The wire counts milliseconds; the time of our own ping is known better.
-    fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
+    /// A ping, or a message of the handshake that serves as one, came back. The wire counts milliseconds; when it was
+    /// sent is known better here.
+    fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64, remote_time: u64) {
         let pinged = self.times.pinged.filter(|pinged| pinged.as_millis() == ping_time);
         let Some(pinged) = pinged else {
             cx.stats.drop(DropReason::Unexpected);
             return;
         };
         let ping = cx.now.saturating_since(pinged);
-        let lowest = self.counters.lowest_ping;
-        self.counters.last_ping = ping;
-        self.counters.lowest_ping = if lowest.is_zero() { ping } else { lowest.min(ping) };
+        self.clock.sample(ping, (pinged + ping / 2).as_millis(), remote_time);
     }
 
     /// The other peer says goodbye.
@@ -252,6 +284,7 @@ impl Connection {
             | State::Requested
             | State::Unverified
             | State::Handling
+            | State::Refusing
             | State::Draining
             | State::Gone => Ending::Failed(ConnectFailure::Closed),
         };
@@ -271,7 +304,13 @@ impl Connection {
                     self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
                 }
             }
-            State::Free | State::Closing | State::Draining | State::Gone => {}
+            State::Free | State::Refusing | State::Closing | State::Draining | State::Gone => {}
         }
     }
+}
+
+/// Compares without telling by the time taken where the difference is.
+fn is_same_secret(expected: &[u8], given: &[u8]) -> bool {
+    let differences = expected.iter().zip(given).fold(0, |all, (left, right)| all | (left ^ right));
+    expected.len() == given.len() && differences == 0
 }

@@ -20,10 +20,12 @@
 //! Silence, refusals and memory that runs out lead from every state to `Gone`.
 
 mod arrivals;
+mod clock;
 mod congestion;
 mod envelope;
 mod flight;
 mod handshake;
+mod metrics;
 mod order;
 mod outbox;
 mod receive;
@@ -34,11 +36,14 @@ mod timer;
 mod transmit;
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use arrivals::Arrivals;
+use clock::Clock;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
-pub(crate) use handshake::Opening;
+use handshake::Opening;
+use metrics::{Metric, Metrics};
 use order::Incoming;
 use outbox::Outbox;
 use receive::Inbox;
@@ -48,13 +53,14 @@ use timer::Times;
 use super::config::Config;
 use super::delivery::{Channel, Delivery};
 use super::event::{ConnectFailure, DisconnectReason};
-use super::stats::{ConnectionStats, PeerStats};
+use super::peer::ConnectOptions;
+use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
-use crate::storage::{Index, Pool, Purpose, SparseWindow};
+use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
 use crate::time::Instant;
 
 /// Bytes that a secure mode adds to each datagram; plain mode adds none.
@@ -68,6 +74,8 @@ pub(crate) struct Context<'x, 'a> {
     pub(crate) pool: &'x mut Pool<'a, Envelope>,
     pub(crate) index: &'x mut Index<'a>,
     pub(crate) stats: &'x mut PeerStats,
+    /// What clients must say to be let in.
+    pub(crate) password: &'x [u8],
     /// Blocks that one connection may use for what it sends, and for what it receives.
     pub(crate) send_quota: usize,
     pub(crate) receive_quota: usize,
@@ -128,6 +136,8 @@ pub enum SendError {
     QuotaExceeded,
     /// All connections together hold as much as there is; try again when some of it was acknowledged.
     PoolExhausted,
+    /// A hook does not let this message through.
+    Filtered,
 }
 
 impl core::fmt::Display for SendError {
@@ -139,6 +149,7 @@ impl core::fmt::Display for SendError {
             Self::TooLong => "the message is larger than one connection may hold; send it in pieces",
             Self::QuotaExceeded => "the connection holds as much as it may; try again later",
             Self::PoolExhausted => "the peer holds as much as it can; try again later",
+            Self::Filtered => "a hook does not let this message through",
         })
     }
 }
@@ -153,6 +164,8 @@ enum State {
     Requested,
     Unverified,
     Handling,
+    /// The client gave a wrong password and is being told so.
+    Refusing,
     Connected,
     Closing,
     Draining,
@@ -166,12 +179,13 @@ pub(crate) enum Ending {
     Disconnected(DisconnectReason),
 }
 
-/// Marks that keep a slot from standing in a queue of the peer twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Listed {
-    #[default]
-    No,
-    Yes,
+/// Events that are counted and not measured in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    messages_sent: u64,
+    messages_received: u64,
+    datagrams_sent: u64,
+    datagrams_received: u64,
 }
 
 /// One other peer.
@@ -182,28 +196,54 @@ pub(crate) struct Connection {
     pub(crate) generation: u16,
     side: Side,
     state: State,
+    /// Whether the application takes no news for now.
+    paused: Listed,
     /// The connection opened, and nobody was told yet.
     opened: Listed,
     ending: Option<Ending>,
     pub(crate) ready: Listed,
     pub(crate) noticed: Listed,
     pub(crate) counted: Listed,
+    /// Whether the tables of the peer lead here.
+    attached: Listed,
     sizes: Sizes,
     times: Times,
+    /// How long the other peer may stay silent.
+    timeout: Duration,
+    /// What a client says to be let in, until it was said.
+    password: Link,
     arrivals: Arrivals,
     reliable: SparseWindow,
     channels: [Incoming; Channel::COUNT],
     inbox: Inbox,
     outbox: Outbox,
     flight: Flight,
-    counters: ConnectionStats,
+    clock: Clock,
+    metrics: Metrics,
+    counters: Counters,
 }
 
 impl Connection {
-    /// A connection to `remote` that begins to open.
-    pub(crate) fn open(&mut self, cx: &Context<'_, '_>, remote: SocketAddr) {
+    /// A connection to `remote` that begins to open; false when there is no memory for the password.
+    pub(crate) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        remote: SocketAddr,
+        options: &ConnectOptions<'_>,
+    ) -> bool {
         self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
-        self.state = State::Opening(Opening::new(cx.now));
+        if !options.password.is_empty() {
+            self.password = cx.pool.store(options.password, Purpose::Send, Envelope::default());
+            if self.password.is_none() {
+                self.state = State::Free;
+                self.attached = Listed::No;
+                self.remote = None;
+                return false;
+            }
+        }
+        self.timeout = options.timeout.unwrap_or(cx.config.timeout);
+        self.state = State::Opening(Opening::new(cx, options));
+        true
     }
 
     /// A connection that `remote`, whose address is proved, wants.
@@ -222,8 +262,10 @@ impl Connection {
             ready: self.ready,
             noticed: self.noticed,
             counted: self.counted,
+            attached: Listed::Yes,
             sizes,
             times: Times::new(cx.now),
+            timeout: cx.config.timeout,
             outbox: Outbox::new(),
             flight: Flight::new(sizes.data_datagram()),
             ..Self::default()
@@ -236,6 +278,10 @@ impl Connection {
         self.reliable = SparseWindow::new(start);
         self.outbox = Outbox::starting_at(start);
         self.flight = self.flight.starting_at(start);
+    }
+
+    pub(crate) const fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     pub(crate) const fn remote(&self) -> Option<SocketAddr> {
@@ -258,6 +304,36 @@ impl Connection {
         matches!(self.state, State::Free)
     }
 
+    /// Whether the connection has ended, and at most acknowledges what the other peer resends.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Draining | State::Gone)
+    }
+
+    /// Lets another connection with the same peer take its place in the tables.
+    pub(crate) const fn detach(&mut self) {
+        self.attached = Listed::No;
+    }
+
+    /// Whether this is the connection with the peer at `address`.
+    pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
+        self.attached == Listed::Yes && self.remote.as_ref() == Some(address)
+    }
+
+    /// Whether this is the connection with the peer of this GUID.
+    pub(crate) fn is_with(&self, guid: Guid) -> bool {
+        self.attached == Listed::Yes && self.guid == guid
+    }
+
+    /// Since when an incoming connection has been half open.
+    pub(crate) fn half_open_since(&self) -> Option<Instant> {
+        self.is_unverified().then_some(self.times.state_since)
+    }
+
+    /// When the connection was made.
+    pub(crate) const fn made_at(&self) -> Instant {
+        self.times.made_at
+    }
+
     pub(crate) const fn is_unverified(&self) -> bool {
         matches!(self.state, State::Unverified)
     }
@@ -274,20 +350,40 @@ impl Connection {
                 ConnectionState::Connecting
             }
             State::Connected => ConnectionState::Connected,
-            State::Closing => ConnectionState::Disconnecting,
+            State::Closing | State::Refusing => ConnectionState::Disconnecting,
             State::Free | State::Draining | State::Gone => ConnectionState::Disconnected,
         }
     }
 
-    pub(crate) fn stats(&self) -> ConnectionStats {
+    pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
+        let amount = |metric| Amount {
+            total: self.metrics.total(metric),
+            last_second: self.metrics.last_second(now, metric),
+        };
         ConnectionStats {
+            messages_sent: self.counters.messages_sent,
+            messages_received: self.counters.messages_received,
+            datagrams_sent: self.counters.datagrams_sent,
+            datagrams_received: self.counters.datagrams_received,
             datagrams_lost: self.flight.lost,
             datagrams_acknowledged: self.flight.acknowledged,
+            bytes_pushed: amount(Metric::Pushed),
+            bytes_sent: amount(Metric::Sent),
+            bytes_resent: amount(Metric::Resent),
+            bytes_processed: amount(Metric::Processed),
+            bytes_ignored: amount(Metric::Ignored),
+            actual_bytes_sent: amount(Metric::ActualSent),
+            actual_bytes_received: amount(Metric::ActualReceived),
+            waiting: self.outbox.waiting_new(),
+            waiting_resends: self.outbox.waiting_resends(),
             round_trip: self.flight.round_trip.smoothed(),
+            last_ping: self.clock.last(),
+            average_ping: self.clock.average(),
+            lowest_ping: self.clock.lowest(),
+            clock_difference: self.clock.difference(),
             congestion_window: self.flight.congestion.window(),
             in_flight: self.flight.bytes(),
             mtu: self.sizes.mtu(),
-            ..self.counters
         }
     }
 
@@ -307,6 +403,7 @@ impl Connection {
         }
         self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
         self.counters.messages_sent += 1;
+        self.metrics.add(cx.now, Metric::Pushed, payload.len());
         Ok(())
     }
 
@@ -320,6 +417,12 @@ impl Connection {
         self.outbox.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
     }
 
+    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+        if let Some(password) = self.password.take() {
+            cx.pool.free(password);
+        }
+    }
+
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
         self.outbox.is_empty() && self.flight.is_empty()
@@ -330,9 +433,10 @@ impl Connection {
         let known = match (self.side, &self.state) {
             (_, State::Free | State::Gone | State::Draining) => return,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (Side::Server, State::Opening(_) | State::Requested | State::Unverified | State::Handling) => {
-                false
-            }
+            (
+                Side::Server,
+                State::Opening(_) | State::Requested | State::Unverified | State::Handling | State::Refusing,
+            ) => false,
         };
         self.state = state;
         if known {
@@ -361,15 +465,25 @@ impl Connection {
         self.ending.take()
     }
 
-    /// Whether the application has something to be told.
+    /// Whether the application has something to be told now.
     pub(crate) fn has_news(&self) -> bool {
-        let may_read = !matches!(self.state, State::Handling | State::Requested | State::Unverified);
-        self.opened == Listed::Yes || self.ending.is_some() || may_read && !self.inbox.is_empty()
+        let may_read =
+            !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
+        self.paused == Listed::No && (self.has_own_news() || may_read && !self.inbox.is_empty())
+    }
+
+    fn has_own_news(&self) -> bool {
+        self.opened == Listed::Yes || self.ending.is_some()
+    }
+
+    /// Sets whether the application takes news.
+    pub(crate) const fn set_paused(&mut self, paused: Listed) {
+        self.paused = paused;
     }
 
     /// Whether the slot can be given to another connection.
     pub(crate) fn is_finished(&self) -> bool {
-        matches!(self.state, State::Gone) && !self.has_news()
+        matches!(self.state, State::Gone) && !self.has_own_news() && self.inbox.is_empty()
     }
 
     /// Frees the slot. What the application did not read is lost with it.
@@ -378,7 +492,9 @@ impl Connection {
         self.outbox.clear(cx);
         self.clear_received(cx);
         self.inbox.clear(cx);
+        self.forget_password(cx);
         self.state = State::Free;
+        self.attached = Listed::No;
         self.remote = None;
     }
 }

@@ -4,6 +4,7 @@ use super::envelope::Envelope;
 use super::sizes::Sizes;
 use super::{Context, SendError};
 use crate::raknet::delivery::{Channel, Delivery, Parts, Priority};
+use crate::raknet::stats::Waiting;
 use crate::serial::U24;
 use crate::storage::{Block, Link, Purpose, Queue};
 
@@ -25,6 +26,8 @@ pub(super) struct Outbox {
     /// What was lost goes before what is new.
     resend: Queue,
     waiting: [Queue; Priority::COUNT],
+    /// How much stands in `waiting` and, last, in `resend`.
+    amounts: [Waiting; Priority::COUNT + 1],
     next_weight: [u32; Priority::COUNT],
     channels: [Outgoing; Channel::COUNT],
     next_reliable: U24,
@@ -33,9 +36,16 @@ pub(super) struct Outbox {
     blocks: u32,
 }
 
-/// Which queue a message waits in.
+/// Which way a capsule goes.
+#[derive(Clone, Copy)]
+enum Change {
+    In,
+    Out,
+}
+
+/// Which queue the next message stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum Turn {
     Resend,
     New(Priority),
 }
@@ -51,6 +61,31 @@ impl Outbox {
 
     pub(super) fn is_empty(&self) -> bool {
         self.resend.is_empty() && self.waiting.iter().all(Queue::is_empty)
+    }
+
+    pub(super) const fn waiting_new(&self) -> [Waiting; Priority::COUNT] {
+        let [immediate, high, medium, low, _] = self.amounts;
+        [immediate, high, medium, low]
+    }
+
+    pub(super) const fn waiting_resends(&self) -> Waiting {
+        let [.., resends] = self.amounts;
+        resends
+    }
+
+    /// Counts a capsule of `bytes` in or out.
+    fn count(&mut self, place: usize, bytes: usize, change: Change) {
+        let Some(amount) = self.amounts.get_mut(place) else { return };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        *amount = match change {
+            Change::In => {
+                Waiting { messages: amount.messages + 1, bytes: amount.bytes.saturating_add(bytes) }
+            }
+            Change::Out => Waiting {
+                messages: amount.messages.saturating_sub(1),
+                bytes: amount.bytes.saturating_sub(bytes),
+            },
+        };
     }
 
     pub(super) const fn has_resends(&self) -> bool {
@@ -83,6 +118,7 @@ impl Outbox {
                 break;
             };
             self.queue(delivery.priority).push(cx.pool, message);
+            self.count(delivery.priority.index(), part.len(), Change::In);
             envelope.split_index += 1;
         }
         self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
@@ -187,19 +223,21 @@ impl Outbox {
     }
 
     /// The message whose turn it is: what was lost, then what is new.
-    pub(super) fn next(&self, cx: &Context<'_, '_>) -> Option<(Waiting, Block)> {
+    pub(super) fn next(&self, cx: &Context<'_, '_>) -> Option<(Turn, Block)> {
         match self.resend.front() {
-            Some(message) => Some((Waiting::Resend, message)),
-            None => self.next_new(cx).map(|(priority, message)| (Waiting::New(priority), message)),
+            Some(message) => Some((Turn::Resend, message)),
+            None => self.next_new(cx).map(|(priority, message)| (Turn::New(priority), message)),
         }
     }
 
     /// Takes the message that [`next`](Self::next) named.
-    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, waiting: Waiting) -> Link {
-        match waiting {
-            Waiting::Resend => self.resend.pop(cx.pool),
-            Waiting::New(priority) => self.queue(priority).pop(cx.pool),
-        }
+    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, turn: Turn) -> Link {
+        let (message, place) = match turn {
+            Turn::Resend => (self.resend.pop(cx.pool)?, Priority::COUNT),
+            Turn::New(priority) => (self.queue(priority).pop(cx.pool)?, priority.index()),
+        };
+        self.count(place, cx.pool.size(message), Change::Out);
+        Some(message)
     }
 
     /// A reliable message gets its number when it is sent first, so priorities leave no gaps.
@@ -212,6 +250,7 @@ impl Outbox {
     /// Queues what was lost, in the order it was sent, behind what was lost before.
     pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         self.resend.push(cx.pool, message);
+        self.count(Priority::COUNT, cx.pool.size(message), Change::In);
     }
 
     /// Gives a message back to the pool.
@@ -226,6 +265,7 @@ impl Outbox {
         for queue in &mut self.waiting {
             freed += queue.free_all(cx.pool);
         }
+        self.amounts = Default::default();
         self.blocks = self.blocks.saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
     }
 }

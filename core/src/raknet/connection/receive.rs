@@ -3,6 +3,7 @@
 use super::arrivals::Verdict;
 use super::envelope::Envelope;
 use super::flight::LOOKUPS_PER_DATAGRAM;
+use super::metrics::Metric;
 use super::order::{Turn, comes_before};
 use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
@@ -76,6 +77,7 @@ pub(super) enum Content<'d> {
 impl Connection {
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+        self.metrics.add(cx.now, Metric::ActualReceived, datagram.len());
         let mut reader = Reader::new(datagram);
         let parsed = match DatagramHeader::read(&mut reader) {
             Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
@@ -177,7 +179,9 @@ impl Connection {
         mut reader: Reader<'_>,
     ) -> Result<Result<(), WireError>, Refused> {
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
-        while reader.remaining() >= MIN_CAPSULE && !matches!(self.state, State::Draining | State::Gone) {
+        while reader.remaining() >= MIN_CAPSULE
+            && !matches!(self.state, State::Draining | State::Refusing | State::Gone)
+        {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
                 // Zeros after the last capsule are padding.
@@ -203,6 +207,7 @@ impl Connection {
         }
         match self.reliable.check(cx.pool, capsule.reliable) {
             Arrival::Duplicate => {
+                self.metrics.add(cx.now, Metric::Ignored, payload.len());
                 cx.stats.drop(DropReason::DuplicateMessage);
                 Ok(())
             }
@@ -245,8 +250,7 @@ impl Connection {
             }
             Turn::Later => self.hold(cx, envelope, content),
             Turn::Never => {
-                cx.stats.drop(DropReason::OutOfSequence);
-                self.discard(cx, content);
+                self.ignore(cx, content);
                 Ok(())
             }
         }
@@ -300,8 +304,7 @@ impl Connection {
                 channel.pass(&envelope);
                 self.deliver(cx, &envelope, Content::Stored(first))?;
             } else {
-                cx.stats.drop(DropReason::OutOfSequence);
-                self.discard(cx, Content::Stored(first));
+                self.ignore(cx, Content::Stored(first));
             }
         }
     }
@@ -337,20 +340,9 @@ impl Connection {
             Content::Stored(message) => message,
         };
         let mut buffer = [0; MAX_CONTROL];
-        let length = cx.pool.size(message);
-        let mut at = Some(message);
-        let mut rest = &mut buffer[..];
-        while let Some(block) = at {
-            let bytes = cx.pool.bytes(block);
-            let Some((part, remaining)) = rest.split_at_mut_checked(bytes.len()) else {
-                break;
-            };
-            part.copy_from_slice(bytes);
-            rest = remaining;
-            at = cx.pool.next(block);
-        }
+        let payload = cx.pool.copy(message, &mut buffer);
         self.discard(cx, content);
-        match buffer.get(..length) {
+        match payload {
             Some(payload) => self.handle_control(cx, payload),
             None => cx.stats.drop(DropReason::BadControl),
         }
@@ -391,6 +383,17 @@ impl Connection {
         Refused::NoMemory
     }
 
+    /// Drops a message that a newer one has outdated.
+    fn ignore(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
+        let bytes = match content {
+            Content::Arrived(payload) => payload.len(),
+            Content::Stored(message) => cx.pool.size(message),
+        };
+        self.metrics.add(cx.now, Metric::Ignored, bytes);
+        cx.stats.drop(DropReason::OutOfSequence);
+        self.discard(cx, content);
+    }
+
     fn discard(&mut self, cx: &mut Context<'_, '_>, content: Content<'_>) {
         if let Content::Stored(message) = content {
             let freed = cx.pool.free(message);
@@ -403,7 +406,18 @@ impl Connection {
         let message = self.inbox.messages.pop(cx.pool)?;
         self.times.starved_since = None;
         self.counters.messages_received += 1;
+        self.metrics.add(cx.now, Metric::Processed, cx.pool.size(message));
+        self.translate_timestamp(cx, message);
         Some(message)
+    }
+
+    /// The time in a time-stamped message is the sender's; the application reads its own (supplement 3.3).
+    fn translate_timestamp(&self, cx: &mut Context<'_, '_>, message: Block) {
+        let Some(difference) = self.clock.difference() else { return };
+        let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
+        if let Some(time) = rest.first_chunk_mut::<8>() {
+            *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
+        }
     }
 
     /// Notes that the application has read a message whose memory went back to the pool.

@@ -11,6 +11,7 @@ use crate::time::Instant;
 /// Points in time that timers are computed from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
+    pub(super) made_at: Instant,
     /// When the connection came into its state.
     pub(super) state_since: Instant,
     /// When something of the other peer arrived last.
@@ -30,7 +31,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(now: Instant) -> Self {
-        Self { state_since: now, silent_since: now, reliable_sent: now, ..Self::default() }
+        Self { made_at: now, state_since: now, silent_since: now, reliable_sent: now, ..Self::default() }
     }
 }
 
@@ -46,39 +47,39 @@ impl Connection {
             State::Requested | State::Unverified | State::Handling => {
                 Some(self.times.state_since + cx.config.handshake_timeout)
             }
-            State::Connected => self.connected_deadline(cx),
-            State::Closing => Some(self.times.state_since + cx.config.close_timeout),
+            State::Connected => self.connected_deadline(),
+            State::Closing | State::Refusing => Some(self.times.state_since + cx.config.close_timeout),
             State::Draining => Some(self.times.state_since + DRAIN),
         };
         let acknowledge = self.times.acknowledge_at.filter(|_| self.arrivals.unacknowledged() > 0);
-        let starved = self.times.starved_since.map(|since| since + cx.config.timeout);
+        let starved = self.times.starved_since.map(|since| since + self.timeout);
         let resend = self.flight.deadline(cx);
-        [in_state, acknowledge, starved, resend, self.silence_deadline(cx)].into_iter().flatten().min()
+        [in_state, acknowledge, starved, resend, self.silence_deadline()].into_iter().flatten().min()
     }
 
-    fn connected_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let probe = self.is_delivered().then(|| self.probe_at(cx));
+    fn connected_deadline(&self) -> Option<Instant> {
+        let probe = self.is_delivered().then(|| self.probe_at());
         [self.times.ping_at, probe].into_iter().flatten().min()
     }
 
     /// When an idle connection makes sure that the other peer still acknowledges.
-    fn probe_at(&self, cx: &Context<'_, '_>) -> Instant {
-        self.times.reliable_sent + cx.config.timeout / 2
+    fn probe_at(&self) -> Instant {
+        self.times.reliable_sent + self.timeout / 2
     }
 
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
-    fn silence_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+    fn silence_deadline(&self) -> Option<Instant> {
         let owed_since = self.times.owed_since?;
-        Some(owed_since.max(self.times.silent_since) + cx.config.timeout)
+        Some(owed_since.max(self.times.silent_since) + self.timeout)
     }
 
     /// Does what is due.
     pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        if self.silence_deadline(cx).is_some_and(|at| at <= cx.now) {
+        if self.silence_deadline().is_some_and(|at| at <= cx.now) {
             self.break_off(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
             return;
         }
-        if self.times.starved_since.is_some_and(|since| since + cx.config.timeout <= cx.now) {
+        if self.times.starved_since.is_some_and(|since| since + self.timeout <= cx.now) {
             self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
             return;
         }
@@ -92,7 +93,7 @@ impl Connection {
                 }
             }
             State::Connected => self.on_connected_timeout(cx),
-            State::Closing => {
+            State::Closing | State::Refusing => {
                 if self.times.state_since + cx.config.close_timeout <= cx.now {
                     self.break_off(cx, DisconnectReason::Local, ConnectFailure::Cancelled);
                 }
@@ -109,7 +110,7 @@ impl Connection {
         if self.times.ping_at.is_some_and(|at| at <= cx.now) {
             self.ping(cx, Delivery::UNRELIABLE);
         }
-        if self.is_delivered() && self.probe_at(cx) <= cx.now {
+        if self.is_delivered() && self.probe_at() <= cx.now {
             self.times.reliable_sent = cx.now;
             self.ping(cx, Delivery::RELIABLE);
         }

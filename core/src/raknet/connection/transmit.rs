@@ -2,6 +2,8 @@
 
 use super::arrivals::RecordKind;
 use super::envelope::Envelope;
+use super::metrics::Metric;
+use super::outbox::Turn;
 use super::{Connection, Context, DisconnectReason, Ending, State};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::config::Resends;
@@ -13,6 +15,12 @@ use crate::storage::{Block, Queue};
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        let length = self.compose(cx, buffer)?;
+        self.metrics.add(cx.now, Metric::ActualSent, length);
+        Some(length)
+    }
+
+    fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.datagram();
         let buffer = buffer.split_at_mut_checked(limit).map(|(front, _)| front)?;
         match self.state {
@@ -25,6 +33,7 @@ impl Connection {
             State::Requested
             | State::Unverified
             | State::Handling
+            | State::Refusing
             | State::Connected
             | State::Closing
             | State::Draining => {}
@@ -35,7 +44,7 @@ impl Connection {
             return records;
         }
         let data = self.compose_data(cx, buffer);
-        if data.is_none() && matches!(self.state, State::Closing) && self.is_delivered() {
+        if data.is_none() && matches!(self.state, State::Closing | State::Refusing) && self.is_delivered() {
             self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
         }
         data
@@ -104,7 +113,7 @@ impl Connection {
         limit: usize,
         tracked: &mut Queue,
     ) -> bool {
-        let Some((waiting, message)) = self.outbox.next(cx) else {
+        let Some((turn, message)) = self.outbox.next(cx) else {
             return false;
         };
         let bytes = cx.pool.size(message);
@@ -112,10 +121,12 @@ impl Connection {
         if writer.written() + envelope.header_size() + bytes > limit {
             return false;
         }
-        self.outbox.pop(cx, waiting);
-        if waiting == super::outbox::Waiting::Resend {
+        self.outbox.pop(cx, turn);
+        if turn == Turn::Resend {
+            self.metrics.add(cx.now, Metric::Resent, bytes);
             return self.compose_resend(cx, writer, message, &envelope, tracked);
         }
+        self.metrics.add(cx.now, Metric::Sent, bytes);
         if envelope.reliability.is_reliable() {
             let reliable = self.outbox.take_reliable_number();
             cx.pool.header_mut(message).reliable = reliable;

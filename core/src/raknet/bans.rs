@@ -1,0 +1,283 @@
+//! Addresses that may not connect.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::str::FromStr;
+
+use heapless::Vec;
+
+use crate::time::Instant;
+
+/// An address, or all addresses that begin like one.
+///
+/// Reads an address (`192.0.2.1`), a wildcard (`192.0.2.*`, as in the original) or a prefix (`2001:db8::/32`).
+///
+/// ```
+/// use rakwire::raknet::AddressPattern;
+///
+/// let pattern: AddressPattern = "192.0.2.*".parse()?;
+/// assert!(pattern.matches("192.0.2.77".parse()?));
+/// assert!(!pattern.matches("192.0.3.77".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressPattern {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// A text that is no address, wildcard or prefix.
+///
+/// ```
+/// use rakwire::raknet::{AddressPattern, BadPattern};
+///
+/// assert_eq!("192.0.*.1".parse::<AddressPattern>(), Err(BadPattern));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadPattern;
+
+impl core::fmt::Display for BadPattern {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("write an address, a wildcard such as 192.0.2.* or a prefix such as 2001:db8::/32")
+    }
+}
+
+impl core::error::Error for BadPattern {}
+
+impl AddressPattern {
+    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits.
+    #[must_use]
+    pub const fn prefix(address: IpAddr, bits: u8) -> Option<Self> {
+        let most = match address {
+            IpAddr::V4(_) => 32,
+            IpAddr::V6(_) => 128,
+        };
+        if bits <= most { Some(Self { address, bits }) } else { None }
+    }
+
+    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6.
+    pub(super) const fn network_of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self { address, bits: 24 },
+            IpAddr::V6(_) => Self { address, bits: 64 },
+        }
+    }
+
+    /// Whether `address` begins like this one. An IPv4 address inside IPv6 counts as what it is.
+    #[must_use]
+    pub fn matches(&self, address: IpAddr) -> bool {
+        match (self.address.to_canonical(), address.to_canonical()) {
+            (IpAddr::V4(left), IpAddr::V4(right)) => {
+                let difference = u64::from(left.to_bits() ^ right.to_bits());
+                difference >> (32 - self.bits.min(32)) == 0
+            }
+            (IpAddr::V6(left), IpAddr::V6(right)) => {
+                let difference = left.to_bits() ^ right.to_bits();
+                difference.checked_shr(u32::from(128 - self.bits.min(128))).unwrap_or(0) == 0
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+
+    /// The first address of the network, for hashing.
+    pub(super) fn first(&self) -> u128 {
+        match self.address.to_canonical() {
+            IpAddr::V4(ip) => u128::from(ip.to_bits() & high_bits(self.bits, 32) as u32),
+            IpAddr::V6(ip) => ip.to_bits() & high_bits(self.bits, 128),
+        }
+    }
+}
+
+/// A mask of the first `bits` of `of` bits.
+fn high_bits(bits: u8, of: u8) -> u128 {
+    let low = u32::from(of.saturating_sub(bits));
+    u128::MAX.checked_shl(low).unwrap_or(0)
+}
+
+impl FromStr for AddressPattern {
+    type Err = BadPattern;
+
+    fn from_str(text: &str) -> Result<Self, BadPattern> {
+        if let Some((address, bits)) = text.split_once('/') {
+            let address = address.parse().map_err(|_| BadPattern)?;
+            return Self::prefix(address, bits.parse().map_err(|_| BadPattern)?).ok_or(BadPattern);
+        }
+        if let Some(head) = text.strip_suffix('*') {
+            return wildcard(head);
+        }
+        let address: IpAddr = text.parse().map_err(|_| BadPattern)?;
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        Ok(Self { address, bits })
+    }
+}
+
+/// Reads the numbers before the star of an IPv4 wildcard: `192.0.2.` or nothing.
+fn wildcard(head: &str) -> Result<AddressPattern, BadPattern> {
+    let mut octets = [0; 4];
+    let mut bits = 0;
+    let mut rest = head;
+    for octet in octets.iter_mut().take(3) {
+        let Some((number, after)) = rest.split_once('.') else { break };
+        *octet = number.parse().map_err(|_| BadPattern)?;
+        bits += 8;
+        rest = after;
+    }
+    if rest.is_empty() {
+        Ok(AddressPattern { address: Ipv4Addr::from(octets).into(), bits })
+    } else {
+        Err(BadPattern)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ban {
+    pattern: AddressPattern,
+    until: Option<Instant>,
+}
+
+/// How many bans a [`BanList`] holds.
+pub const MAX_BANS: usize = 64;
+
+/// Addresses that may not connect, at most 64 patterns, each for ever or for a while. Connections that exist are not
+/// touched: a ban is the application's decision about newcomers, and no datagram can bring one about.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::raknet::BanList;
+///
+/// let mut bans = BanList::new();
+/// bans.add("192.0.2.*".parse()?, Some(Instant::from_micros(5_000_000)))?;
+/// let guest = "192.0.2.1".parse()?;
+/// assert!(bans.is_banned(guest, Instant::ZERO));
+/// assert!(!bans.is_banned(guest, Instant::from_micros(5_000_000)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct BanList {
+    bans: Vec<Ban, MAX_BANS>,
+}
+
+/// A [`BanList`] holds as many bans as it can.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::BanListFull.to_string(), "the ban list is full; remove one or use a wider pattern");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BanListFull;
+
+impl core::fmt::Display for BanListFull {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the ban list is full; remove one or use a wider pattern")
+    }
+}
+
+impl core::error::Error for BanListFull {}
+
+impl BanList {
+    /// A list without bans.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bans: Vec::new() }
+    }
+
+    /// Bans a pattern until a time, or for ever; an earlier ban of the same pattern is replaced.
+    ///
+    /// # Errors
+    /// [`BanListFull`] when 64 others are banned.
+    pub fn add(&mut self, pattern: AddressPattern, until: Option<Instant>) -> Result<(), BanListFull> {
+        self.remove(pattern);
+        self.bans.push(Ban { pattern, until }).map_err(|_| BanListFull)
+    }
+
+    /// Lifts the ban of exactly this pattern; false if there was none.
+    pub fn remove(&mut self, pattern: AddressPattern) -> bool {
+        let before = self.bans.len();
+        self.bans.retain(|ban| ban.pattern != pattern);
+        before != self.bans.len()
+    }
+
+    /// Forgets the bans that are over at `now`.
+    pub fn expire(&mut self, now: Instant) {
+        self.bans.retain(|ban| ban.until.is_none_or(|until| until > now));
+    }
+
+    /// Whether a pattern bans `address` at `now`.
+    #[must_use]
+    pub fn is_banned(&self, address: IpAddr, now: Instant) -> bool {
+        let active = |ban: &&Ban| ban.until.is_none_or(|until| until > now);
+        self.bans.iter().filter(active).any(|ban| ban.pattern.matches(address))
+    }
+
+    /// The patterns, each with the time until which it holds.
+    pub fn iter(&self) -> impl Iterator<Item = (AddressPattern, Option<Instant>)> {
+        self.bans.iter().map(|ban| (ban.pattern, ban.until))
+    }
+}
+
+impl core::fmt::Display for AddressPattern {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}/{}", self.address, self.bits)
+    }
+}
+
+impl From<Ipv4Addr> for AddressPattern {
+    fn from(address: Ipv4Addr) -> Self {
+        Self { address: address.into(), bits: 32 }
+    }
+}
+
+impl From<Ipv6Addr> for AddressPattern {
+    fn from(address: Ipv6Addr) -> Self {
+        Self { address: address.into(), bits: 128 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, address: &str) -> bool {
+        let pattern: AddressPattern = pattern.parse().expect("a pattern");
+        pattern.matches(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn patterns_match_what_begins_like_them() {
+        assert!(matches("192.0.2.1", "192.0.2.1"));
+        assert!(!matches("192.0.2.1", "192.0.2.2"));
+        assert!(matches("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(matches("192.*", "192.255.0.1"));
+        assert!(!matches("192.*", "193.0.0.1"));
+        assert!(matches("*", "1.2.3.4"));
+        assert!(!matches("*", "2001:db8::1"));
+        assert!(matches("10.0.0.0/9", "10.127.255.255"));
+        assert!(!matches("10.0.0.0/9", "10.128.0.0"));
+        assert!(matches("2001:db8::/32", "2001:db8:ffff::1"));
+        assert!(!matches("2001:db8::/32", "2001:db9::1"));
+        assert!(matches("::/0", "2001:db8::1"));
+    }
+
+    #[test]
+    fn nonsense_is_no_pattern() {
+        for text in
+            ["", "192.0.2", "192.0.*.1", "1.2.3.4.*", "300.*", "10.0.0.0/33", "::/129", "x/3", "1.2.3.4/"]
+        {
+            assert_eq!(text.parse::<AddressPattern>(), Err(BadPattern), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_full_list_says_so_and_expired_bans_make_room() {
+        let mut bans = BanList::new();
+        for number in 0..MAX_BANS {
+            let until = Instant::from_micros(number as u64);
+            let address = Ipv4Addr::from_bits(number as u32);
+            assert_eq!(bans.add(address.into(), Some(until)), Ok(()));
+        }
+        let another = AddressPattern::from(Ipv6Addr::LOCALHOST);
+        assert_eq!(bans.add(another, None), Err(BanListFull));
+        bans.expire(Instant::from_micros(10));
+        assert_eq!(bans.iter().count(), MAX_BANS - 11);
+        assert_eq!(bans.add(another, None), Ok(()));
+        assert!(bans.remove(another) && !bans.remove(another));
+    }
+}

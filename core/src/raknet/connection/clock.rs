@@ -1,0 +1,84 @@
+//! What pings tell: how far away the other peer is, and what its clock says (supplement 3.3).
+
+use core::time::Duration;
+
+const SAMPLES: usize = 5;
+
+/// One ping that came back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    micros: u32,
+    /// The other clock minus ours, in milliseconds.
+    difference: i64,
+}
+
+/// The last five pings, and the shortest of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    samples: [Sample; SAMPLES],
+    count: u32,
+    lowest: u32,
+}
+
+impl Clock {
+    /// A ping took `ping`; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
+    pub(super) fn sample(&mut self, ping: Duration, local: u64, remote: u64) {
+        let micros = u32::try_from(ping.as_micros()).unwrap_or(u32::MAX).max(1);
+        let difference = remote.wrapping_sub(local) as i64;
+        if let Some(sample) = self.samples.get_mut(self.count as usize % SAMPLES) {
+            *sample = Sample { micros, difference };
+        }
+        self.lowest = if self.count == 0 { micros } else { self.lowest.min(micros) };
+        self.count = self.count.wrapping_add(1).max(1);
+    }
+
+    fn filled(&self) -> impl Iterator<Item = &Sample> {
+        self.samples.iter().filter(|sample| sample.micros > 0)
+    }
+
+    pub(super) fn last(&self) -> Duration {
+        let last = self.count.wrapping_sub(1) as usize % SAMPLES;
+        let sample = self.samples.get(last).copied().unwrap_or_default();
+        Duration::from_micros(sample.micros.into())
+    }
+
+    pub(super) const fn lowest(&self) -> Duration {
+        Duration::from_micros(self.lowest as u64)
+    }
+
+    pub(super) fn average(&self) -> Duration {
+        let sum: u64 = self.filled().map(|sample| u64::from(sample.micros)).sum();
+        let count = self.filled().count() as u64;
+        Duration::from_micros(sum.checked_div(count).unwrap_or(0))
+    }
+
+    /// The other clock minus ours in milliseconds, by the ping that was the fastest of the last five.
+    pub(super) fn difference(&self) -> Option<i64> {
+        self.filled().min_by_key(|sample| sample.micros).map(|sample| sample.difference)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fastest_of_the_last_five_sets_the_clock() {
+        let mut clock = Clock::default();
+        assert_eq!(
+            (clock.last(), clock.average(), clock.difference()),
+            (Duration::ZERO, Duration::ZERO, None)
+        );
+        for (millis, remote) in [(50, 9_000), (10, 5_500), (30, 7_000)] {
+            clock.sample(Duration::from_millis(millis), 5_000, remote);
+        }
+        assert_eq!(clock.last(), Duration::from_millis(30));
+        assert_eq!(clock.average(), Duration::from_millis(30));
+        assert_eq!(clock.difference(), Some(500));
+        for _ in 0..5 {
+            clock.sample(Duration::from_millis(20), 5_000, 4_000);
+        }
+        assert_eq!(clock.difference(), Some(-1_000));
+        assert_eq!(clock.lowest(), Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,201 @@
+//! The plugin point: sees, filters and injects what passes through a peer (document 003, supplement 6.2).
+//!
+//! A [`Hook`] is sans-IO like the peer. [`Hooked`] holds a peer and a hook, and has the verbs of both: each datagram and
+//! each event passes the hook first. Two hooks make one: a pair of hooks is a hook. A peer without hooks pays nothing.
+
+use core::net::SocketAddr;
+
+use super::connection::SendError;
+use super::delivery::Delivery;
+use super::event::{ConnectionId, Event};
+use super::peer::Peer;
+use crate::machine::{Machine, Transmit};
+use crate::time::Instant;
+
+/// What happens to something that a hook was shown.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::Verdict::default(), rakwire::raknet::Verdict::Pass);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    #[default]
+    Pass,
+    /// It ends here.
+    Drop,
+}
+
+impl Verdict {
+    /// Drops what either drops.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Pass, Self::Pass) => Self::Pass,
+            (Self::Drop, _) | (_, Self::Drop) => Self::Drop,
+        }
+    }
+}
+
+/// Something that watches a peer. Every method may be left out.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Event, Hook, Verdict};
+///
+/// /// Counts what arrives.
+/// #[derive(Default)]
+/// struct Counter(u64);
+///
+/// impl Hook for Counter {
+///     fn on_event(&mut self, _now: Instant, _event: &Event<'_>) -> Verdict {
+///         self.0 += 1;
+///         Verdict::Pass
+///     }
+/// }
+/// ```
+pub trait Hook {
+    /// A datagram arrived. Dropped, the peer never sees it.
+    fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        let _ = (now, from, datagram);
+        Verdict::Pass
+    }
+
+    /// A datagram is about to be sent. Dropped, it counts as lost on the way.
+    fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
+        let _ = (now, to, datagram);
+        Verdict::Pass
+    }
+
+    /// The application is about to be told something. Dropped, it never learns of it.
+    fn on_event(&mut self, now: Instant, event: &Event<'_>) -> Verdict {
+        let _ = (now, event);
+        Verdict::Pass
+    }
+
+    /// The application sends a message. Dropped, [`Hooked::send`] says that it was refused.
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: Delivery) -> Verdict {
+        let _ = (now, id, message, delivery);
+        Verdict::Pass
+    }
+
+    /// Called before the output of the peer is taken: the time to send messages of its own.
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_>) {
+        let _ = (now, peer);
+    }
+
+    /// When [`update`](Self::update) wants to be called next, if ever.
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl<A: Hook, B: Hook> Hook for (A, B) {
+    fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.0.on_received(now, from, datagram).and(self.1.on_received(now, from, datagram))
+    }
+
+    fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.0.on_transmit(now, to, datagram).and(self.1.on_transmit(now, to, datagram))
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event<'_>) -> Verdict {
+        self.0.on_event(now, event).and(self.1.on_event(now, event))
+    }
+
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: Delivery) -> Verdict {
+        self.0.on_send(now, id, message, delivery).and(self.1.on_send(now, id, message, delivery))
+    }
+
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_>) {
+        self.0.update(now, peer);
+        self.1.update(now, peer);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.0.poll_timeout(), self.1.poll_timeout()].into_iter().flatten().min()
+    }
+}
+
+/// A peer whose datagrams and events pass a hook.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, Hooked, MessageFilter, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let mut hooked = Hooked::new(peer, MessageFilter::<4>::new());
+/// hooked.peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Hooked<'a, H> {
+    /// The peer. What is called on it directly passes no hook, but datagrams and events do in any case.
+    pub peer: Peer<'a>,
+    /// The hook.
+    pub hook: H,
+    last_now: Instant,
+}
+
+impl<'a, H: Hook> Hooked<'a, H> {
+    /// Lets a hook watch a peer.
+    #[must_use]
+    pub const fn new(peer: Peer<'a>, hook: H) -> Self {
+        Self { peer, hook, last_now: Instant::ZERO }
+    }
+
+    /// As [`Peer::send`], past the hook.
+    ///
+    /// # Errors
+    /// As [`Peer::send`], and [`SendError::Filtered`] when the hook drops the message.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        match self.hook.on_send(now, id, message, delivery) {
+            Verdict::Pass => self.peer.send(now, id, message, delivery),
+            Verdict::Drop => Err(SendError::Filtered),
+        }
+    }
+
+    /// As [`Peer::poll_event`], past the hook.
+    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+        let (hook, now) = (&mut self.hook, self.last_now);
+        self.peer.poll_event_if(|event| hook.on_event(now, event))
+    }
+}
+
+impl<H: Hook> Machine for Hooked<'_, H> {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        self.last_now = now;
+        if self.hook.on_received(now, from, datagram) == Verdict::Pass {
+            self.peer.handle_datagram(now, from, datagram);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.last_now = now;
+        self.peer.handle_timeout(now);
+        self.hook.update(now, &mut self.peer);
+    }
+
+    fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
+        self.last_now = now;
+        self.hook.update(now, &mut self.peer);
+        let (to, length) = loop {
+            let transmit = self.peer.poll_transmit(now, buffer)?;
+            if self.hook.on_transmit(now, transmit.to, transmit.payload) == Verdict::Pass {
+                break (transmit.to, transmit.payload.len());
+            }
+        };
+        Some(Transmit { to, payload: buffer.get(..length)? })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.peer.poll_timeout(), self.hook.poll_timeout()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,149 @@
+//! Which messages whom may send: an allow list of message ids for each group of peers (supplement 6.3, MessageFilter).
+
+use heapless::Vec;
+
+use super::event::{ConnectionId, Event};
+use super::hook::{Hook, Verdict};
+use crate::time::Instant;
+
+/// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::FilterGroup::EVERYONE, rakwire::raknet::FilterGroup(0));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FilterGroup(pub u8);
+
+impl FilterGroup {
+    /// The group of those who were put into no other.
+    pub const EVERYONE: Self = Self(0);
+}
+
+/// How many groups there are, with that of everyone.
+pub const FILTER_GROUPS: usize = 8;
+
+/// The ids that a group may send; at first all.
+#[derive(Clone, Copy, Debug)]
+struct Rights {
+    allowed: [u32; 8],
+}
+
+impl Rights {
+    const ALL: Self = Self { allowed: [u32::MAX; 8] };
+
+    fn allows(&self, id: u8) -> bool {
+        self.allowed.get(usize::from(id / 32)).is_some_and(|word| word & (1 << (id % 32)) != 0)
+    }
+
+    fn set(&mut self, id: u8, verdict: Verdict) {
+        let Some(word) = self.allowed.get_mut(usize::from(id / 32)) else { return };
+        match verdict {
+            Verdict::Pass => *word |= 1 << (id % 32),
+            Verdict::Drop => *word &= !(1 << (id % 32)),
+        }
+    }
+}
+
+/// A hook that drops the messages whose first byte their sender's group may not send, and counts them. `MEMBERS` is
+/// how many connections can be in another group than everyone's at the same time.
+///
+/// ```
+/// use rakwire::raknet::{FilterGroup, MessageFilter};
+///
+/// const GUESTS: FilterGroup = FilterGroup::EVERYONE;
+/// const PLAYERS: FilterGroup = FilterGroup(1);
+/// let mut filter = MessageFilter::<64>::new();
+/// filter.forbid_all(GUESTS);
+/// filter.allow(GUESTS, 0x86..=0x86); // a guest may log in, and nothing else
+/// assert!(filter.is_allowed(PLAYERS, 0x90));
+/// assert!(!filter.is_allowed(GUESTS, 0x90));
+/// ```
+#[derive(Debug)]
+pub struct MessageFilter<const MEMBERS: usize> {
+    rights: [Rights; FILTER_GROUPS],
+    members: Vec<(ConnectionId, FilterGroup), MEMBERS>,
+    dropped: u64,
+}
+
+impl<const MEMBERS: usize> MessageFilter<MEMBERS> {
+    /// A filter that lets everyone send everything.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { rights: [Rights::ALL; FILTER_GROUPS], members: Vec::new(), dropped: 0 }
+    }
+
+    /// Lets a group send messages with these ids.
+    pub fn allow(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
+        self.set(group, ids, Verdict::Pass);
+    }
+
+    /// Lets a group no longer send messages with these ids.
+    pub fn forbid(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>) {
+        self.set(group, ids, Verdict::Drop);
+    }
+
+    /// Lets a group send nothing until something is allowed.
+    pub fn forbid_all(&mut self, group: FilterGroup) {
+        self.forbid(group, 0..=u8::MAX);
+    }
+
+    fn set(&mut self, group: FilterGroup, ids: impl IntoIterator<Item = u8>, verdict: Verdict) {
+        if let Some(rights) = self.rights.get_mut(usize::from(group.0)) {
+            ids.into_iter().for_each(|id| rights.set(id, verdict));
+        }
+    }
+
+    /// Whether a group may send messages with this id. A group that does not exist may send nothing.
+    #[must_use]
+    pub fn is_allowed(&self, group: FilterGroup, id: u8) -> bool {
+        self.rights.get(usize::from(group.0)).is_some_and(|rights| rights.allows(id))
+    }
+
+    /// Puts a connection into a group; false when there is no such group or too many connections are in one.
+    #[must_use = "a connection that was not moved keeps its old rights"]
+    pub fn put(&mut self, id: ConnectionId, group: FilterGroup) -> bool {
+        self.forget(id);
+        if usize::from(group.0) >= FILTER_GROUPS {
+            return false;
+        }
+        group == FilterGroup::EVERYONE || self.members.push((id, group)).is_ok()
+    }
+
+    /// The group of a connection.
+    #[must_use]
+    pub fn group_of(&self, id: ConnectionId) -> FilterGroup {
+        let member = self.members.iter().find(|(member, _)| *member == id);
+        member.map_or(FilterGroup::EVERYONE, |(_, group)| *group)
+    }
+
+    fn forget(&mut self, id: ConnectionId) {
+        self.members.retain(|(member, _)| *member != id);
+    }
+
+    /// How many messages were dropped.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+impl<const MEMBERS: usize> Default for MessageFilter<MEMBERS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const MEMBERS: usize> Hook for MessageFilter<MEMBERS> {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_>) -> Verdict {
+        if let Event::Disconnected { id, .. } = event {
+            self.forget(*id);
+        }
+        let Event::Message { id, message, .. } = event else { return Verdict::Pass };
+        let first = message.chunks().flatten().next().copied().unwrap_or(0);
+        if self.is_allowed(self.group_of(*id), first) {
+            return Verdict::Pass;
+        }
+        self.dropped += 1;
+        Verdict::Drop
+    }
+}

@@ -1,0 +1,153 @@
+//! What a peer has to say: datagrams and events.
+
+use core::net::SocketAddr;
+
+use super::{Lent, Peer, Pong};
+use crate::machine::Transmit;
+use crate::raknet::connection::Ending;
+use crate::raknet::event::{Event, Message};
+use crate::raknet::hook::Verdict;
+use crate::storage::{Block, Listed};
+use crate::time::Instant;
+
+impl Peer<'_> {
+    /// Composes the next datagram to send at `now` in `buffer`, which must have room for
+    /// [`MAX_DATAGRAM`](super::wire::MAX_DATAGRAM) bytes.
+    pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
+        self.advance(now);
+        let (to, length) = match self.desk.poll_transmit(&self.config, self.last_now, buffer) {
+            Some(answer) => answer,
+            None => self.poll_connections(buffer)?,
+        };
+        self.stats.datagrams_sent += 1;
+        self.stats.bytes_sent += length as u64;
+        Some(Transmit { to, payload: buffer.get(..length)? })
+    }
+
+    /// Lets the connections that have something to do take turns.
+    fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        while let Some(slot) = self.tables.ready.front() {
+            let (connection, mut cx) = self.borrow(slot)?;
+            let length = connection.poll_transmit(&mut cx, buffer);
+            let to = connection.remote();
+            self.tables.ready.pop();
+            if let (Some(length), Some(to)) = (length, to) {
+                self.tables.ready.push(slot);
+                return Some((to, length));
+            }
+            self.put_to_rest(slot);
+        }
+        None
+    }
+
+    /// A connection has nothing to do until its deadline.
+    fn put_to_rest(&mut self, slot: u16) {
+        let Some((connection, cx)) = self.borrow(slot) else {
+            return;
+        };
+        connection.ready = Listed::No;
+        let deadline = connection.deadline(&cx);
+        self.tables.deadlines.set(slot, deadline);
+        self.notice(slot);
+        self.release_if_finished(slot);
+    }
+
+    /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
+    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+        self.poll_event_if(|_| Verdict::Pass)
+    }
+
+    /// What happened next that passes `judge`; what does not is dropped.
+    pub(crate) fn poll_event_if(
+        &mut self,
+        mut judge: impl FnMut(&Event<'_>) -> Verdict,
+    ) -> Option<Event<'_>> {
+        loop {
+            self.take_back();
+            let news = self.next_news()?;
+            if self.tell(news).is_some_and(|event| judge(&event) == Verdict::Pass) {
+                return self.tell(news);
+            }
+        }
+    }
+
+    fn next_news(&mut self) -> Option<(u16, News)> {
+        if let Some(pong) = self.pongs.pop_front() {
+            self.lent = Lent::Pong { data: pong.data };
+            return Some((0, News::Pong(pong)));
+        }
+        while let Some(slot) = self.tables.noticed.front() {
+            if let Some(news) = self.poll_connection(slot) {
+                if let News::Message(message) = news {
+                    self.lent = Lent::Message { message, id: self.id(slot) };
+                }
+                return Some((slot, news));
+            }
+            self.tables.noticed.pop();
+            if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
+                connection.noticed = Listed::No;
+            }
+            self.release_if_finished(slot);
+        }
+        None
+    }
+
+    /// Gives back what the last event lent.
+    fn take_back(&mut self) {
+        match core::mem::replace(&mut self.lent, Lent::Nothing) {
+            Lent::Nothing => {}
+            Lent::Pong { data } => {
+                self.tables.pool.free(data);
+            }
+            Lent::Message { message, id } => {
+                let blocks = self.tables.pool.free(message);
+                if let Some(connection) = self.get_mut(id) {
+                    connection.on_read(blocks);
+                }
+            }
+        }
+    }
+
+    fn poll_connection(&mut self, slot: u16) -> Option<News> {
+        let (connection, mut cx) = self.borrow(slot)?;
+        if !connection.has_news() {
+            None
+        } else if connection.take_opened() {
+            Some(News::Opened)
+        } else if let Some(message) = connection.take_message(&mut cx) {
+            Some(News::Message(message))
+        } else {
+            connection.take_ending().map(News::Ended)
+        }
+    }
+
+    /// Puts news into the words of an event.
+    fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
+        let pool = &self.tables.pool;
+        if let News::Pong(Pong { from, guid, latency, data }) = news {
+            return Some(Event::Pong { from, guid, latency, data: Message::new(pool, data) });
+        }
+        let id = self.id(slot);
+        let connection = self.tables.connections.get(usize::from(slot))?;
+        let remote = connection.remote()?;
+        Some(match news {
+            News::Opened => Event::Connected { id, remote, guid: connection.guid(), side: connection.side() },
+            News::Message(message) => {
+                let delivery = pool.header(message).delivery();
+                Event::Message { id, delivery, message: Message::new(pool, message) }
+            }
+            News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
+            News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
+            News::Pong(_) => return None,
+        })
+    }
+}
+
+/// What is to be told.
+#[derive(Clone, Copy)]
+enum News {
+    Opened,
+    Message(Block),
+    Ended(Ending),
+    Pong(Pong),
+}

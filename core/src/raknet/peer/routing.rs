@@ -1,0 +1,211 @@
+//! Which connection a datagram is for, and what strangers are told (supplement 2.3, 2.5).
+
+use core::net::SocketAddr;
+
+use super::{Peer, Pong};
+use crate::cookie;
+use crate::cursor::Reader;
+use crate::raknet::bans::AddressPattern;
+use crate::raknet::config::CookiePolicy;
+use crate::raknet::connection::Connection;
+use crate::raknet::offline::Answer;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
+use crate::raknet::wire::{FirstByte, Guid, Wire};
+use crate::storage::Purpose;
+use crate::time::Instant;
+
+impl Peer<'_> {
+    /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in [`Peer::stats`].
+    ///
+    /// `now` should be the time at which the datagram was received, also when it is handled later.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        self.advance(now);
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        match FirstByte::classify(datagram) {
+            None => self.stats.drop(DropReason::TooShort),
+            Some(FirstByte::Connected) => match self.find(&from) {
+                Some(slot) => {
+                    self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
+                }
+                None => self.stats.drop(DropReason::UnknownSource),
+            },
+            Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
+                Ok(message) => self.handle_offline(from, &message, datagram.len()),
+                Err(_) => self.stats.drop(DropReason::BadOffline),
+            },
+        }
+    }
+
+    fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
+        match *message {
+            Offline::Ping { scope, time, .. } => self.handle_ping(from, scope, time),
+            Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
+            Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
+            Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
+            Offline::Reply1 { .. }
+            | Offline::Reply2 { .. }
+            | Offline::Refused { .. }
+            | Offline::IncompatibleProtocol { .. } => match self.find(&from) {
+                Some(slot) => {
+                    self.with(slot, |connection, cx| connection.handle_offline(cx, message));
+                }
+                None => self.stats.drop(DropReason::Unexpected),
+            },
+        }
+    }
+
+    fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64) {
+        let answers = match scope {
+            PingScope::Any => true,
+            PingScope::OpenConnections => self.incoming < self.config.max_incoming,
+        };
+        if answers {
+            self.desk.pong(&self.config, &mut self.stats, self.last_now, from, time);
+        }
+    }
+
+    fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
+        let Some(sent) = self.desk.take_ping(from) else {
+            self.stats.drop(DropReason::Unexpected);
+            return;
+        };
+        let latency = self.last_now.saturating_since(sent);
+        let stored = self.tables.pool.store(data, Purpose::Receive, Default::default());
+        let Some(data) = stored else {
+            self.stats.drop(DropReason::NoMemory);
+            return;
+        };
+        if self.pongs.push_back(Pong { from, guid, latency, data }).is_err() {
+            self.tables.pool.free(data);
+            self.stats.drop(DropReason::AnswersFull);
+        }
+    }
+
+    /// Stateless: the answer is shorter than the request and depends on nothing else.
+    fn handle_request_1(&mut self, from: SocketAddr, protocol: u8, mtu: u16, length: usize) {
+        /// Bytes of the longest answer, reply 1 with a cookie.
+        const LONGEST_ANSWER: usize = 32;
+        if self.config.max_incoming == 0 {
+            self.stats.drop(DropReason::Unexpected);
+        } else if length < LONGEST_ANSWER {
+            self.stats.drop(DropReason::WouldAmplify);
+        } else if self.is_banned(from) {
+            self.stats.drop(DropReason::Banned);
+            self.desk.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
+        } else if self.config.accepted_versions.contains(&protocol) {
+            let mtu = self.config.clamp_mtu(mtu);
+            self.desk.answer(&mut self.stats, from, Answer::Reply1 { mtu });
+        } else {
+            self.desk.answer(&mut self.stats, from, Answer::Incompatible);
+        }
+    }
+
+    /// The outcome table of supplement 2.5, after the cookie has proved the address.
+    fn handle_request_2(&mut self, from: SocketAddr, security: ClientSecurity<'_>, mtu: u16, guid: Guid) {
+        if self.config.max_incoming == 0 {
+            self.stats.drop(DropReason::Unexpected);
+            return;
+        }
+        if !self.is_proved(from, security) {
+            self.stats.drop(DropReason::BadCookie);
+            return;
+        }
+        let mtu = self.config.clamp_mtu(mtu);
+        let by_address = self.find_living(&from);
+        let answer = match (by_address, self.knows_guid(guid)) {
+            (Some(slot), true) if self.repeats_request_2(slot, guid) => {
+                let mtu = self.tables.connections.get(usize::from(slot)).map_or(mtu, Connection::mtu);
+                Answer::Reply2 { mtu }
+            }
+            (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
+            (None, false) => match self.accept(from, guid, mtu) {
+                Some(answer) => answer,
+                None => return,
+            },
+        };
+        self.desk.answer(&mut self.stats, from, answer);
+    }
+
+    fn is_proved(&self, from: SocketAddr, security: ClientSecurity<'_>) -> bool {
+        match (self.config.cookies, security) {
+            (CookiePolicy::Off, _) => true,
+            (CookiePolicy::Required, ClientSecurity::None) => false,
+            (
+                CookiePolicy::Required,
+                ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
+            ) => cookie::verify(&self.config.secret, &from, self.last_now, cookie),
+        }
+    }
+
+    fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
+        let connection = self.tables.connections.get(usize::from(slot));
+        connection.is_some_and(|connection| connection.guid() == guid && connection.is_unverified())
+    }
+
+    /// Gives a client a slot, or says why not. No answer lets it try again.
+    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16) -> Option<Answer> {
+        if self.is_banned(from) {
+            return Some(Answer::Refused(Refusal::Banned));
+        }
+        if self.connected_recently(from) {
+            return Some(Answer::Refused(Refusal::RecentlyConnected));
+        }
+        if self.incoming >= self.config.max_incoming {
+            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
+        }
+        if !self.admits_half_open(from) {
+            self.stats.drop(DropReason::HalfOpenLimit);
+            return None;
+        }
+        let Some(slot) = self.tables.vacant.pop() else {
+            return self.evict_half_open();
+        };
+        self.with(slot, |connection, cx| connection.accept(cx, from, guid, mtu));
+        self.settle_in(slot, from);
+        Some(Answer::Reply2 { mtu })
+    }
+
+    /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
+    /// its chance, and the newcomer asks again in half a second.
+    fn evict_half_open(&mut self) -> Option<Answer> {
+        let half_open = (0..).zip(&*self.tables.connections);
+        let half_open =
+            half_open.filter_map(|(slot, connection)| Some((connection.half_open_since()?, slot)));
+        let Some((_, slot)) = half_open.min() else {
+            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
+        };
+        self.stats.drop(DropReason::HalfOpenLimit);
+        self.with(slot, Connection::disconnect);
+        None
+    }
+
+    fn is_banned(&self, address: SocketAddr) -> bool {
+        self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
+    }
+
+    /// Whether the address opened a connection a moment ago.
+    fn connected_recently(&self, from: SocketAddr) -> bool {
+        let Some(interval) = self.config.connection_interval else { return false };
+        let is_recent = |connection: &Connection| {
+            !connection.is_free()
+                && connection.remote().is_some_and(|remote| remote.ip() == from.ip())
+                && connection.made_at() + interval > self.last_now
+        };
+        !from.ip().is_loopback() && self.tables.connections.iter().any(is_recent)
+    }
+
+    /// Without cookies an address may be forged: one network cannot take all slots with connections that never open.
+    fn admits_half_open(&self, from: SocketAddr) -> bool {
+        if self.config.cookies == CookiePolicy::Required {
+            return true;
+        }
+        let network = AddressPattern::network_of(from.ip());
+        let half_open = self.tables.connections.iter().filter(|connection| {
+            connection.is_unverified()
+                && connection.remote().is_some_and(|remote| network.matches(remote.ip()))
+        });
+        half_open.count() < usize::from(self.config.max_half_open_per_network)
+    }
+}
