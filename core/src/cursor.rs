@@ -55,6 +55,32 @@ impl core::fmt::Display for WireError {
 impl core::error::Error for WireError {}
 
 /// The value of a field as it was read, for tools that show a datagram.
+///
+/// ```
+/// use rakwire::wire::{Source, Value, Wire, WireError, control::Control};
+///
+/// /// Keeps the fields that the parser saw, in order.
+/// struct Recorder<'a>(&'a [u8], Vec<(&'static str, Value<'a>)>);
+///
+/// impl<'a> Source<'a> for Recorder<'a> {
+///     fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+///         let (taken, rest) = self.0.split_at_checked(count).ok_or(WireError::Truncated)?;
+///         self.0 = rest;
+///         Ok(taken)
+///     }
+///     fn peek(&self) -> &'a [u8] {
+///         self.0
+///     }
+///     fn field(&mut self, name: &'static str, _length: usize, value: Value<'a>) {
+///         self.1.push((name, value));
+///     }
+/// }
+///
+/// let mut recorder = Recorder(&[0, 0, 0, 0, 0, 0, 0, 1, 2], Vec::new());
+/// Control::read(&mut recorder)?;
+/// assert_eq!(recorder.1, [("id", Value::Number(0)), ("time", Value::Number(258))]);
+/// # Ok::<(), WireError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value<'a> {
@@ -143,6 +169,17 @@ pub trait Source<'a> {
     #[inline]
     fn u32(&mut self, name: &'static str) -> Result<u32, WireError> {
         let number = u32::from_be_bytes(self.array()?);
+        self.field(name, 4, Value::Number(number.into()));
+        Ok(number)
+    }
+
+    /// Takes a little-endian number of 32 bits, which only events of the original hold (its memory as it lies there).
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when fewer bytes remain.
+    #[inline]
+    fn u32_le(&mut self, name: &'static str) -> Result<u32, WireError> {
+        let number = u32::from_le_bytes(self.array()?);
         self.field(name, 4, Value::Number(number.into()));
         Ok(number)
     }
@@ -322,6 +359,15 @@ impl<'b> Writer<'b> {
         self.bytes(&number.to_be_bytes())
     }
 
+    /// Appends a little-endian number of 32 bits.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    #[inline]
+    pub fn u32_le(&mut self, number: u32) -> Result<(), WireError> {
+        self.bytes(&number.to_le_bytes())
+    }
+
     /// Appends a big-endian number of 64 bits.
     ///
     /// # Errors
@@ -336,7 +382,7 @@ impl<'b> Writer<'b> {
     /// # Errors
     /// [`WireError::NoRoom`].
     pub fn zeros(&mut self, count: usize) -> Result<(), WireError> {
-        let end = self.at + count;
+        let end = self.at.saturating_add(count);
         let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
         room.fill(0);
         self.at = end;
@@ -348,7 +394,7 @@ impl<'b> Writer<'b> {
     /// # Errors
     /// [`WireError::NoRoom`] when `at` was not written yet.
     pub fn patch_u16(&mut self, at: usize, number: u16) -> Result<(), WireError> {
-        let room = self.buffer.get_mut(at..at + 2).ok_or(WireError::NoRoom)?;
+        let room = self.buffer.get_mut(at..at.saturating_add(2)).ok_or(WireError::NoRoom)?;
         room.copy_from_slice(&number.to_be_bytes());
         Ok(())
     }

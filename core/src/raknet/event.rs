@@ -197,6 +197,7 @@ impl core::fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let text = match self {
             Self::NoAnswer => "the server does not answer",
+            Self::Refused(Refusal::AttemptFailed) => "the server gave the attempt up",
             Self::Refused(Refusal::AlreadyConnected) => {
                 "the server has a connection of this address or GUID already"
             }

@@ -128,6 +128,7 @@ impl Connection {
             }
             Offline::Ping { .. }
             | Offline::Pong { .. }
+            | Offline::OutOfBand { .. }
             | Offline::Request1 { .. }
             | Offline::Request2 { .. } => {
                 cx.stats.drop(DropReason::Unexpected);

@@ -44,6 +44,7 @@ impl Peer<'_> {
             Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
             Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
             Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
+            Offline::OutOfBand { .. } => self.stats.drop(DropReason::Unexpected),
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
             | Offline::Refused { .. }

@@ -3,9 +3,9 @@
 //! | version | bytes |
 //! |---|---|
 //! | IPv4, 7 bytes | `04`, four address bytes each complemented, port (big endian) |
-//! | IPv6, 29 bytes | `06`, a raw `sockaddr_in6`: family (2, ignored on read), port (big endian), flow information (4), address (16), scope (4) |
+//! | IPv6, 29 bytes | `06`, a raw `sockaddr_in6`: family (2, ignored on read, written as Windows does: `17 00`), port (big endian), flow information (4, big endian), address (16), scope (4, little endian: the byte order of the hosts that write it) |
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use core::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 use crate::cursor::{Reader, Source, Value, WireError, Writer};
 
@@ -14,6 +14,8 @@ pub const UNASSIGNED: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UN
 
 const VERSION_4: u8 = 4;
 const VERSION_6: u8 = 6;
+/// Bytes of the longer address.
+pub const MAX_ADDRESS: usize = 29;
 /// What Windows calls the family; readers ignore it, and most of the world's peers are Windows games.
 const FAMILY_6: u16 = 23;
 
@@ -39,7 +41,7 @@ fn read_v6<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
     let port = u16::from_be_bytes(source.array()?);
     let flow = u32::from_be_bytes(source.array()?);
     let address = Ipv6Addr::from(source.array::<16>()?);
-    let scope = u32::from_be_bytes(source.array()?);
+    let scope = u32::from_le_bytes(source.array()?);
     Ok(SocketAddrV6::new(address, port, flow, scope).into())
 }
 
@@ -48,30 +50,38 @@ fn read_v6<'a, S: Source<'a>>(source: &mut S) -> Result<SocketAddr, WireError> {
 /// # Errors
 /// [`WireError::NoRoom`].
 pub fn write(address: &SocketAddr, writer: &mut Writer<'_>) -> Result<(), WireError> {
-    match address.ip() {
-        IpAddr::V4(ip) => {
+    match address {
+        SocketAddr::V4(address) => {
             writer.u8(VERSION_4)?;
-            writer.u32(!ip.to_bits())?;
+            writer.u32(!address.ip().to_bits())?;
             writer.u16(address.port())
         }
-        IpAddr::V6(ip) => {
+        SocketAddr::V6(address) => {
             writer.u8(VERSION_6)?;
             writer.bytes(&FAMILY_6.to_le_bytes())?;
             writer.u16(address.port())?;
-            writer.u32(0)?;
-            writer.bytes(&ip.octets())?;
-            writer.u32(0)
+            writer.u32(address.flowinfo())?;
+            writer.bytes(&address.ip().octets())?;
+            writer.u32_le(address.scope_id())
         }
     }
 }
 
 /// The list of addresses in "connection request accepted" and "new incoming connection": the sender's interfaces,
-/// padded with the unassigned address to 10 (classic) or 20 (Bedrock).
+/// padded with the unassigned address to 10 (classic) or 20 (Bedrock). Both versions may stand in one list.
 ///
 /// ```
-/// use rakwire::wire::address::AddressList;
+/// use rakwire::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
 ///
 /// assert_eq!(AddressList::unassigned(10).iter().count(), 10);
+///
+/// let mut interfaces = [UNASSIGNED; 20];
+/// interfaces[0] = "192.0.2.7:19132".parse()?;
+/// interfaces[1] = "[2001:db8::7]:19132".parse()?;
+/// let mut buffer = [0; 20 * MAX_ADDRESS];
+/// let list = AddressList::encode(interfaces, &mut buffer)?;
+/// assert!(list.iter().eq(interfaces));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressList<'a> {
@@ -87,6 +97,21 @@ impl<'a> AddressList<'a> {
     pub fn unassigned(count: usize) -> Self {
         let list = UNASSIGNED_LIST.get(..count).unwrap_or(&UNASSIGNED_LIST);
         Self { bytes: list.as_flattened() }
+    }
+
+    /// Writes addresses into `buffer`, [`MAX_ADDRESS`] bytes or fewer each, and lists them.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when they do not fit.
+    pub fn encode(
+        addresses: impl IntoIterator<Item = SocketAddr>,
+        buffer: &'a mut [u8],
+    ) -> Result<Self, WireError> {
+        let mut writer = Writer::new(buffer);
+        for address in addresses {
+            write(&address, &mut writer)?;
+        }
+        Ok(Self { bytes: writer.finish() })
     }
 
     /// The addresses; ends early where the bytes are no address.

@@ -9,6 +9,9 @@
 //! | ordering index, channel | u24, u8 | ordered or sequenced (1, 3, 4, 7) |
 //! | split count, split id, split index | u32, u16, u32 | split |
 //! | payload | ceil(bits / 8) | always |
+//!
+//! Bits 3..0 of the flags are ignored and written as zero. Reliabilities 5 to 7 stand for receipts and are never on the
+//! wire; where they appear nevertheless, 7 has an ordering index and a channel, and none has a message number.
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
@@ -24,6 +27,13 @@ pub const MAX_HEADER: usize = 23;
 pub const MIN_CAPSULE: usize = 4;
 
 /// Which part of a split message a capsule carries.
+///
+/// ```
+/// use rakwire::wire::capsule::Split;
+///
+/// let last_of_three = Split { count: 3, id: 7, index: 2 };
+/// assert_eq!(last_of_three.index + 1, last_of_three.count);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// How many parts the message has, at least 1.

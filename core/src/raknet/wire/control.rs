@@ -4,6 +4,8 @@ use core::net::SocketAddr;
 
 use super::address::{self, AddressList};
 use super::id;
+pub use super::security::Proof;
+use super::security::SecuritySizes;
 use super::{Guid, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
@@ -12,10 +14,10 @@ pub const MAX_CONTROL: usize = 640;
 /// The longest password, in bytes.
 pub const MAX_PASSWORD: usize = 255;
 
-const PROOF: usize = 32;
-const IDENTITY: usize = 160;
-
 /// A message of RakNet itself inside a connection.
+///
+/// What a reader ignores and a writer makes uniform: bytes after the last field, any flag byte that is neither 0 nor 1,
+/// and what is left of a cut-off field.
 ///
 /// ```
 /// use rakwire::wire::control::Control;
@@ -50,6 +52,12 @@ pub enum Control<'a> {
         proof: Option<Proof<'a>>,
         /// The password, 0 to 255 bytes.
         password: &'a [u8],
+    },
+    /// 0A: id, type (u8). The original cuts it to two bits, so the type may be missing
+    /// ([`read_bits`](Self::read_bits)).
+    RequiresPublicKey {
+        /// What is wrong.
+        problem: Option<KeyProblem>,
     },
     /// 10: id, address of the client, system index (u16), addresses, time of the request (u64), the server's clock (u64).
     Accepted {
@@ -86,23 +94,59 @@ pub enum Control<'a> {
     },
 }
 
-/// What a client proves in the request of an encrypted connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Proof<'a> {
-    /// 32 bytes.
-    pub proof: &'a [u8],
-    /// 160 bytes, if the client has an identity.
-    pub identity: Option<&'a [u8]>,
+/// What is wrong with the keys of a secure connection.
+///
+/// ```
+/// use rakwire::wire::control::{Control, KeyProblem};
+/// use rakwire::wire::{Reader, Wire};
+///
+/// let problem = Some(KeyProblem::IdentityInvalid);
+/// assert_eq!(Control::read(&mut Reader::new(&[0x0A, 2]))?, Control::RequiresPublicKey { problem });
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyProblem {
+    /// The client has no public key of the server (0). Local: the original tells it to its own application only.
+    ServerKeyMissing,
+    /// The client did not show its identity (1).
+    IdentityMissing,
+    /// The identity that the client showed is not right (2).
+    IdentityInvalid,
 }
 
-impl<'a> Wire<'a> for Control<'a> {
-    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+impl KeyProblem {
+    const fn from_wire(byte: u8) -> Result<Self, WireError> {
+        match byte {
+            0 => Ok(Self::ServerKeyMissing),
+            1 => Ok(Self::IdentityMissing),
+            2 => Ok(Self::IdentityInvalid),
+            _ => Err(WireError::BadValue),
+        }
+    }
+
+    const fn to_wire(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The length in bits to which the original cuts "remote system requires public key".
+const CUT_OFF_BITS: u16 = 2;
+/// The two bits that are left of its id.
+const CUT_OFF_MASK: u8 = 0xC0;
+
+impl<'a> Control<'a> {
+    /// Takes a message whose security fields have these sizes; [`Wire::read`] assumes those of the original.
+    ///
+    /// # Errors
+    /// As [`Wire::read`].
+    pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         match source.u8("id")? {
             id::CONNECTED_PING => Ok(Self::Ping { time: source.u64("time")? }),
             id::CONNECTED_PONG => {
                 Ok(Self::Pong { ping_time: source.u64("ping time")?, time: source.u64("time")? })
             }
-            id::CONNECTION_REQUEST => read_request(source),
+            id::CONNECTION_REQUEST => read_request(source, sizes),
+            id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY => read_requires_public_key(source),
             id::CONNECTION_REQUEST_ACCEPTED => read_accepted(source),
             id::NEW_INCOMING_CONNECTION => read_new_incoming(source),
             id::DETECT_LOST_CONNECTIONS => Ok(Self::DetectLost),
@@ -110,6 +154,38 @@ impl<'a> Wire<'a> for Control<'a> {
             id::INVALID_PASSWORD => read_invalid_password(source),
             _ => Err(WireError::UnknownId),
         }
+    }
+
+    /// Takes a message that came in a capsule of `bits` bits.
+    ///
+    /// The original hands a number of bytes to a function that counts bits, so its "remote system requires public key"
+    /// is two bits long: the upper two of its id. Nothing else has that length.
+    ///
+    /// ```
+    /// use rakwire::wire::Reader;
+    /// use rakwire::wire::control::Control;
+    ///
+    /// let cut_off = Control::read_bits(&mut Reader::new(&[0]), 2)?;
+    /// assert_eq!(cut_off, Control::RequiresPublicKey { problem: None });
+    /// # Ok::<(), rakwire::wire::WireError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Wire::read`].
+    pub fn read_bits<S: Source<'a>>(source: &mut S, bits: u16) -> Result<Self, WireError> {
+        if bits != CUT_OFF_BITS {
+            return Self::read(source);
+        }
+        if source.u8("cut-off id")? & CUT_OFF_MASK != 0 {
+            return Err(WireError::UnknownId);
+        }
+        Ok(Self::RequiresPublicKey { problem: None })
+    }
+}
+
+impl<'a> Wire<'a> for Control<'a> {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        Self::read_with(source, &SecuritySizes::ORIGINAL)
     }
 
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
@@ -125,6 +201,10 @@ impl<'a> Wire<'a> for Control<'a> {
             }
             Self::Request { guid, time, proof, password } => {
                 write_request(writer, guid, time, proof, password)
+            }
+            Self::RequiresPublicKey { problem } => {
+                writer.u8(id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY)?;
+                problem.map_or(Ok(()), |problem| writer.u8(problem.to_wire()))
             }
             Self::Accepted { client, system_index, addresses, request_time, time } => {
                 writer.u8(id::CONNECTION_REQUEST_ACCEPTED)?;
@@ -151,22 +231,18 @@ impl<'a> Wire<'a> for Control<'a> {
     }
 }
 
-fn read_request<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+fn read_request<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Control<'a>, WireError> {
     let guid = Guid(source.u64("guid")?);
     let time = source.u64("time")?;
-    let proof = if source.u8("security")? == 0 { None } else { Some(read_proof(source)?) };
+    let proof = match source.u8("security")? {
+        0 => None,
+        _ => Some(Proof::read(source, sizes)?),
+    };
     let password = source.rest("password");
     if password.len() > MAX_PASSWORD {
         return Err(WireError::BadLength);
     }
     Ok(Control::Request { guid, time, proof, password })
-}
-
-fn read_proof<'a, S: Source<'a>>(source: &mut S) -> Result<Proof<'a>, WireError> {
-    let proof = source.bytes("proof", PROOF)?;
-    let identity =
-        if source.u8("identity follows")? == 0 { None } else { Some(source.bytes("identity", IDENTITY)?) };
-    Ok(Proof { proof, identity })
 }
 
 fn write_request(
@@ -176,16 +252,24 @@ fn write_request(
     proof: Option<Proof<'_>>,
     password: &[u8],
 ) -> Result<(), WireError> {
+    if password.len() > MAX_PASSWORD {
+        return Err(WireError::BadLength);
+    }
     writer.u8(id::CONNECTION_REQUEST)?;
     writer.u64(guid.0)?;
     writer.u64(time)?;
     writer.u8(u8::from(proof.is_some()))?;
     if let Some(proof) = proof {
-        writer.bytes(proof.proof)?;
-        writer.u8(u8::from(proof.identity.is_some()))?;
-        writer.bytes(proof.identity.unwrap_or(&[]))?;
+        proof.write(writer)?;
     }
     writer.bytes(password)
+}
+
+fn read_requires_public_key<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
+    if source.remaining() == 0 {
+        return Ok(Control::RequiresPublicKey { problem: None });
+    }
+    Ok(Control::RequiresPublicKey { problem: Some(KeyProblem::from_wire(source.u8("type")?)?) })
 }
 
 fn read_accepted<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
@@ -209,7 +293,9 @@ fn read_new_incoming<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, W
 
 fn read_invalid_password<'a, S: Source<'a>>(source: &mut S) -> Result<Control<'a>, WireError> {
     if source.remaining() < 8 {
-        source.rest("cut-off guid");
+        if source.remaining() > 0 {
+            source.rest("cut-off guid");
+        }
         return Ok(Control::InvalidPassword { guid: None });
     }
     Ok(Control::InvalidPassword { guid: Some(Guid(source.u64("guid")?)) })
@@ -290,9 +376,22 @@ mod tests {
         assert_eq!(cut, Ok(Control::InvalidPassword { guid: None }));
     }
 
+    /// The original sends two bits of the message, which are two zeros.
+    #[test]
+    fn a_cut_off_public_key_problem_is_understood() {
+        let wanting = |problem| Control::RequiresPublicKey { problem };
+        law::check(&wanting(Some(KeyProblem::IdentityMissing)), &[0x0A, 1]);
+        law::check(&wanting(Some(KeyProblem::IdentityInvalid)), &[0x0A, 2]);
+        law::check(&wanting(None), &[0x0A]);
+        assert_eq!(Control::read_bits(&mut Reader::new(&[0]), 2), Ok(wanting(None)));
+        assert_eq!(Control::read_bits(&mut Reader::new(&[0x80]), 2), Err(WireError::UnknownId));
+        assert_eq!(Control::read_bits(&mut Reader::new(&[4]), 8), Ok(Control::DetectLost));
+    }
+
     #[test]
     fn unknown_ids_are_refused() {
         assert_eq!(Control::read(&mut Reader::new(&[0x86, 1])), Err(WireError::UnknownId));
+        assert_eq!(Control::read(&mut Reader::new(&[0x0A, 3])), Err(WireError::BadValue));
         law::check_truncations::<Control<'_>>(&[&[3][..], &time(5), &time(6)].concat());
     }
 }

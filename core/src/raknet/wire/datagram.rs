@@ -10,7 +10,7 @@
 //! | 2 | 04 | slow start | 0 | 0 |
 //!
 //! Data: the byte, the datagram number (u24), capsules to the end. Acknowledgements: the byte, an f32 if bit 5 is set,
-//! a count (u16), records.
+//! a count (u16), records. Bits 4..0 of an acknowledgement's byte are ignored and written as zero.
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
@@ -20,6 +20,8 @@ use crate::serial::U24;
 pub const VALID: u8 = 0x80;
 const ACK: u8 = 0x40;
 const NACK_OR_SPEED: u8 = 0x20;
+/// The datagram is one of a pair that once measured the path; a hint that nothing depends on.
+pub const PACKET_PAIR: u8 = 0x10;
 /// The sender has more to send after this datagram; a hint that nothing depends on.
 pub const CONTINUOUS_SEND: u8 = 0x08;
 /// The sender is in slow start; a hint that nothing depends on.

@@ -3,7 +3,9 @@
 //! A datagram is told by its first byte. With bit 7 set it is a [`datagram`] of the reliability layer (data,
 //! acknowledgement or negative acknowledgement). Without it, it is an [`offline`] message, which carries sixteen magic
 //! bytes at a place that its id fixes (supplement 2.1). [`control`] messages travel inside data datagrams as the
-//! payload of a [`capsule`].
+//! payload of a [`capsule`]; so do the messages to the application, of which RakNet fixes a few ([`notice`]). Events that
+//! the original shows its own application as bytes are in [`local`] and never travel. [`seal`] is the place of a secure
+//! mode: the last step before a datagram leaves, and the first after it arrived.
 
 use crate::cursor::{Source, WireError, Writer};
 
@@ -12,7 +14,13 @@ pub mod capsule;
 pub mod control;
 pub mod datagram;
 pub mod id;
+pub mod local;
+pub mod notice;
 pub mod offline;
+pub mod seal;
+mod security;
+
+pub use security::SecuritySizes;
 
 /// A packet that reads and writes its bytes.
 ///
@@ -28,7 +36,8 @@ pub trait Wire<'a>: Sized {
     /// Appends the packet, with its id.
     ///
     /// # Errors
-    /// [`WireError::NoRoom`] when the buffer is too small.
+    /// [`WireError::NoRoom`] when the buffer is too small, [`WireError::BadLength`] for data that the format has no
+    /// place for.
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError>;
 }
 

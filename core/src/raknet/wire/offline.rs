@@ -6,6 +6,8 @@ use core::net::SocketAddr;
 
 use super::address;
 use super::id;
+use super::security::SecuritySizes;
+pub use super::security::{ClientSecurity, ServerSecurity};
 use super::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Source, WireError, Writer};
 
@@ -16,11 +18,13 @@ pub const MAGIC: [u8; 16] =
 /// The longest data of a pong, in bytes; a longer pong is ignored by its receiver.
 pub const MAX_PONG_DATA: usize = 399;
 
-const PUBLIC_KEY: usize = 64;
-const CHALLENGE: usize = 64;
-const ANSWER: usize = 128;
+/// The longest data of an out-of-band message, in bytes; it must have one at least.
+pub const MAX_OUT_OF_BAND_DATA: usize = 399;
 
 /// An offline message.
+///
+/// What a reader ignores and a writer makes uniform: padding, bytes after the last field, and any flag byte that is
+/// neither 0 nor 1.
 ///
 /// ```
 /// use rakwire::raknet::Guid;
@@ -62,7 +66,7 @@ pub enum Offline<'a> {
         /// The length of the datagram plus 28: what the path just carried.
         mtu: u16,
     },
-    /// 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16).
+    /// 06: id, magic, GUID, security (u8), [cookie (u32), [public key (64)]], MTU (u16), zeros (one server pads).
     Reply1 {
         /// The server.
         guid: Guid,
@@ -82,7 +86,8 @@ pub enum Offline<'a> {
         /// The client.
         guid: Guid,
     },
-    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)].
+    /// 08: id, magic, GUID, address of the client, MTU (u16), encryption (one bit: 80), [answer (128)]. Some peers
+    /// write 01, and one sets it and sends no answer.
     Reply2 {
         /// The server.
         guid: Guid,
@@ -100,7 +105,15 @@ pub enum Offline<'a> {
         /// The server.
         guid: Guid,
     },
-    /// 12, 14, 17 or 1A: id, magic, GUID of the server.
+    /// 0D: id, GUID of the sender, magic, raw data to the end (1 to 399 bytes).
+    OutOfBand {
+        /// The sender.
+        guid: Guid,
+        /// What it says; a first byte of [`id::ADVERTISE_SYSTEM`] makes itself known
+        /// ([`Notice::Advertise`](super::notice::Notice::Advertise)).
+        data: &'a [u8],
+    },
+    /// 11, 12, 14, 17 or 1A: id, magic, GUID of the server.
     Refused {
         /// Why.
         refusal: Refusal,
@@ -110,6 +123,13 @@ pub enum Offline<'a> {
 }
 
 /// Who should answer a ping.
+///
+/// ```
+/// use rakwire::wire::offline::{Offline, PingScope};
+///
+/// let search = Offline::Ping { scope: PingScope::OpenConnections, time: 0, guid: None };
+/// assert!(matches!(search, Offline::Ping { scope: PingScope::OpenConnections, .. }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingScope {
     /// Every server (01).
@@ -119,8 +139,16 @@ pub enum PingScope {
 }
 
 /// Why a server refuses a connection before it exists.
+///
+/// ```
+/// use rakwire::raknet::{ConnectFailure, Refusal};
+///
+/// assert_eq!(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections).to_string(), "the server is full");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
+    /// The attempt failed (11). The original tells its own application so and sends it to nobody, but believes it.
+    AttemptFailed,
     /// The address or the GUID is connected already (12).
     AlreadyConnected,
     /// The server is full (14).
@@ -134,6 +162,7 @@ pub enum Refusal {
 impl Refusal {
     const fn from_id(byte: u8) -> Option<Self> {
         Some(match byte {
+            id::CONNECTION_ATTEMPT_FAILED => Self::AttemptFailed,
             id::ALREADY_CONNECTED => Self::AlreadyConnected,
             id::NO_FREE_INCOMING_CONNECTIONS => Self::NoFreeIncomingConnections,
             id::CONNECTION_BANNED => Self::Banned,
@@ -144,44 +173,13 @@ impl Refusal {
 
     const fn id(self) -> u8 {
         match self {
+            Self::AttemptFailed => id::CONNECTION_ATTEMPT_FAILED,
             Self::AlreadyConnected => id::ALREADY_CONNECTED,
             Self::NoFreeIncomingConnections => id::NO_FREE_INCOMING_CONNECTIONS,
             Self::Banned => id::CONNECTION_BANNED,
             Self::RecentlyConnected => id::IP_RECENTLY_CONNECTED,
         }
     }
-}
-
-/// What reply 1 asks the client to give back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerSecurity<'a> {
-    /// Nothing.
-    None,
-    /// A cookie, which proves the client's address.
-    Cookie(u32),
-    /// A cookie and an encrypted connection under this public key of 64 bytes.
-    PublicKey {
-        /// The cookie.
-        cookie: u32,
-        /// The server's public key.
-        key: &'a [u8],
-    },
-}
-
-/// What request 2 gives back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientSecurity<'a> {
-    /// Nothing.
-    None,
-    /// The cookie of reply 1, and no challenge.
-    Cookie(u32),
-    /// The cookie and a challenge of 64 bytes.
-    Challenge {
-        /// The cookie.
-        cookie: u32,
-        /// The challenge.
-        challenge: &'a [u8],
-    },
 }
 
 fn read_magic<'a, S: Source<'a>>(source: &mut S) -> Result<(), WireError> {
@@ -192,18 +190,23 @@ fn read_guid<'a, S: Source<'a>>(source: &mut S) -> Result<Guid, WireError> {
     source.u64("guid").map(Guid)
 }
 
-impl<'a> Wire<'a> for Offline<'a> {
-    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+impl<'a> Offline<'a> {
+    /// Takes a message whose security fields have these sizes; [`Wire::read`] assumes those of the original.
+    ///
+    /// # Errors
+    /// As [`Wire::read`].
+    pub fn read_with<S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Self, WireError> {
         let whole = source.remaining();
         match source.u8("id")? {
             id::UNCONNECTED_PING => read_ping(source, PingScope::Any),
             id::UNCONNECTED_PING_OPEN_CONNECTIONS => read_ping(source, PingScope::OpenConnections),
             id::UNCONNECTED_PONG => read_pong(source),
             id::OPEN_CONNECTION_REQUEST_1 => read_request_1(source, whole),
-            id::OPEN_CONNECTION_REPLY_1 => read_reply_1(source),
-            id::OPEN_CONNECTION_REQUEST_2 => read_request_2(source),
-            id::OPEN_CONNECTION_REPLY_2 => read_reply_2(source),
+            id::OPEN_CONNECTION_REPLY_1 => read_reply_1(source, sizes),
+            id::OPEN_CONNECTION_REQUEST_2 => read_request_2(source, sizes),
+            id::OPEN_CONNECTION_REPLY_2 => read_reply_2(source, sizes),
             id::INCOMPATIBLE_PROTOCOL_VERSION => read_incompatible(source),
+            id::OUT_OF_BAND => read_out_of_band(source),
             other => {
                 let refusal = Refusal::from_id(other).ok_or(WireError::UnknownId)?;
                 read_magic(source)?;
@@ -211,11 +214,18 @@ impl<'a> Wire<'a> for Offline<'a> {
             }
         }
     }
+}
+
+impl<'a> Wire<'a> for Offline<'a> {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        Self::read_with(source, &SecuritySizes::ORIGINAL)
+    }
 
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         match *self {
             Self::Ping { scope, time, guid } => write_ping(writer, scope, time, guid),
             Self::Pong { time, guid, data } => {
+                check_length(data, 0, MAX_PONG_DATA)?;
                 writer.u8(id::UNCONNECTED_PONG)?;
                 writer.u64(time)?;
                 writer.u64(guid.0)?;
@@ -226,12 +236,12 @@ impl<'a> Wire<'a> for Offline<'a> {
             Self::Reply1 { guid, security, mtu } => {
                 write_head(writer, id::OPEN_CONNECTION_REPLY_1)?;
                 writer.u64(guid.0)?;
-                write_server_security(writer, security)?;
+                security.write(writer)?;
                 writer.u16(mtu)
             }
             Self::Request2 { security, server, mtu, guid } => {
                 write_head(writer, id::OPEN_CONNECTION_REQUEST_2)?;
-                write_client_security(writer, security)?;
+                security.write(writer)?;
                 address::write(&server, writer)?;
                 writer.u16(mtu)?;
                 writer.u64(guid.0)
@@ -243,12 +253,23 @@ impl<'a> Wire<'a> for Offline<'a> {
                 writer.bytes(&MAGIC)?;
                 writer.u64(guid.0)
             }
+            Self::OutOfBand { guid, data } => {
+                check_length(data, 1, MAX_OUT_OF_BAND_DATA)?;
+                writer.u8(id::OUT_OF_BAND)?;
+                writer.u64(guid.0)?;
+                writer.bytes(&MAGIC)?;
+                writer.bytes(data)
+            }
             Self::Refused { refusal, guid } => {
                 write_head(writer, refusal.id())?;
                 writer.u64(guid.0)
             }
         }
     }
+}
+
+const fn check_length(data: &[u8], shortest: usize, longest: usize) -> Result<(), WireError> {
+    if data.len() < shortest || data.len() > longest { Err(WireError::BadLength) } else { Ok(()) }
 }
 
 fn write_head(writer: &mut Writer<'_>, id: u8) -> Result<(), WireError> {
@@ -283,9 +304,7 @@ fn read_pong<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError
     let guid = read_guid(source)?;
     read_magic(source)?;
     let data = source.rest("data");
-    if data.len() > MAX_PONG_DATA {
-        return Err(WireError::BadLength);
-    }
+    check_length(data, 0, MAX_PONG_DATA)?;
     Ok(Offline::Pong { time, guid, data })
 }
 
@@ -304,11 +323,10 @@ fn write_request_1(writer: &mut Writer<'_>, protocol: u8, mtu: u16) -> Result<()
     writer.zeros(length.saturating_sub(writer.written()))
 }
 
-fn read_reply_1<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+fn read_reply_1<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Offline<'a>, WireError> {
     read_magic(source)?;
     let guid = read_guid(source)?;
-    let security =
-        if source.u8("security")? == 0 { ServerSecurity::None } else { read_server_security(source)? };
+    let security = ServerSecurity::read(source, sizes)?;
     let reply = Offline::Reply1 { guid, security, mtu: source.u16("mtu")? };
     if source.remaining() > 0 {
         source.rest("padding");
@@ -316,83 +334,29 @@ fn read_reply_1<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireEr
     Ok(reply)
 }
 
-/// The key is told from its absence by what follows the cookie: a reply that is only padded ends in zeros, and no key
-/// is zero.
-fn read_server_security<'a, S: Source<'a>>(source: &mut S) -> Result<ServerSecurity<'a>, WireError> {
-    let cookie = source.u32("cookie")?;
-    Ok(match source.peek().get(2..2 + PUBLIC_KEY) {
-        Some(after) if after.iter().any(|byte| *byte != 0) => {
-            ServerSecurity::PublicKey { cookie, key: source.bytes("public key", PUBLIC_KEY)? }
-        }
-        Some(_) | None => ServerSecurity::Cookie(cookie),
-    })
-}
-
-fn write_server_security(writer: &mut Writer<'_>, security: ServerSecurity<'_>) -> Result<(), WireError> {
-    match security {
-        ServerSecurity::None => writer.u8(0),
-        ServerSecurity::Cookie(cookie) => {
-            writer.u8(1)?;
-            writer.u32(cookie)
-        }
-        ServerSecurity::PublicKey { cookie, key } => {
-            writer.u8(1)?;
-            writer.u32(cookie)?;
-            writer.bytes(key)
-        }
-    }
-}
-
-/// The length of what follows the security fields of request 2, by the version byte of the address.
-const fn request_2_tail(version: u8) -> usize {
-    if version == 4 { 7 + 2 + 8 } else { 29 + 2 + 8 }
-}
-
-fn read_request_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+fn read_request_2<'a, S: Source<'a>>(
+    source: &mut S,
+    sizes: &SecuritySizes,
+) -> Result<Offline<'a>, WireError> {
     read_magic(source)?;
-    let security = read_client_security(source)?;
+    let security = ClientSecurity::read(source, sizes)?;
     let server = address::read(source, "server address")?;
     let mtu = source.u16("mtu")?;
     Ok(Offline::Request2 { security, server, mtu, guid: read_guid(source)? })
 }
 
-/// A server keeps nothing of request 1, so the length tells whether request 2 carries a cookie.
-fn read_client_security<'a, S: Source<'a>>(source: &mut S) -> Result<ClientSecurity<'a>, WireError> {
-    let remaining = source.remaining();
-    if remaining == request_2_tail(4) || remaining == request_2_tail(6) {
-        return Ok(ClientSecurity::None);
-    }
-    let cookie = source.u32("cookie")?;
-    if source.u8("challenge follows")? == 0 {
-        return Ok(ClientSecurity::Cookie(cookie));
-    }
-    Ok(ClientSecurity::Challenge { cookie, challenge: source.bytes("challenge", CHALLENGE)? })
-}
-
-fn write_client_security(writer: &mut Writer<'_>, security: ClientSecurity<'_>) -> Result<(), WireError> {
-    match security {
-        ClientSecurity::None => Ok(()),
-        ClientSecurity::Cookie(cookie) => {
-            writer.u32(cookie)?;
-            writer.u8(0)
-        }
-        ClientSecurity::Challenge { cookie, challenge } => {
-            writer.u32(cookie)?;
-            writer.u8(1)?;
-            writer.bytes(challenge)
-        }
-    }
-}
-
-fn read_reply_2<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+fn read_reply_2<'a, S: Source<'a>>(source: &mut S, sizes: &SecuritySizes) -> Result<Offline<'a>, WireError> {
     read_magic(source)?;
     let guid = read_guid(source)?;
     let client = address::read(source, "client address")?;
     let mtu = source.u16("mtu")?;
     // One bit in the original (80), a whole byte in others; one peer sets it and encrypts nothing.
     let encrypted = source.u8("encryption")? != 0;
-    let answer =
-        if encrypted && source.remaining() >= ANSWER { Some(source.bytes("answer", ANSWER)?) } else { None };
+    let answer = if encrypted && source.remaining() > 0 {
+        Some(source.bytes("answer", sizes.answer.into())?)
+    } else {
+        None
+    };
     Ok(Offline::Reply2 { guid, client, mtu, answer })
 }
 
@@ -420,6 +384,14 @@ fn read_incompatible<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, W
     let protocol = source.u8("protocol version")?;
     read_magic(source)?;
     Ok(Offline::IncompatibleProtocol { protocol, guid: read_guid(source)? })
+}
+
+fn read_out_of_band<'a, S: Source<'a>>(source: &mut S) -> Result<Offline<'a>, WireError> {
+    let guid = read_guid(source)?;
+    read_magic(source)?;
+    let data = source.rest("data");
+    check_length(data, 1, MAX_OUT_OF_BAND_DATA)?;
+    Ok(Offline::OutOfBand { guid, data })
 }
 
 #[cfg(test)]

@@ -1,0 +1,194 @@
+//! Events that the original shows its own application as bytes (supplement 2.7).
+//!
+//! They are **never on the wire**: what arrives with such an id is dropped. They are here for tools that read the logs
+//! and captures of programs around the original, and for bindings that imitate its interface. The documents give two of
+//! them a longer form than the original has; both are read.
+//!
+//! Numbers stand as they lie in the memory of the original, little endian, but for those in the longer forms.
+
+use core::net::SocketAddr;
+
+use super::address;
+use super::id;
+use super::{Guid, Wire};
+use crate::cursor::{Source, WireError, Writer};
+
+/// An event of the original, never on the wire.
+///
+/// ```
+/// use rakwire::wire::local::{Local, Receipt};
+/// use rakwire::wire::{Reader, Wire};
+///
+/// let event = Local::read(&mut Reader::new(&[0x0E, 2, 1, 0, 0]))?;
+/// assert_eq!(event, Local::Receipt { outcome: Receipt::Acknowledged, number: 258 });
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Local<'a> {
+    /// 0B: id; in the documents then the address of the client and the GUID of the server.
+    RequiresSecurity {
+        /// The peer without security, in the documents' form.
+        peer: Option<Subject>,
+    },
+    /// 0C: id.
+    PublicKeyMismatch,
+    /// 0E or 0F: id, number (u32, little endian).
+    Receipt {
+        /// What became of the message.
+        outcome: Receipt,
+        /// What `Send` returned.
+        number: u32,
+    },
+    /// 11: id. The form with the magic is [`Refusal::AttemptFailed`](super::offline::Refusal::AttemptFailed).
+    AttemptFailed,
+    /// 16: id; in the documents then the GUID and the address of the client.
+    ConnectionLost {
+        /// The silent peer, in the documents' form.
+        peer: Option<Subject>,
+    },
+    /// 1E: id, parts received (u32), parts in all (u32), length of the first part (u32), its bytes; little endian.
+    DownloadProgress {
+        /// How many parts have arrived.
+        received: u32,
+        /// How many parts there are.
+        total: u32,
+        /// The first part.
+        first: &'a [u8],
+    },
+}
+
+/// What became of a message that was sent with a receipt.
+///
+/// ```
+/// use rakwire::wire::local::Receipt;
+///
+/// assert_ne!(Receipt::Acknowledged, Receipt::Lost);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Receipt {
+    /// It arrived (0E).
+    Acknowledged,
+    /// It did not arrive in time (0F).
+    Lost,
+}
+
+/// The peer of which an event speaks.
+///
+/// ```
+/// use rakwire::raknet::Guid;
+/// use rakwire::wire::local::Subject;
+///
+/// let subject = Subject { address: "192.0.2.7:19132".parse()?, guid: Guid(7) };
+/// assert_eq!(subject.guid.to_string(), "0000000000000007");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its GUID.
+    pub guid: Guid,
+}
+
+impl<'a> Wire<'a> for Local<'a> {
+    fn read<S: Source<'a>>(source: &mut S) -> Result<Self, WireError> {
+        match source.u8("id")? {
+            id::OUR_SYSTEM_REQUIRES_SECURITY => Ok(Self::RequiresSecurity { peer: read_security(source)? }),
+            id::PUBLIC_KEY_MISMATCH => Ok(Self::PublicKeyMismatch),
+            id::SEND_RECEIPT_ACKED => read_receipt(source, Receipt::Acknowledged),
+            id::SEND_RECEIPT_LOSS => read_receipt(source, Receipt::Lost),
+            id::CONNECTION_ATTEMPT_FAILED => Ok(Self::AttemptFailed),
+            id::CONNECTION_LOST => Ok(Self::ConnectionLost { peer: read_lost(source)? }),
+            id::DOWNLOAD_PROGRESS => read_progress(source),
+            _ => Err(WireError::UnknownId),
+        }
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        match *self {
+            Self::RequiresSecurity { peer } => {
+                writer.u8(id::OUR_SYSTEM_REQUIRES_SECURITY)?;
+                let Some(peer) = peer else { return Ok(()) };
+                address::write(&peer.address, writer)?;
+                writer.u64(peer.guid.0)
+            }
+            Self::PublicKeyMismatch => writer.u8(id::PUBLIC_KEY_MISMATCH),
+            Self::Receipt { outcome, number } => {
+                writer.u8(match outcome {
+                    Receipt::Acknowledged => id::SEND_RECEIPT_ACKED,
+                    Receipt::Lost => id::SEND_RECEIPT_LOSS,
+                })?;
+                writer.u32_le(number)
+            }
+            Self::AttemptFailed => writer.u8(id::CONNECTION_ATTEMPT_FAILED),
+            Self::ConnectionLost { peer } => {
+                writer.u8(id::CONNECTION_LOST)?;
+                let Some(peer) = peer else { return Ok(()) };
+                writer.u64(peer.guid.0)?;
+                address::write(&peer.address, writer)
+            }
+            Self::DownloadProgress { received, total, first } => {
+                writer.u8(id::DOWNLOAD_PROGRESS)?;
+                writer.u32_le(received)?;
+                writer.u32_le(total)?;
+                writer.u32_le(u32::try_from(first.len()).map_err(|_| WireError::BadLength)?)?;
+                writer.bytes(first)
+            }
+        }
+    }
+}
+
+fn read_receipt<'a, S: Source<'a>>(source: &mut S, outcome: Receipt) -> Result<Local<'a>, WireError> {
+    Ok(Local::Receipt { outcome, number: source.u32_le("number")? })
+}
+
+fn read_security<'a, S: Source<'a>>(source: &mut S) -> Result<Option<Subject>, WireError> {
+    if source.remaining() == 0 {
+        return Ok(None);
+    }
+    let address = address::read(source, "client address")?;
+    Ok(Some(Subject { address, guid: Guid(source.u64("guid")?) }))
+}
+
+fn read_lost<'a, S: Source<'a>>(source: &mut S) -> Result<Option<Subject>, WireError> {
+    if source.remaining() == 0 {
+        return Ok(None);
+    }
+    let guid = Guid(source.u64("guid")?);
+    Ok(Some(Subject { address: address::read(source, "client address")?, guid }))
+}
+
+fn read_progress<'a, S: Source<'a>>(source: &mut S) -> Result<Local<'a>, WireError> {
+    let received = source.u32_le("parts received")?;
+    let total = source.u32_le("parts in all")?;
+    let length = source.u32_le("length of the first part")?;
+    let length = usize::try_from(length).map_err(|_| WireError::BadLength)?;
+    Ok(Local::DownloadProgress { received, total, first: source.bytes("first part", length)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::law;
+    use super::*;
+
+    #[test]
+    fn layouts() {
+        let address = "127.0.0.1:19132".parse().expect("a literal address");
+        let peer = Some(Subject { address, guid: Guid(9) });
+        let guid = [0, 0, 0, 0, 0, 0, 0, 9];
+        let bytes = [4, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC];
+        law::check(&Local::RequiresSecurity { peer: None }, &[0x0B]);
+        law::check(&Local::RequiresSecurity { peer }, &[&[0x0B][..], &bytes, &guid].concat());
+        law::check(&Local::PublicKeyMismatch, &[0x0C]);
+        law::check(&Local::Receipt { outcome: Receipt::Acknowledged, number: 1 }, &[0x0E, 1, 0, 0, 0]);
+        law::check(&Local::Receipt { outcome: Receipt::Lost, number: 256 }, &[0x0F, 0, 1, 0, 0]);
+        law::check(&Local::AttemptFailed, &[0x11]);
+        law::check(&Local::ConnectionLost { peer: None }, &[0x16]);
+        law::check(&Local::ConnectionLost { peer }, &[&[0x16][..], &guid, &bytes].concat());
+        let progress = Local::DownloadProgress { received: 2, total: 258, first: b"ab" };
+        let bytes = [0x1E, 2, 0, 0, 0, 2, 1, 0, 0, 2, 0, 0, 0, b'a', b'b'];
+        law::check(&progress, &bytes);
+        law::check_truncations::<Local<'_>>(&bytes);
+    }
+}

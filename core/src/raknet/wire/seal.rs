@@ -1,0 +1,90 @@
+//! The place of a secure mode: what happens to a datagram last before it leaves and first after it arrived.
+
+/// Turns the plain bytes of a connection's datagrams into sealed ones and back (supplement 5.1).
+///
+/// One value belongs to one connection, and both directions go through it. A secure mode keeps its keys and counters in
+/// it; [`Plain`] keeps nothing and changes nothing.
+///
+/// What a connection that calls it has to keep to:
+///
+/// - Every datagram with bit 7 set is sealed, acknowledgements too; offline messages never are.
+/// - A sealed datagram need not have bit 7 set. So bytes from the address of a secure connection are offline only when
+///   the magic stands in its place, and are opened before anything else looks at them.
+/// - The arithmetic of sizes takes [`overhead`](Self::overhead) off the MTU, so that `seal` always has room.
+/// - What does not open is dropped and counted. It touches no clock: only an opened datagram shows that the peer lives.
+///
+/// A mode that flips every bit and appends a mark:
+///
+/// ```
+/// use rakwire::wire::seal::Seal;
+///
+/// struct Flip;
+///
+/// impl Seal for Flip {
+///     fn overhead(&self) -> u16 {
+///         1
+///     }
+///     fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+///         *datagram.get_mut(length)? = 0x55;
+///         datagram.get_mut(..=length)?.iter_mut().for_each(|byte| *byte = !*byte);
+///         Some(length + 1)
+///     }
+///     fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
+///         datagram.iter_mut().for_each(|byte| *byte = !*byte);
+///         let (mark, plain) = datagram.split_last()?;
+///         (*mark == 0x55).then_some(plain.len())
+///     }
+/// }
+///
+/// let mut datagram = [0xC0, 0, 1, 1, 0, 0, 0, 0];
+/// assert_eq!(Flip.seal(&mut datagram, 7), Some(8));
+/// assert_ne!(datagram[0], 0xC0);
+/// assert_eq!(Flip.open(&mut datagram), Some(7));
+/// assert_eq!(datagram[..7], [0xC0, 0, 1, 1, 0, 0, 0]);
+/// ```
+pub trait Seal {
+    /// By how many bytes `seal` makes a datagram longer: 0 in plain mode, 11 in the original's secure mode (8 of an
+    /// authentication code, 3 of a counter). Must not change while a connection lives.
+    fn overhead(&self) -> u16;
+
+    /// Seals the first `length` bytes of `datagram` in place and returns the new length, `length` plus the overhead.
+    ///
+    /// `None` when there is no room or no more datagram may be sealed, for example when a counter is used up; the
+    /// datagram is then not sent.
+    fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize>;
+
+    /// Opens `datagram` in place and returns how many of its first bytes are the plain datagram.
+    ///
+    /// `None` when it was forged, damaged or opened before; the bytes are then worth nothing.
+    fn open(&mut self, datagram: &mut [u8]) -> Option<usize>;
+}
+
+/// The plain mode: datagrams leave and arrive as they are.
+///
+/// ```
+/// use rakwire::wire::seal::{Plain, Seal};
+///
+/// let mut datagram = *b"\x84\0\0\0";
+/// assert_eq!(Plain.overhead(), 0);
+/// assert_eq!(Plain.seal(&mut datagram, 4), Some(4));
+/// assert_eq!(Plain.open(&mut datagram), Some(4));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain;
+
+impl Seal for Plain {
+    #[inline]
+    fn overhead(&self) -> u16 {
+        0
+    }
+
+    #[inline]
+    fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+        datagram.get(..length).map(<[u8]>::len)
+    }
+
+    #[inline]
+    fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
+        Some(datagram.len())
+    }
+}

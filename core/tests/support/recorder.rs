@@ -1,0 +1,43 @@
+//! A source that keeps every field that the parser saw.
+#![allow(dead_code, unreachable_pub, missing_docs)] // each program uses its own part
+
+use rakwire::wire::{Source, Value, WireError};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    pub name: &'static str,
+    pub value: Value<'a>,
+}
+
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    bytes: &'a [u8],
+    fields: Vec<Field<'a>>,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, fields: Vec::new() }
+    }
+
+    /// The fields since the last call.
+    pub fn fields(&mut self) -> Vec<Field<'a>> {
+        core::mem::take(&mut self.fields)
+    }
+}
+
+impl<'a> Source<'a> for Recorder<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or(WireError::Truncated)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn peek(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    fn field(&mut self, name: &'static str, _length: usize, value: Value<'a>) {
+        self.fields.push(Field { name, value });
+    }
+}
