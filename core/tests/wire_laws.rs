@@ -122,7 +122,7 @@ fn keys(length: u16) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn sizes() -> impl Strategy<Value = SecuritySizes> {
-    let other = SecuritySizes { public_key: 33, challenge: 7, answer: 1, proof: 16, identity: 300 };
+    let other = SecuritySizes { public_key: 33, challenge: 100, answer: 1, proof: 16, identity: 300 };
     prop_oneof![Just(SecuritySizes::ORIGINAL), Just(SecuritySizes::DOCUMENTS), Just(other)]
 }
 
