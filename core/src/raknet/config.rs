@@ -97,8 +97,24 @@ pub struct Config {
     pub unreliable_timeout: Duration,
     /// The shortest time after which a datagram counts as lost without any other sign.
     pub min_resend_timeout: Duration,
+    /// What becomes of messages from peers without a connection.
+    pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
     pub resends: Resends,
+}
+
+/// What becomes of messages from peers without a connection.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::OutOfBand::default(), rakwire::raknet::OutOfBand::Refuse);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutOfBand {
+    /// They are dropped and counted: a stranger takes no memory.
+    #[default]
+    Refuse,
+    /// They are told, at most eight at a time; their senders may be forged.
+    Accept,
 }
 
 /// Whether lost datagrams are sent again.
@@ -150,6 +166,7 @@ impl Config {
             ack_delay: Duration::from_millis(10),
             unreliable_timeout: Duration::from_secs(1),
             min_resend_timeout: Duration::from_millis(50),
+            out_of_band: OutOfBand::Refuse,
             resends: Resends::On,
         }
     }

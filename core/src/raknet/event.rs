@@ -93,6 +93,32 @@ pub enum Event<'p> {
         /// What the server says of itself, 0 to 399 bytes.
         data: Message<'p>,
     },
+    /// A peer without a connection sent a message ([`OutOfBand::Accept`](super::OutOfBand::Accept)).
+    OutOfBand {
+        /// Where it came from; may be forged.
+        from: SocketAddr,
+        /// Who sent it; may be forged.
+        guid: Guid,
+        /// What it says, 1 to 399 bytes.
+        data: Message<'p>,
+    },
+    /// A peer without a connection makes itself known ([`OutOfBand::Accept`](super::OutOfBand::Accept)).
+    Advertisement {
+        /// Where it came from; may be forged.
+        from: SocketAddr,
+        /// Who sent it; may be forged.
+        guid: Guid,
+        /// What it says of itself, 0 to 398 bytes.
+        data: Message<'p>,
+    },
+}
+
+/// What a stranger said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    Pong(Duration),
+    OutOfBand,
+    Advertisement,
 }
 
 /// The bytes of a message, in one piece or several.

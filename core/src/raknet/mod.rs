@@ -29,17 +29,17 @@ mod stats;
 pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends};
+pub use config::{Config, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends};
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
-pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, Peer, PingError};
+pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
 pub use stats::{Amount, ConnectionStats, DropReason, PeerStats, Waiting};
 pub use wire::Guid;
-pub use wire::offline::Refusal;
+pub use wire::offline::{PingScope, Refusal};

@@ -1,24 +1,30 @@
 //! Answers to those that are not connected. Nothing is kept of a source before its address is proved.
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use heapless::Deque;
 
 use super::config::{Config, CookiePolicy};
+use super::connection::Envelope;
 use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
-use super::wire::offline::{Offline, Refusal, ServerSecurity};
+use super::wire::offline::{
+    MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
+};
 use crate::cookie;
-use crate::cursor::Writer;
+use crate::cursor::{WireError, Writer};
+use crate::storage::{Block, Pool};
 use crate::time::Instant;
-use crate::wire::offline::MAX_PONG_DATA;
 
 /// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
 /// before it sends loses handshakes, which clients begin again half a second later.
 const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
 /// Pings of our own that wait for a pong.
 const PINGS: usize = 8;
+/// Out-of-band messages that wait to be sent.
+const OUT_OF_BAND: usize = 8;
 
 /// An answer, kept as what it says; it is written when it is sent.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +35,37 @@ pub(super) enum Answer {
     Refused(Refusal),
 }
 
+/// Who may answer a ping of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answerers {
+    /// Only the address that was asked, once.
+    One,
+    /// Whoever hears it, for a while: it went to a broadcast address.
+    Many,
+}
+
+/// How long answers to a broadcast ping count.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
 /// A ping of our own that waits for its pong.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     to: SocketAddr,
+    answerers: Answerers,
+    scope: PingScope,
     at: Instant,
     sent: bool,
+}
+
+impl Ping {
+    fn is_answered_by(&self, from: SocketAddr, now: Instant) -> bool {
+        let in_time = self.at + DISCOVERY > now;
+        self.sent
+            && match self.answerers {
+                Answerers::One => self.to == from,
+                Answerers::Many => in_time,
+            }
+    }
 }
 
 /// What the offline side of a peer keeps: a few answers and pings, whoever they are for.
@@ -44,6 +75,7 @@ pub(super) struct Desk {
     answers: Deque<(SocketAddr, Answer), ANSWERS>,
     pongs: Deque<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
+    out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: PongLimit,
     advertisement: heapless::Vec<u8, MAX_PONG_DATA>,
 }
@@ -70,16 +102,32 @@ impl Desk {
     }
 
     /// Queues a ping; false when too many wait.
-    pub(super) fn ping(&mut self, to: SocketAddr, now: Instant) -> bool {
-        self.forget_ping(to);
-        self.pings.push_back(Ping { to, at: now, sent: false }).is_ok()
+    pub(super) fn ping(
+        &mut self,
+        to: SocketAddr,
+        answerers: Answerers,
+        scope: PingScope,
+        now: Instant,
+    ) -> bool {
+        self.pings
+            .retain(|ping| ping.to != to && (ping.answerers == Answerers::One || ping.at + DISCOVERY > now));
+        self.pings.push_back(Ping { to, answerers, scope, at: now, sent: false }).is_ok()
     }
 
     /// Takes the ping that a pong from `from` answers, and returns when it was sent.
-    pub(super) fn take_ping(&mut self, from: SocketAddr) -> Option<Instant> {
-        let ping = self.pings.iter().find(|ping| ping.to == from && ping.sent)?.at;
-        self.forget_ping(from);
-        Some(ping)
+    pub(super) fn take_ping(&mut self, from: SocketAddr, now: Instant) -> Option<Instant> {
+        let answered = |ping: &&Ping| ping.is_answered_by(from, now);
+        let one = self.pings.iter().filter(answered).find(|ping| ping.answerers == Answerers::One);
+        if let Some(at) = one.map(|ping| ping.at) {
+            self.forget_ping(from);
+            return Some(at);
+        }
+        self.pings.iter().find(answered).map(|ping| ping.at)
+    }
+
+    /// Queues an out-of-band message whose bytes stand in the pool; false when too many wait.
+    pub(super) fn out_of_band(&mut self, to: SocketAddr, data: Block) -> bool {
+        self.out_of_band.push_back((to, data)).is_ok()
     }
 
     /// Gives up the ping to `to`, if there is one.
@@ -99,13 +147,17 @@ impl Desk {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.is_empty() && self.pongs.is_empty() && self.pings.iter().all(|ping| ping.sent)
+        self.answers.is_empty()
+            && self.pongs.is_empty()
+            && self.out_of_band.is_empty()
+            && self.pings.iter().all(|ping| ping.sent)
     }
 
     /// Writes the next message at the front of `buffer` and returns its length and where it goes.
     pub(super) fn poll_transmit(
         &mut self,
         config: &Config,
+        pool: &mut Pool<'_, Envelope>,
         now: Instant,
         buffer: &mut [u8],
     ) -> Option<(SocketAddr, usize)> {
@@ -115,16 +167,30 @@ impl Desk {
         } else if let Some((to, time)) = self.pongs.pop_front() {
             let pong = Offline::Pong { time, guid: config.guid, data: &self.advertisement };
             pong.write(&mut writer).map(|()| to)
+        } else if let Some((to, data)) = self.out_of_band.pop_front() {
+            write_out_of_band(config, pool, data, &mut writer).map(|()| to)
         } else {
             let ping = self.pings.iter_mut().find(|ping| !ping.sent)?;
             ping.sent = true;
             ping.at = now;
-            let scope = crate::wire::offline::PingScope::Any;
-            let message = Offline::Ping { scope, time: now.as_millis(), guid: Some(config.guid) };
+            let (scope, time) = (ping.scope, now.as_millis());
+            let message = Offline::Ping { scope, time, guid: Some(config.guid) };
             message.write(&mut writer).map(|()| ping.to)
         };
         Some((to.ok()?, writer.written()))
     }
+}
+
+fn write_out_of_band(
+    config: &Config,
+    pool: &mut Pool<'_, Envelope>,
+    stored: Block,
+    writer: &mut Writer<'_>,
+) -> Result<(), WireError> {
+    let mut buffer = [0; MAX_OUT_OF_BAND_DATA];
+    let data = pool.copy(stored, &mut buffer);
+    pool.free(stored);
+    Offline::OutOfBand { guid: config.guid, data: data.unwrap_or(&[]) }.write(writer)
 }
 
 fn push_out<T, const N: usize>(queue: &mut Deque<T, N>, value: T, stats: &mut PeerStats) {
@@ -142,7 +208,7 @@ fn write_answer(
     to: SocketAddr,
     answer: Answer,
     writer: &mut Writer<'_>,
-) -> Result<SocketAddr, crate::wire::WireError> {
+) -> Result<SocketAddr, WireError> {
     let guid = config.guid;
     let message = match answer {
         Answer::Reply1 { mtu } => {

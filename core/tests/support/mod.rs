@@ -112,7 +112,7 @@ fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
             Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
             Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
             Event::Pong { latency, data, .. } => Told::Pong(latency, data.to_vec()),
-            other => panic!("{other:?}"),
+            Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => panic!("{event:?}"),
         });
     }
 }

@@ -9,17 +9,18 @@ use core::time::Duration;
 
 use super::bans::BanList;
 use super::config::Config;
-use super::connection::{Connection, ConnectionState, SendError, Side};
+use super::connection::{Connection, ConnectionState, Envelope, SendError, Side};
 use super::delivery::Delivery;
-use super::event::ConnectionId;
-use super::offline::Desk;
+use super::event::{ConnectionId, Said};
+use super::offline::{Answerers, Desk};
 use super::resources::{Resources, Tables};
 use super::stats::{ConnectionStats, PeerStats};
-use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
+use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
+use super::wire::{Guid, id};
 use crate::machine::{Machine, Transmit};
 use crate::serial::U24;
-use crate::storage::{Block, Listed};
+use crate::storage::{Block, Listed, Purpose};
 use crate::time::Instant;
 
 /// Why a connection cannot be opened from here.
@@ -73,6 +74,33 @@ impl core::fmt::Display for PingError {
 
 impl core::error::Error for PingError {}
 
+/// Why an out-of-band message cannot be sent.
+///
+/// ```
+/// use rakwire::raknet::OutOfBandError;
+///
+/// assert_eq!(OutOfBandError::BadLength.to_string(), "an out-of-band message has 1 to 399 bytes");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutOfBandError {
+    /// It has no bytes, or more than 399.
+    BadLength,
+    /// Eight such messages wait to be sent, or there is no memory for another.
+    TooMany,
+}
+
+impl core::fmt::Display for OutOfBandError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::BadLength => "an out-of-band message has 1 to 399 bytes",
+            Self::TooMany => "too many out-of-band messages wait; try again later",
+        })
+    }
+}
+
+impl core::error::Error for OutOfBandError {}
+
 /// How one connection is opened, where that differs from the configuration.
 ///
 /// ```
@@ -125,7 +153,7 @@ pub struct ConnectionInfo {
 enum Lent {
     Nothing,
     Message { message: Block, id: ConnectionId },
-    Pong { data: Block },
+    Stranger { data: Block },
 }
 
 /// Where the ban list stands.
@@ -148,12 +176,12 @@ impl Bans<'_> {
     }
 }
 
-/// A pong that nobody was told of yet; its data stand in the pool.
+/// What a stranger said and nobody was told of yet; its bytes stand in the pool.
 #[derive(Clone, Copy, Debug)]
-struct Pong {
+struct Stranger {
     from: SocketAddr,
     guid: Guid,
-    latency: Duration,
+    said: Said,
     data: Block,
 }
 
@@ -179,7 +207,7 @@ pub struct Peer<'a> {
     desk: Desk,
     bans: Bans<'a>,
     password: heapless::Vec<u8, MAX_PASSWORD>,
-    pongs: heapless::Deque<Pong, 8>,
+    strangers: heapless::Deque<Stranger, 8>,
     stats: PeerStats,
     lent: Lent,
     last_now: Instant,
@@ -216,7 +244,7 @@ impl<'a> Peer<'a> {
             desk: Desk::default(),
             bans: Bans::None,
             password: heapless::Vec::new(),
-            pongs: heapless::Deque::new(),
+            strangers: heapless::Deque::new(),
             stats: PeerStats::default(),
             lent: Lent::Nothing,
             last_now: Instant::ZERO,
@@ -376,13 +404,69 @@ impl<'a> Peer<'a> {
             .unwrap_or(Err(SendError::NotConnected))
     }
 
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`] tells. A lost ping is not repeated.
+    /// Asks the server at `to` what it says of itself; [`Event::Pong`](super::Event::Pong) tells. A lost ping is not
+    /// repeated.
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
     pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
+        self.ping_as(now, to, Answerers::One, PingScope::Any)
+    }
+
+    /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
+    /// answer of the next five seconds is an [`Event::Pong`](super::Event::Pong).
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`] when eight pings wait for their pongs.
+    pub fn discover(&mut self, now: Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
+        self.ping_as(now, to, Answerers::Many, scope)
+    }
+
+    fn ping_as(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        answerers: Answerers,
+        scope: PingScope,
+    ) -> Result<(), PingError> {
         self.advance(now);
-        if self.desk.ping(to, self.last_now) { Ok(()) } else { Err(PingError::TooMany) }
+        if self.desk.ping(to, answerers, scope, self.last_now) { Ok(()) } else { Err(PingError::TooMany) }
+    }
+
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
+    /// [accepts](super::OutOfBand::Accept) such messages.
+    ///
+    /// # Errors
+    /// An [`OutOfBandError`]; nothing was kept then.
+    pub fn send_out_of_band(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        data: &[u8],
+    ) -> Result<(), OutOfBandError> {
+        self.advance(now);
+        if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
+            return Err(OutOfBandError::BadLength);
+        }
+        let stored = self.tables.pool.store(data, Purpose::Send, Envelope::default());
+        let stored = stored.ok_or(OutOfBandError::TooMany)?;
+        if self.desk.out_of_band(to, stored) {
+            return Ok(());
+        }
+        self.tables.pool.free(stored);
+        Err(OutOfBandError::TooMany)
+    }
+
+    /// Makes this peer known to one without a connection, with `data`, 0 to 398 bytes, of the application.
+    ///
+    /// # Errors
+    /// An [`OutOfBandError`]; nothing was kept then.
+    pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
+        let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
+        let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;
+        rest.copy_from_slice(data);
+        let message = message.get(..=data.len()).ok_or(OutOfBandError::BadLength)?;
+        self.send_out_of_band(now, to, message)
     }
 
     /// Gives up waiting for a pong from `to`.

@@ -2,10 +2,10 @@
 
 use core::net::SocketAddr;
 
-use super::{Lent, Peer, Pong};
+use super::{Lent, Peer, Stranger};
 use crate::machine::Transmit;
 use crate::raknet::connection::Ending;
-use crate::raknet::event::{Event, Message};
+use crate::raknet::event::{Event, Message, Said};
 use crate::raknet::hook::Verdict;
 use crate::storage::{Block, Listed};
 use crate::time::Instant;
@@ -15,10 +15,11 @@ impl Peer<'_> {
     /// [`MAX_DATAGRAM`](super::wire::MAX_DATAGRAM) bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
-        let (to, length) = match self.desk.poll_transmit(&self.config, self.last_now, buffer) {
-            Some(answer) => answer,
-            None => self.poll_connections(buffer)?,
-        };
+        let (to, length) =
+            match self.desk.poll_transmit(&self.config, &mut self.tables.pool, self.last_now, buffer) {
+                Some(answer) => answer,
+                None => self.poll_connections(buffer)?,
+            };
         self.stats.datagrams_sent += 1;
         self.stats.bytes_sent += length as u64;
         Some(Transmit { to, payload: buffer.get(..length)? })
@@ -72,9 +73,9 @@ impl Peer<'_> {
     }
 
     fn next_news(&mut self) -> Option<(u16, News)> {
-        if let Some(pong) = self.pongs.pop_front() {
-            self.lent = Lent::Pong { data: pong.data };
-            return Some((0, News::Pong(pong)));
+        if let Some(stranger) = self.strangers.pop_front() {
+            self.lent = Lent::Stranger { data: stranger.data };
+            return Some((0, News::Stranger(stranger)));
         }
         while let Some(slot) = self.tables.noticed.front() {
             if let Some(news) = self.poll_connection(slot) {
@@ -96,7 +97,7 @@ impl Peer<'_> {
     fn take_back(&mut self) {
         match core::mem::replace(&mut self.lent, Lent::Nothing) {
             Lent::Nothing => {}
-            Lent::Pong { data } => {
+            Lent::Stranger { data } => {
                 self.tables.pool.free(data);
             }
             Lent::Message { message, id } => {
@@ -124,8 +125,13 @@ impl Peer<'_> {
     /// Puts news into the words of an event.
     fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
         let pool = &self.tables.pool;
-        if let News::Pong(Pong { from, guid, latency, data }) = news {
-            return Some(Event::Pong { from, guid, latency, data: Message::new(pool, data) });
+        if let News::Stranger(Stranger { from, guid, said, data }) = news {
+            let data = Message::new(pool, data);
+            return Some(match said {
+                Said::Pong(latency) => Event::Pong { from, guid, latency, data },
+                Said::OutOfBand => Event::OutOfBand { from, guid, data },
+                Said::Advertisement => Event::Advertisement { from, guid, data },
+            });
         }
         let id = self.id(slot);
         let connection = self.tables.connections.get(usize::from(slot))?;
@@ -138,7 +144,7 @@ impl Peer<'_> {
             }
             News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
-            News::Pong(_) => return None,
+            News::Stranger(_) => return None,
         })
     }
 }
@@ -149,5 +155,5 @@ enum News {
     Opened,
     Message(Block),
     Ended(Ending),
-    Pong(Pong),
+    Stranger(Stranger),
 }

@@ -2,16 +2,17 @@
 
 use core::net::SocketAddr;
 
-use super::{Peer, Pong};
+use super::{Peer, Stranger};
 use crate::cookie;
 use crate::cursor::Reader;
 use crate::raknet::bans::AddressPattern;
-use crate::raknet::config::CookiePolicy;
-use crate::raknet::connection::Connection;
+use crate::raknet::config::{CookiePolicy, OutOfBand};
+use crate::raknet::connection::{Connection, Envelope};
+use crate::raknet::event::Said;
 use crate::raknet::offline::Answer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
-use crate::raknet::wire::{FirstByte, Guid, Wire};
+use crate::raknet::wire::{FirstByte, Guid, Wire, id};
 use crate::storage::Purpose;
 use crate::time::Instant;
 
@@ -44,7 +45,7 @@ impl Peer<'_> {
             Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
             Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
             Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
-            Offline::OutOfBand { .. } => self.stats.drop(DropReason::Unexpected),
+            Offline::OutOfBand { guid, data } => self.handle_out_of_band(from, guid, data),
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
             | Offline::Refused { .. }
@@ -68,19 +69,37 @@ impl Peer<'_> {
     }
 
     fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
-        let Some(sent) = self.desk.take_ping(from) else {
-            self.stats.drop(DropReason::Unexpected);
-            return;
-        };
-        let latency = self.last_now.saturating_since(sent);
-        let stored = self.tables.pool.store(data, Purpose::Receive, Default::default());
-        let Some(data) = stored else {
-            self.stats.drop(DropReason::NoMemory);
-            return;
-        };
-        if self.pongs.push_back(Pong { from, guid, latency, data }).is_err() {
-            self.tables.pool.free(data);
+        match self.desk.take_ping(from, self.last_now) {
+            Some(sent) => {
+                let latency = self.last_now.saturating_since(sent);
+                self.hear(from, guid, Said::Pong(latency), data);
+            }
+            None => self.stats.drop(DropReason::Unexpected),
+        }
+    }
+
+    fn handle_out_of_band(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
+        match (self.config.out_of_band, data.split_first()) {
+            (OutOfBand::Refuse, _) => self.stats.drop(DropReason::Unexpected),
+            (OutOfBand::Accept, Some((&id::ADVERTISE_SYSTEM, rest))) => {
+                self.hear(from, guid, Said::Advertisement, rest);
+            }
+            (OutOfBand::Accept, _) => self.hear(from, guid, Said::OutOfBand, data),
+        }
+    }
+
+    /// Keeps what a stranger said until the application reads it.
+    fn hear(&mut self, from: SocketAddr, guid: Guid, said: Said, data: &[u8]) {
+        if self.strangers.is_full() {
             self.stats.drop(DropReason::AnswersFull);
+            return;
+        }
+        match self.tables.pool.store(data, Purpose::Receive, Envelope::default()) {
+            Some(data) => {
+                // There is room, as was just seen.
+                let _ = self.strangers.push_back(Stranger { from, guid, said, data });
+            }
+            None => self.stats.drop(DropReason::NoMemory),
         }
     }
 
