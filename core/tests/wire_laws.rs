@@ -132,6 +132,15 @@ fn cookies() -> impl Strategy<Value = u32> {
     any::<u32>().prop_filter("looks like an address", |cookie| !matches!(cookie >> 24, 4 | 6))
 }
 
+/// Whether a request 2 without a cookie, cut off in this address, may be one with a cookie: the version, the family and
+/// the upper byte of the port as the cookie, the lower as the flag, and the flow as the beginning of an IPv4 address.
+fn may_be_cut_to_a_cookie(server: &SocketAddr) -> bool {
+    match server {
+        SocketAddr::V4(_) => false,
+        SocketAddr::V6(server) => server.port() & 0xFF == 0 && server.flowinfo() >> 24 == 4,
+    }
+}
+
 const HEAD: usize = 1 + MAGIC.len();
 
 proptest! {
@@ -218,6 +227,7 @@ proptest! {
             ClientSecurity::Cookie(cookie),
             ClientSecurity::Challenge { cookie, challenge: &challenge },
         ];
+        prop_assume!(!may_be_cut_to_a_cookie(&server));
         for security in forms {
             let packet = Offline::Request2 { security, server, mtu, guid };
             let bytes = written(&packet)?;

@@ -133,7 +133,7 @@ fn check_fields(expected: &Map<String, Json>, fields: &[Field<'_>]) -> Result<()
     for (name, expected) in expected {
         let found: Vec<Value<'_>> =
             fields.iter().filter(|field| field.name == name).map(|field| field.value).collect();
-        let expected = expected.as_array().map_or(core::slice::from_ref(expected), Vec::as_slice);
+        let expected = expected.as_array().map_or_else(|| core::slice::from_ref(expected), Vec::as_slice);
         let same = expected.len() == found.len()
             && expected.iter().zip(&found).all(|(expected, found)| matches(expected, *found));
         if !same {
@@ -176,9 +176,9 @@ fn decode<'a>(category: Category, entry: &Map<String, Json>, bytes: &'a [u8]) ->
         (Category::Control, Some(bits)) => one(bytes, |source| Control::read_bits(source, bits)),
         (Category::Datagrams, _) => datagram(bytes),
         (Category::Acknowledgements, _) => acknowledgement(bytes),
-        (Category::Addresses, _) => one(bytes, |source| Address::read(source)),
-        (Category::Notices, _) => one(bytes, |source| Notice::read(source)),
-        (Category::Local, _) => one(bytes, |source| Local::read(source)),
+        (Category::Addresses, _) => one(bytes, Address::read),
+        (Category::Notices, _) => one(bytes, Notice::read),
+        (Category::Local, _) => one(bytes, Local::read),
     })
 }
 

@@ -109,6 +109,7 @@ fn reply_2_without_an_answer_is_plain() {
 fn refusals() {
     check(&Offline::IncompatibleProtocol { protocol: 6, guid: GUID }, &[&[0x19, 6], &MAGIC, &GUID_BYTES]);
     let refusals = [
+        (0x11, Refusal::AttemptFailed),
         (0x12, Refusal::AlreadyConnected),
         (0x14, Refusal::NoFreeIncomingConnections),
         (0x17, Refusal::Banned),

@@ -48,7 +48,7 @@ impl Default for SecuritySizes {
     }
 }
 
-/// What reply 1 asks the client to give back: security (u8), [cookie (u32), [public key]].
+/// What reply 1 asks the client to give back: security (u8), and if it is set a cookie (u32) and perhaps a public key.
 ///
 /// ```
 /// use rakwire::wire::offline::ServerSecurity;
@@ -70,7 +70,7 @@ pub enum ServerSecurity<'a> {
     },
 }
 
-/// What request 2 gives back: nothing, or cookie (u32), challenge flag (u8), [challenge].
+/// What request 2 gives back: nothing, or cookie (u32), challenge flag (u8), and the challenge if it is set.
 ///
 /// ```
 /// use rakwire::wire::offline::ClientSecurity;
@@ -92,7 +92,7 @@ pub enum ClientSecurity<'a> {
     },
 }
 
-/// What a client proves in the request of an encrypted connection: proof, identity flag (u8), [identity].
+/// What a client proves in the request of an encrypted connection: proof, identity flag (u8), and the identity if it is set.
 ///
 /// ```
 /// use rakwire::wire::control::Proof;
