@@ -1,0 +1,39 @@
+//! Errors with a stable `code`, as JavaScript throws them.
+
+use rakwire::raknet::{ConnectError, SendError};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = Error)]
+    type CodedError;
+
+    #[wasm_bindgen(constructor, js_class = "Error")]
+    fn new(message: &str) -> CodedError;
+
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_code(this: &CodedError, code: &str);
+}
+
+/// A JavaScript `Error` with this code and message.
+pub(super) fn error(code: &str, message: &str) -> JsValue {
+    let error = CodedError::new(message);
+    error.set_code(code);
+    error.into()
+}
+
+pub(super) fn connect_error(cause: ConnectError) -> JsValue {
+    error("already-connected", &cause.to_string())
+}
+
+pub(super) fn send_error(cause: SendError) -> JsValue {
+    let code = match cause {
+        SendError::NotConnected => "not-connected",
+        SendError::Empty => "empty-message",
+        SendError::ReservedId => "reserved-id",
+        SendError::TooLong => "too-long",
+        SendError::QuotaExceeded | SendError::PoolExhausted => "queue-full",
+        SendError::Filtered | _ => "not-sent",
+    };
+    error(code, &cause.to_string())
+}

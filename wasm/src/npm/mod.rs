@@ -1,0 +1,15 @@
+//! What JavaScript sees: one class, plain objects, times in milliseconds.
+
+#[cfg(target_arch = "wasm32")]
+mod allocator;
+mod bytes;
+mod error;
+mod event;
+mod panic;
+mod peer;
+mod stats;
+
+pub use bytes::Bytes;
+pub use event::PeerEvent;
+pub use peer::Peer;
+pub use stats::PeerStats;

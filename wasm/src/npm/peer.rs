@@ -1,0 +1,134 @@
+//! The class `Peer`.
+
+use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
+use wasm_bindgen::prelude::*;
+
+use super::bytes::Bytes;
+use super::error::{connect_error, error, send_error};
+use super::event::PeerEvent;
+use super::panic::report_panics;
+use super::stats::PeerStats;
+use crate::client::{Client, instant, millis};
+
+/// One connection to one RakNet server, without socket, timer or clock.
+///
+/// After any call: `pollEvent` and `pollTransmit` until they return nothing, then `handleTimeout` at `pollTimeout`.
+/// Times are milliseconds of a clock that does not step back, such as `performance.now()`.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Peer {
+    client: Client,
+}
+
+#[wasm_bindgen]
+impl Peer {
+    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`.
+    ///
+    /// # Errors
+    /// `bad-entropy` when there are not 32 bytes.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        entropy: &[u8],
+        #[wasm_bindgen(js_name = protocolVersion)] protocol_version: u8,
+    ) -> Result<Self, JsValue> {
+        report_panics();
+        let entropy = entropy.try_into().map_err(|_| error("bad-entropy", "32 random bytes are needed"))?;
+        Ok(Self { client: Client::new(entropy, protocol_version) })
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// `already-connected` when it was called before.
+    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
+        self.client.connect(instant(now_ms)).map_err(connect_error)
+    }
+
+    /// Takes a datagram that arrived.
+    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.handle(instant(now_ms), datagram);
+    }
+
+    /// Does what is due.
+    #[wasm_bindgen(js_name = handleTimeout)]
+    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.handle_timeout(instant(now_ms));
+    }
+
+    /// Takes a message for sending: reliability 0 to 4 as on the wire, channel 0 to 31, priority 0 (first) to 3.
+    ///
+    /// # Errors
+    /// An `Error` whose `code` says why nothing was taken.
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        reliability: u8,
+        channel: u8,
+        priority: u8,
+        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
+    ) -> Result<(), JsValue> {
+        let delivery = Delivery {
+            reliability: read_reliability(reliability)?,
+            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", "a channel is 0 to 31"))?,
+            priority: read_priority(priority)?,
+        };
+        self.client.send(instant(now_ms), message, delivery).map_err(send_error)
+    }
+
+    /// Ends the connection once what was sent before has arrived.
+    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.disconnect(instant(now_ms));
+    }
+
+    /// The next datagram to send, if any.
+    #[wasm_bindgen(js_name = pollTransmit)]
+    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
+        let datagram = self.client.poll_transmit(instant(now_ms))?;
+        Some(Bytes::gather(datagram.len(), core::iter::once(datagram)))
+    }
+
+    /// What happened next, if anything.
+    #[wasm_bindgen(js_name = pollEvent)]
+    pub fn poll_event(&mut self) -> Option<PeerEvent> {
+        PeerEvent::describe(&self.client.poll_event()?)
+    }
+
+    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
+    #[wasm_bindgen(js_name = pollTimeout)]
+    pub fn poll_timeout(&self) -> Option<f64> {
+        self.client.poll_timeout().map(millis)
+    }
+
+    /// Whether the connection is over, so that no more can come than the events that wait already.
+    #[wasm_bindgen(getter, js_name = isOver)]
+    pub fn is_over(&self) -> bool {
+        self.client.is_over()
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> PeerStats {
+        let (connection, peer) = self.client.stats();
+        PeerStats::describe(&connection, peer)
+    }
+}
+
+fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
+    Ok(match number {
+        0 => Reliability::Unreliable,
+        1 => Reliability::UnreliableSequenced,
+        2 => Reliability::Reliable,
+        3 => Reliability::ReliableOrdered,
+        4 => Reliability::ReliableSequenced,
+        _ => return Err(error("bad-reliability", "a reliability is 0 to 4")),
+    })
+}
+
+fn read_priority(number: u8) -> Result<Priority, JsValue> {
+    Ok(match number {
+        0 => Priority::Immediate,
+        1 => Priority::High,
+        2 => Priority::Medium,
+        3 => Priority::Low,
+        _ => return Err(error("bad-priority", "a priority is 0 to 3")),
+    })
+}

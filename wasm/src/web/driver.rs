@@ -1,0 +1,153 @@
+//! Moves datagrams and time between the client and the browser.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
+
+use rakwire::Instant;
+use rakwire::raknet::{Delivery, SendError};
+use wasm_bindgen::closure::Closure;
+
+use super::browser::{Timer, entropy, now, soon};
+use super::error::{ConnectError, RelayClose};
+use super::socket::{FromRelay, Socket};
+use crate::client::{Client, millis};
+
+/// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
+const FULL_SOCKET_MS: f64 = 5.0;
+/// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
+const LATE_MS: f64 = 250.0;
+
+/// The parts of a connection that browser callbacks and futures share.
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub(super) client: Client,
+    pub(super) relay_close: Option<RelayClose>,
+    socket: Option<Socket>,
+    timer: Option<(Instant, Timer)>,
+    on_timer: Closure<dyn FnMut()>,
+    wakers: Vec<Waker>,
+    pump_is_queued: bool,
+    me: Weak<RefCell<Self>>,
+}
+
+impl Driver {
+    /// Begins to open the WebSocket; the rest follows by itself.
+    pub(super) fn start(url: &str, protocol_version: u8) -> Result<Rc<RefCell<Self>>, ConnectError> {
+        let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
+            let at_timer = me.clone();
+            RefCell::new(Self {
+                client: Client::new(entropy(), protocol_version),
+                relay_close: None,
+                socket: None,
+                timer: None,
+                on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
+                wakers: Vec::new(),
+                pump_is_queued: false,
+                me: me.clone(),
+            })
+        });
+        let at_event = Rc::downgrade(&driver);
+        let on_event = move |event| change(&at_event, |driver| driver.on_relay(event));
+        let socket = Socket::open(url, on_event).map_err(|_| ConnectError::BadUrl)?;
+        driver.borrow_mut().socket = Some(socket);
+        Ok(driver)
+    }
+
+    pub(super) fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+        if self.relay_close.is_some() {
+            return Err(SendError::NotConnected);
+        }
+        self.client.send(now(), message, delivery)?;
+        self.pump_soon();
+        Ok(())
+    }
+
+    pub(super) fn disconnect(&mut self) {
+        self.client.disconnect(now());
+        self.pump();
+    }
+
+    /// Lets the task of `cx` run again when anything happened.
+    pub(super) fn wake_later(&mut self, cx: &Context<'_>) {
+        if !self.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            self.wakers.push(cx.waker().clone());
+        }
+    }
+
+    /// One pump for all messages that the application sends at a time, so that they share datagrams.
+    fn pump_soon(&mut self) {
+        if core::mem::replace(&mut self.pump_is_queued, true) {
+            return;
+        }
+        let me = self.me.clone();
+        soon(move || {
+            change(&me, |driver| {
+                driver.pump_is_queued = false;
+                driver.pump();
+            });
+        });
+    }
+
+    fn on_relay(&mut self, event: FromRelay) {
+        match event {
+            FromRelay::Open => {
+                let connected = self.client.connect(now());
+                debug_assert!(connected.is_ok(), "a socket opens once");
+            }
+            FromRelay::Datagram(datagram) => self.client.handle(now(), &datagram),
+            FromRelay::Closed(close) => {
+                self.relay_close = Some(close);
+                self.timer = None;
+                return;
+            }
+        }
+        self.pump();
+    }
+
+    fn on_timer(&mut self) {
+        let late = self.timer.take().is_some_and(|(due, _)| millis(now()) - millis(due) > LATE_MS);
+        if late {
+            self.timer = Some((now(), Timer::start(&self.on_timer, 0.0)));
+        } else {
+            self.pump();
+        }
+    }
+
+    /// Does what is due, sends what there is room for, and sets the timer.
+    fn pump(&mut self) {
+        let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_open()) else {
+            return;
+        };
+        let now = now();
+        self.client.handle_timeout(now);
+        while socket.has_room() {
+            match self.client.poll_transmit(now) {
+                Some(datagram) => socket.send(datagram),
+                None => break,
+            }
+        }
+        let least = if socket.has_room() { 0.0 } else { FULL_SOCKET_MS };
+        match self.client.poll_timeout() {
+            None => self.timer = None,
+            Some(due) if self.timer.as_ref().is_some_and(|(at, _)| *at <= due) => {}
+            Some(due) => {
+                let wait = (millis(due) - millis(now)).max(least);
+                self.timer = Some((due, Timer::start(&self.on_timer, wait)));
+            }
+        }
+    }
+}
+
+/// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.
+fn change(driver: &Weak<RefCell<Driver>>, work: impl FnOnce(&mut Driver)) {
+    let Some(driver) = driver.upgrade() else {
+        return;
+    };
+    let wakers = {
+        let mut driver = driver.borrow_mut();
+        work(&mut driver);
+        core::mem::take(&mut driver.wakers)
+    };
+    wakers.into_iter().for_each(Waker::wake);
+}

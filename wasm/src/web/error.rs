@@ -1,0 +1,80 @@
+//! Why a connection does not open, and why it ended.
+
+use rakwire::raknet::{ConnectFailure, DisconnectReason};
+
+/// How the WebSocket to the relay ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RelayClose {
+    /// The WebSocket's close code: 1006 when the relay vanished or was never there, 4404 for an unknown target.
+    pub code: u16,
+    /// The relay's words, often none.
+    pub reason: String,
+}
+
+impl core::fmt::Display for RelayClose {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.reason.is_empty() {
+            write!(f, "connection to the relay lost (code {})", self.code)
+        } else {
+            write!(f, "relay closed: {} (code {})", self.reason, self.code)
+        }
+    }
+}
+
+/// Why a connection could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The browser does not take the URL for a WebSocket's.
+    BadUrl,
+    /// The relay refused, or cannot be reached.
+    Relay(RelayClose),
+    /// The game server refused, or does not answer.
+    Server(ConnectFailure),
+}
+
+impl core::fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
+            Self::Relay(close) => close.fmt(f),
+            Self::Server(failure) => failure.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for ConnectError {}
+
+/// Why an open connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// As RakNet sees it.
+    Peer(DisconnectReason),
+    /// The WebSocket to the relay ended first.
+    Relay(RelayClose),
+}
+
+impl core::fmt::Display for Ending {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Peer(reason) => reason.fmt(f),
+            Self::Relay(close) => close.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_relays_words_are_kept() {
+        let close = RelayClose { code: 4404, reason: "unknown target 'x'".to_owned() };
+        let words = ConnectError::Relay(close).to_string();
+        assert_eq!(words, "relay closed: unknown target 'x' (code 4404)");
+        let silent = RelayClose { code: 1006, reason: String::new() };
+        assert_eq!(Ending::Relay(silent).to_string(), "connection to the relay lost (code 1006)");
+    }
+}

@@ -1,0 +1,50 @@
+// The package as others get it: packed, installed elsewhere, type-checked and run.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { before, after, test } from "node:test";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+let folder;
+let contents;
+
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "rakwire-package-"));
+  const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" });
+  const [{ filename, files }] = Object.values(JSON.parse(packed));
+  contents = files.map(({ path }) => path).sort();
+  cpSync(join(PACKAGE, "tests/fixture"), join(folder, "fixture"), { recursive: true });
+  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join("..", filename)], {
+    cwd: join(folder, "fixture"),
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+test("the package holds what it needs and nothing else", () => {
+  for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/rakwire_bg.wasm"]) {
+    assert.ok(contents.includes(path), `${path} is missing`);
+  }
+  const strange = contents.filter((path) => !/^(dist|pkg)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
+  assert.deepEqual(strange, []);
+});
+
+test("an installed package type-checks without skipLibCheck", () => {
+  const tsc = join(PACKAGE, "node_modules/typescript/bin/tsc");
+  const checked = () => execFileSync(process.execPath, [tsc, "-p", "."], { cwd: join(folder, "fixture"), encoding: "utf8" });
+  try {
+    checked();
+  } catch (error) {
+    assert.fail(error.stdout);
+  }
+});
+
+test("an installed package runs", () => {
+  const printed = execFileSync(process.execPath, ["run.mjs"], { cwd: join(folder, "fixture"), encoding: "utf8" });
+  assert.equal(printed, "relay-unreachable\n");
+});

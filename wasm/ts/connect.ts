@@ -1,0 +1,76 @@
+/** Opens connections. */
+
+import { PeerConnection } from "./connection.js";
+import { RakwireError } from "./errors.js";
+import type { SessionSettings } from "./session.js";
+import { relayUrl } from "./transport/websocket.js";
+import type { Connection, ConnectOptions, WebSocketConstructor } from "./types.js";
+import { loadPeer } from "./wasm.js";
+
+const DEFAULT_PROTOCOL_VERSION = 6;
+const DEFAULT_TIMEOUT_MS = 15_000;
+
+/**
+ * Opens a connection to the game server that the relay at `url` knows as `options.target`.
+ *
+ * @throws RakwireError whose `code` and `message` say who refused what, or the reason of `options.signal`.
+ */
+export async function connect(url: string | URL, options: ConnectOptions): Promise<Connection> {
+  const settings = readSettings(url, options);
+  const { signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  signal?.throwIfAborted();
+  const patience = new Patience(signal, timeoutMs);
+  try {
+    const PeerClass = await patience.race(loadPeer(options.wasm));
+    const connection = new PeerConnection(PeerClass, settings);
+    try {
+      await patience.race(connection.opened);
+    } catch (error) {
+      connection.cancel();
+      throw error;
+    }
+    return connection;
+  } finally {
+    patience.end();
+  }
+}
+
+function readSettings(url: string | URL, options: ConnectOptions): SessionSettings {
+  const { target, protocolVersion = DEFAULT_PROTOCOL_VERSION } = options;
+  if (!Number.isInteger(protocolVersion) || protocolVersion < 0 || protocolVersion > 255) {
+    throw new RakwireError("bad-option", `protocolVersion must be 0 to 255, not ${String(protocolVersion)}`);
+  }
+  const webSocket = options.webSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
+  if (webSocket === undefined) {
+    throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
+  }
+  return { url: relayUrl(url, target), protocolVersion, webSocket };
+}
+
+/** How long a caller waits: until a time or a signal. */
+class Patience {
+  readonly #isOver: Promise<never>;
+  readonly #signal: AbortSignal | undefined;
+  readonly #timer: ReturnType<typeof setTimeout>;
+  #onAbort: () => void = () => undefined;
+
+  constructor(signal: AbortSignal | undefined, timeoutMs: number) {
+    this.#signal = signal;
+    let giveUp!: (reason: unknown) => void;
+    this.#isOver = new Promise((_, reject) => (giveUp = reject));
+    this.#isOver.catch(() => undefined);
+    this.#onAbort = () => giveUp(signal?.reason);
+    signal?.addEventListener("abort", this.#onAbort);
+    const words = `no connection within ${timeoutMs} ms`;
+    this.#timer = setTimeout(() => giveUp(new RakwireError("timeout", words)), timeoutMs);
+  }
+
+  race<T>(work: Promise<T>): Promise<T> {
+    return Promise.race([work, this.#isOver]);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}

@@ -1,0 +1,47 @@
+/** Names for the numbers by which Rust knows deliveries. */
+
+import { RakwireError } from "./errors.js";
+import type { Priority, Reliability, SendOptions } from "./types.js";
+
+const RELIABILITIES: readonly Reliability[] = [
+  "unreliable",
+  "unreliable-sequenced",
+  "reliable",
+  "reliable-ordered",
+  "reliable-sequenced",
+];
+const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
+const CHANNELS = 32;
+
+/** The numbers of a delivery. */
+export interface Delivery {
+  reliability: number;
+  channel: number;
+  priority: number;
+}
+
+function numberOf<T extends string>(what: string, names: readonly T[], name: T): number {
+  const number = names.indexOf(name);
+  if (number < 0) {
+    throw new RakwireError("bad-option", `${what} must be one of ${names.join(", ")}, not ${String(name)}`);
+  }
+  return number;
+}
+
+/** Checks the options of a message. */
+export function readDelivery(options: SendOptions): Delivery {
+  const channel = options.channel ?? 0;
+  if (!Number.isInteger(channel) || channel < 0 || channel >= CHANNELS) {
+    throw new RakwireError("bad-option", `channel must be 0 to ${CHANNELS - 1}, not ${String(channel)}`);
+  }
+  return {
+    reliability: numberOf("reliability", RELIABILITIES, options.reliability ?? "reliable-ordered"),
+    channel,
+    priority: numberOf("priority", PRIORITIES, options.priority ?? "medium"),
+  };
+}
+
+/** The name of a reliability; messages that asked the server for a receipt read as those without. */
+export function reliabilityName(number: number): Reliability {
+  return RELIABILITIES[number] ?? "reliable";
+}

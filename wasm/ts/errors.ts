@@ -1,0 +1,58 @@
+/** Errors with a code that programs can tell apart. */
+
+/** Why `connect` or `send` failed. */
+export type ErrorCode =
+  // connect: the caller
+  | "bad-option"
+  | "no-websocket"
+  | "wasm-unavailable"
+  | "timeout"
+  // connect: the relay
+  | "relay-unreachable"
+  | "relay-closed"
+  // connect: the server
+  | "no-answer"
+  | "already-connected"
+  | "server-full"
+  | "banned"
+  | "recently-connected"
+  | "incompatible-protocol"
+  | "security-required"
+  | "invalid-password"
+  | "closed-by-server"
+  | "failed"
+  // send
+  | "not-connected"
+  | "empty-message"
+  | "reserved-id"
+  | "too-long"
+  | "queue-full"
+  | "not-sent"
+  // a bug in this package
+  | "internal";
+
+export interface RakwireErrorOptions extends ErrorOptions {
+  relayCode?: number;
+}
+
+/** An error of this package. */
+export class RakwireError extends Error {
+  override readonly name = "RakwireError";
+  readonly code: ErrorCode;
+  /** The close code of the WebSocket, when the relay is the reason. */
+  readonly relayCode: number | undefined;
+
+  constructor(code: ErrorCode, message: string, options?: RakwireErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.relayCode = options?.relayCode;
+  }
+}
+
+/** What Rust threw, as an error of this package. */
+export function fromRust(thrown: unknown): RakwireError {
+  if (thrown instanceof Error && "code" in thrown && typeof thrown.code === "string") {
+    return new RakwireError(thrown.code as ErrorCode, thrown.message);
+  }
+  return new RakwireError("internal", "the WebAssembly failed; the console says more", { cause: thrown });
+}

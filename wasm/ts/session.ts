@@ -1,0 +1,205 @@
+/** A peer, its transport and its timers, from the opening of the WebSocket to the end of the connection. */
+
+import type { Peer, PeerEvent } from "../pkg/rakwire.js";
+import { readDelivery, reliabilityName } from "./delivery.js";
+import type { ErrorCode } from "./errors.js";
+import { fromRust, RakwireError } from "./errors.js";
+import { Loop } from "./loop.js";
+import type { RelayClose, TransportEvents } from "./transport/websocket.js";
+import { describeClose, WebSocketTransport } from "./transport/websocket.js";
+import type { CloseCode, ConnectionStats, Message, SendOptions, WebSocketConstructor } from "./types.js";
+
+const ENTROPY_BYTES = 32;
+
+/** How a session ended, before or after it was open. */
+export interface SessionEnd {
+  code: CloseCode | ErrorCode;
+  reason: string;
+  relayCode?: number;
+}
+
+/** What a session tells. */
+export interface SessionOwner {
+  /** Whether it takes another message now. */
+  readonly hasRoom: boolean;
+  onOpen(): void;
+  onMessage(message: Message): void;
+  onEnd(end: SessionEnd): void;
+}
+
+export interface SessionSettings {
+  url: URL;
+  protocolVersion: number;
+  webSocket: WebSocketConstructor;
+}
+
+/** One attempt to connect, and the connection that comes of it. */
+export class Session implements TransportEvents {
+  readonly #peer: Peer;
+  readonly #owner: SessionOwner;
+  readonly #url: URL;
+  readonly #transport: WebSocketTransport;
+  readonly #loop: Loop;
+  #lastStats: ConnectionStats | undefined;
+
+  constructor(PeerClass: typeof Peer, settings: SessionSettings, owner: SessionOwner) {
+    const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
+    this.#owner = owner;
+    this.#url = settings.url;
+    this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
+    this.#peer = new PeerClass(entropy, settings.protocolVersion);
+    this.#loop = new Loop(
+      this.#peer,
+      this.#transport,
+      () => this.#takeEvents(),
+      (thrown) => this.#fail(thrown),
+    );
+  }
+
+  send(bytes: Uint8Array, options: SendOptions): void {
+    const { reliability, channel, priority } = readDelivery(options);
+    if (!(bytes instanceof Uint8Array)) {
+      throw new RakwireError("bad-option", "a message must be a Uint8Array");
+    }
+    if (this.#isOver) {
+      throw new RakwireError("not-connected", "the connection is over");
+    }
+    try {
+      this.#peer.send(bytes, reliability, channel, priority, performance.now());
+    } catch (thrown) {
+      throw fromRust(thrown);
+    }
+    this.#loop.soon();
+  }
+
+  /** Says goodbye; `onEnd` follows. */
+  disconnect(): void {
+    this.#change(() => this.#peer.disconnect(performance.now()));
+  }
+
+  /** Ends everything at once, and tells nobody but the server. */
+  cancel(): void {
+    if (!this.#isOver) {
+      this.#peer.disconnect(performance.now());
+      this.#release();
+    }
+  }
+
+  /** Goes on with events that waited for room. */
+  resume(): void {
+    this.#loop.soon();
+  }
+
+  stats(): ConnectionStats {
+    return this.#lastStats ?? this.#peer.stats();
+  }
+
+  onOpen(): void {
+    this.#change(() => this.#peer.connect(performance.now()));
+  }
+
+  onDatagram(datagram: Uint8Array): void {
+    this.#change(() => this.#peer.handle(datagram, performance.now()));
+  }
+
+  onClose(close: RelayClose, wasOpen: boolean): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#guard(() => this.#takeEvents(true));
+    const reason = wasOpen ? describeClose(close) : `the relay at ${this.#url.host} cannot be reached`;
+    this.#end({ code: wasOpen ? "relay-closed" : "relay-unreachable", reason, relayCode: close.code });
+  }
+
+  get #isOver(): boolean {
+    return this.#lastStats !== undefined;
+  }
+
+  #change(work: () => void): void {
+    if (!this.#isOver) {
+      this.#guard(work);
+      this.#loop.turn();
+    }
+  }
+
+  #guard(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  /** Events wait in the peer while there is no room for them, unless nothing can follow them any more. */
+  #takeEvents(all = this.#peer.isOver): void {
+    while (!this.#isOver && (all || this.#owner.hasRoom)) {
+      const event = this.#peer.pollEvent();
+      if (event === undefined) {
+        return;
+      }
+      this.#onEvent(event);
+    }
+  }
+
+  #onEvent(event: PeerEvent): void {
+    switch (event.kind) {
+      case "connected":
+        this.#owner.onOpen();
+        break;
+      case "message":
+        this.#owner.onMessage({
+          bytes: event.bytes,
+          reliability: reliabilityName(event.reliability),
+          channel: event.channel,
+        });
+        break;
+      case "failed":
+      case "ended":
+        this.#end({ code: event.code as SessionEnd["code"], reason: event.words });
+        break;
+    }
+  }
+
+  #fail(thrown: unknown): void {
+    const { message, cause } = fromRust(thrown);
+    console.error("rakwire:", cause ?? message);
+    this.#end({ code: "internal", reason: message });
+  }
+
+  #end(end: SessionEnd): void {
+    if (!this.#isOver) {
+      this.#release();
+      this.#owner.onEnd(end);
+    }
+  }
+
+  #release(): void {
+    // The peer may be unusable after a failure of its own.
+    try {
+      this.#lastStats = this.#peer.stats();
+      this.#loop.stop();
+      this.#peer.free();
+    } catch {
+      this.#lastStats ??= NO_STATS;
+    }
+    this.#transport.close();
+  }
+}
+
+const NO_STATS: ConnectionStats = {
+  roundTripMs: 0,
+  pingMs: 0,
+  lowestPingMs: 0,
+  congestionWindow: 0,
+  inFlight: 0,
+  mtu: 0,
+  messagesSent: 0,
+  messagesReceived: 0,
+  datagramsSent: 0,
+  datagramsReceived: 0,
+  datagramsLost: 0,
+  datagramsAcknowledged: 0,
+  bytesSent: 0,
+  bytesReceived: 0,
+  drops: {},
+};

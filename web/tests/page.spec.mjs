@@ -1,0 +1,133 @@
+// The built page in Chromium, behind a real relay, with real servers.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { openPage } from "../../wasm/tests/browser.mjs";
+import { startCpp, startEcho, startRelay } from "../../wasm/tests/support.mjs";
+import { byId, connectPage, echoed, pageState } from "./driver.mjs";
+
+const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
+
+async function open(t, targets, options) {
+  assert.ok(existsSync(`${PAGE}/index.html`), "build the page first: npm run build");
+  const relay = await startRelay(t, targets, "--serve", PAGE);
+  const page = await openPage(t, options);
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  t.after(() => assert.deepEqual(complaints, [], "errors of the page"));
+  await page.goto(`http://${relay.address}/`);
+  return { page, relay };
+}
+
+async function send(page, text) {
+  await byId(page, "text").fill(text);
+  await byId(page, "send").click();
+}
+
+test("connects, sends and shows the echoes of our server", async (t) => {
+  const echo = await startEcho(t);
+  const { page } = await open(t, { game: echo.address });
+  assert.equal((await pageState(page)).state, "empty");
+  assert.deepEqual(await connectPage(page), {
+    state: "connected",
+    words: "Connected to “game” with protocol 6.",
+  });
+  await byId(page, "reliability").selectOption("unreliable-sequenced");
+  await byId(page, "channel").fill("7");
+  await send(page, "Grüße ☃");
+  const [entry] = await echoed(page, 1);
+  assert.match(entry.text, /Grüße ☃unreliable-sequenced, channel 7, 12 bytesechoed in [\d.]+ ms/);
+  await page.waitForFunction(() => Number(document.querySelector("#plot").dataset.points) > 15);
+  assert.match(await byId(page, "stat-rtt").textContent(), /^[\d.]+ ms$/);
+  assert.match(await byId(page, "stat-median").textContent(), /^[\d.]+ ms$/);
+  assert.equal(await byId(page, "stat-lost").textContent(), "0");
+  await byId(page, "disconnect").click();
+  await page.waitForFunction(() => document.body.dataset.state === "closed");
+  assert.equal((await pageState(page)).words, "Disconnected.");
+  assert.equal((await connectPage(page)).state, "connected");
+});
+
+test("talks to a foreign C++ server, in order and with split messages", async (t) => {
+  const cpp = await startCpp(t);
+  const { page } = await open(t, { cpp: cpp.address });
+  assert.equal((await connectPage(page, { target: "cpp" })).state, "connected");
+  const texts = ["one", "two", "three"];
+  for (const text of texts) {
+    await send(page, text);
+  }
+  await byId(page, "send-long").click();
+  await send(page, "five");
+  const entries = await echoed(page, 5);
+  assert.deepEqual(entries.map(({ order }) => order), [1, 2, 3, 4, 5]);
+  // An echo counts only if it is the text that was sent, byte for byte.
+  assert.match(entries[3].text, /131,073 bytes/);
+});
+
+test("talks to a foreign C++ server in the protocol of Bedrock", async (t) => {
+  const cpp = await startCpp(t, "--protocol", "11");
+  const { page } = await open(t, { cpp: cpp.address });
+  assert.equal((await connectPage(page, { target: "cpp", protocol: "11" })).state, "connected");
+  await send(page, "hello");
+  await echoed(page, 1);
+});
+
+test("an unknown target shows the relay's own words", async (t) => {
+  const { page } = await open(t, { game: "127.0.0.1:9" });
+  const { state, words } = await connectPage(page, { target: "castle" });
+  assert.equal(state, "failed");
+  assert.match(words, /unknown target 'castle'; this relay offers: game/);
+});
+
+test("a server that is not running does not answer", async (t) => {
+  const { page } = await open(t, { game: "127.0.0.1:9" });
+  await byId(page, "connect").click();
+  assert.equal((await pageState(page)).state, "connecting");
+  await page.waitForFunction(() => document.body.dataset.state === "failed", null, { timeout: 20_000 });
+  assert.match((await pageState(page)).words, /does not answer/);
+  await byId(page, "connect").click();
+  await byId(page, "disconnect").click();
+  await page.waitForFunction(() => document.body.dataset.state === "closed");
+  assert.equal((await pageState(page)).words, "Cancelled.");
+});
+
+test("a relay that dies closes the connection with the reason", async (t) => {
+  const echo = await startEcho(t);
+  const { page, relay } = await open(t, { game: echo.address });
+  assert.equal((await connectPage(page)).state, "connected");
+  relay.stop();
+  await page.waitForFunction(() => document.body.dataset.state === "closed");
+  assert.match((await pageState(page)).words, /connection to the relay lost \(code 1006\)/);
+});
+
+for (const width of [360, 800]) {
+  test(`fits a window of ${width} pixels`, async (t) => {
+    const echo = await startEcho(t);
+    const { page } = await open(t, { game: echo.address }, { viewport: { width, height: 740 } });
+    assert.equal((await connectPage(page)).state, "connected");
+    await byId(page, "send-long").click();
+    await echoed(page, 1);
+    const { scroll, client } = await page.evaluate(() => ({
+      scroll: document.documentElement.scrollWidth,
+      client: document.documentElement.clientWidth,
+    }));
+    assert.equal(scroll, client);
+  });
+}
+
+test("works by keyboard alone", async (t) => {
+  const echo = await startEcho(t);
+  const { page } = await open(t, { game: echo.address });
+  await byId(page, "target").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.body.dataset.state === "connected");
+  await byId(page, "text").focus();
+  await page.keyboard.press("Enter");
+  await echoed(page, 1);
+  await byId(page, "disconnect").focus();
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.body.dataset.state === "closed");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "connect");
+});
