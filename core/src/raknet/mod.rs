@@ -23,7 +23,7 @@ mod resources;
 mod stats;
 pub mod wire;
 
-pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends};
+pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, ProtocolVersions, Resends};
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};

@@ -128,7 +128,7 @@ impl Connection {
     fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
         self.guid = guid;
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
-        self.flight = Flight::new(self.sizes.data_datagram());
+        self.flight = Flight::new(cx.config.congestion_control, self.sizes.data_datagram());
         self.enter(cx, State::Requested);
         let request =
             Control::Request { guid: cx.config.guid, time: cx.now.as_millis(), proof: None, password: &[] };

@@ -19,13 +19,16 @@
 //! ```
 //! Silence, refusals and memory that runs out lead from every state to `Gone`.
 
+mod adaptive;
 mod arrivals;
+mod classic;
 mod congestion;
 mod envelope;
 mod flight;
 mod handshake;
 mod order;
 mod outbox;
+mod pacing;
 mod receive;
 mod round_trip;
 mod sizes;
@@ -36,11 +39,13 @@ mod transmit;
 use core::net::SocketAddr;
 
 use arrivals::Arrivals;
+use congestion::INITIAL_DATAGRAMS;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
 pub(crate) use handshake::Opening;
 use order::Incoming;
 use outbox::Outbox;
+use pacing::Pacer;
 use receive::Inbox;
 use sizes::Sizes;
 use timer::Times;
@@ -196,6 +201,9 @@ pub(crate) struct Connection {
     inbox: Inbox,
     outbox: Outbox,
     flight: Flight,
+    /// What the path carries, and what the application allows.
+    pacer: Pacer,
+    limiter: Pacer,
     counters: ConnectionStats,
 }
 
@@ -225,7 +233,8 @@ impl Connection {
             sizes,
             times: Times::new(cx.now),
             outbox: Outbox::new(),
-            flight: Flight::new(sizes.data_datagram()),
+            flight: Flight::new(cx.config.congestion_control, sizes.data_datagram()),
+            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(mtu)),
             ..Self::default()
         };
     }
@@ -282,6 +291,7 @@ impl Connection {
     pub(crate) fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             datagrams_lost: self.flight.lost,
+            datagrams_late: self.flight.late,
             datagrams_acknowledged: self.flight.acknowledged,
             round_trip: self.flight.round_trip.smoothed(),
             congestion_window: self.flight.congestion.window(),
