@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::congestion::{Acknowledged, INITIAL_DATAGRAMS, MIN_DATAGRAMS, Pace};
+use super::congestion::{Acknowledged, Evidence, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
 
@@ -16,9 +16,14 @@ const MEMORY: Duration = Duration::from_secs(10);
 /// Samples after which a round of the search can be judged before it is over.
 const SAMPLES: u8 = 4;
 /// Datagrams whose fate is known before a share of losses means anything.
-const FATES: u32 = 32;
+const FATES: u32 = 128;
 /// The largest share of losses that is taken for chance, in 65,536ths: of datagrams and their acknowledgements together.
-const MAX_CHANCE: u32 = (1 << 16) * 3 / 10;
+const MAX_CHANCE: u32 = (1 << 16) / 5;
+/// What is lost beyond one and a half times the share of chance before it counts as congestion, later and during the search.
+const MARGIN: u32 = (1 << 16) / 16;
+const SEARCH_MARGIN: u32 = (1 << 16) / 3;
+/// Judgements after which an old share is forgotten.
+const JUDGED: u8 = 8;
 /// Reductions in a row that do not shorten the queue: somebody else keeps it long.
 const FUTILE: u8 = 3;
 /// Rounds against a competitor after which it is time to see whether it is still there.
@@ -78,8 +83,11 @@ pub(super) struct Adaptive {
     /// Datagrams' fates that are not judged yet, in bytes.
     arrived: u32,
     lost: u32,
-    /// The share of losses that is chance, in 65,536ths.
-    chance: u32,
+    /// Least shares of losses of these and of the last `JUDGED` judgements, in 65,536ths.
+    chance: [u32; 2],
+    judged: u8,
+    /// The best evidence of losses that the other peer gives.
+    evidence: Evidence,
     /// Reductions in a row, and the window before the first of them.
     futile: u8,
     before: u32,
@@ -108,7 +116,9 @@ impl Adaptive {
             step: 1,
             arrived: 0,
             lost: 0,
-            chance: 0,
+            chance: [0; 2],
+            judged: 0,
+            evidence: Evidence::Overtaken,
             futile: 0,
             before: 0,
             rounds: 0,
@@ -199,21 +209,26 @@ impl Adaptive {
 
     fn judge(&mut self, news: &Acknowledged) {
         let (queue, limit) = (self.queue(), self.limit());
-        let crowded = self.judge_losses();
         // What was sent before the last reduction says nothing of it.
-        if self.round.since <= self.reduced_at || self.round.used == Used::No {
+        if self.round.since <= self.reduced_at {
+            (self.arrived, self.lost) = (0, 0);
+            return;
+        }
+        let crowded = self.judge_losses();
+        if self.round.used == Used::No {
             return;
         }
         match self.phase {
-            Phase::Search if crowded || queue > limit / 2 => self.settle(news),
+            Phase::Search if crowded.is_some() || queue > limit / 2 => self.settle(news),
             Phase::Search => {}
             Phase::Follow if queue > limit => self.shorten(queue, news.now),
             Phase::Follow => {
                 self.futile = 0;
-                if crowded {
-                    self.reduce(self.window - self.window / 8, news.now);
+                if let Some(share) = crowded {
+                    let left = part(self.window, (1 << 16) - share, 1 << 16);
+                    self.reduce(left.clamp(self.window / 2, self.window - self.window / 8), news.now);
                 } else {
-                    self.step = if queue < limit / 2 { self.step + 1 } else { 1 };
+                    self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
                     self.grow(self.step * self.datagram);
                 }
             }
@@ -247,27 +262,55 @@ impl Adaptive {
             return;
         }
         let window = part(self.window, self.base(), self.base().saturating_add(queue).max(1));
-        self.reduce(window.max(self.window / 2), now);
+        self.reduce(window.clamp(self.window / 2, self.window - self.window / 8), now);
     }
 
-    /// Whether more is lost than by chance.
-    fn judge_losses(&mut self) -> bool {
+    /// The share of losses, in 65,536ths, if more is lost than by chance.
+    fn judge_losses(&mut self) -> Option<u32> {
         let fates = self.arrived.saturating_add(self.lost);
         if fates < FATES * self.datagram {
-            return false;
+            return None;
         }
         let share = part(1 << 16, self.lost, fates);
         (self.arrived, self.lost) = (0, 0);
-        let usual = self.chance;
-        self.chance = (usual - usual / 8 + share / 8).min(MAX_CHANCE);
-        share > usual + usual / 2 + (1 << 16) / 10
+        let usual = self.chance();
+        self.note_chance(share);
+        if share > usual + MARGIN / 2 {
+            self.step = 1;
+        }
+        let margin = if self.phase == Phase::Search { SEARCH_MARGIN } else { MARGIN };
+        (share > usual + usual / 2 + margin).then_some(share)
     }
 
-    pub(super) fn on_lost(&mut self, bytes: u32, sent_at: Instant, now: Instant) {
-        self.lost = self.lost.saturating_add(bytes);
-        if self.phase == Phase::Contest && sent_at >= self.reduced_at {
+    /// The share of losses that is chance: the least of late, since ours come on top of it.
+    fn chance(&self) -> u32 {
+        let [current, last] = self.chance;
+        current.min(last).min(MAX_CHANCE)
+    }
+
+    fn note_chance(&mut self, share: u32) {
+        let [current, last] = &mut self.chance;
+        *current = (*current).min(share);
+        self.judged += 1;
+        if self.judged >= JUDGED {
+            self.judged = 0;
+            *last = core::mem::replace(current, share);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        let weight = match (self.evidence, loss.evidence) {
+            // Rather the acknowledgement was lost, or the other peer would miss the datagram as it missed others.
+            (Evidence::Missed, Evidence::Overtaken) => loss.bytes / 4,
+            (Evidence::Overtaken, _) | (_, Evidence::Missed) => loss.bytes,
+        };
+        if loss.evidence == Evidence::Missed {
+            self.evidence = Evidence::Missed;
+        }
+        self.lost = self.lost.saturating_add(weight);
+        if self.phase == Phase::Contest && loss.sent_at >= self.reduced_at {
             self.follow();
-            self.reduce(self.window / 2, now);
+            self.reduce(self.window / 2, loss.now);
         }
     }
 

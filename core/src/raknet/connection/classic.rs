@@ -1,6 +1,6 @@
 //! The classic window: slow start, avoidance, recovery.
 
-use super::congestion::{Acknowledged, INITIAL_DATAGRAMS, MIN_DATAGRAMS, Pace};
+use super::congestion::{Acknowledged, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::time::Instant;
 
 /// No window is larger than this; it only keeps the arithmetic from overflowing.
@@ -66,14 +66,14 @@ impl Classic {
         self.datagram
     }
 
-    pub(super) fn on_lost(&mut self, sent_at: Instant, now: Instant) {
-        if sent_at < self.recovery_from {
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        if loss.sent_at < self.recovery_from {
             self.losses += 1;
             return;
         }
         self.before = (self.window, self.threshold);
         self.losses = 1;
-        self.recovery_from = now;
+        self.recovery_from = loss.now;
         self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
         self.window = self.threshold;
         self.acknowledged = 0;
@@ -98,6 +98,7 @@ impl Classic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::raknet::connection::congestion::Evidence;
     use crate::serial::U24;
 
     const DATAGRAM: u32 = 1_000;
@@ -117,7 +118,8 @@ mod tests {
     }
 
     fn lose(classic: &mut Classic, sent_at: u64, now: u64) {
-        classic.on_lost(Instant::from_micros(sent_at), Instant::from_micros(now));
+        let (now, sent_at) = (Instant::from_micros(now), Instant::from_micros(sent_at));
+        classic.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, evidence: Evidence::Missed });
     }
 
     #[test]

@@ -30,6 +30,25 @@ pub(super) struct Acknowledged {
     pub(super) span: u32,
 }
 
+/// How a datagram was found lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// Later ones were acknowledged. Its own acknowledgement may be what was lost.
+    #[default]
+    Overtaken,
+    /// The other peer misses it.
+    Missed,
+}
+
+/// A datagram that was found lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    pub(super) now: Instant,
+    pub(super) sent_at: Instant,
+    pub(super) bytes: u32,
+    pub(super) evidence: Evidence,
+}
+
 /// Whether a window grows fast, in search of its size, or slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pace {
@@ -98,15 +117,15 @@ impl Congestion {
         }
     }
 
-    /// A datagram of `bytes`, sent at `sent_at`, was found lost at `now`.
-    pub(super) fn on_lost(&mut self, bytes: u32, sent_at: Instant, now: Instant) {
+    /// A datagram was found lost.
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_lost(sent_at, now),
-            Controller::Adaptive(adaptive) => adaptive.on_lost(bytes, sent_at, now),
+            Controller::Classic(classic) => classic.on_lost(loss),
+            Controller::Adaptive(adaptive) => adaptive.on_lost(loss),
         }
     }
 
-    /// A datagram of `bytes` that was found lost had only been late.
+    /// A datagram that was found lost had only been late.
     pub(super) fn on_found(&mut self, bytes: u32) {
         match &mut self.controller {
             Controller::Classic(classic) => classic.on_found(),

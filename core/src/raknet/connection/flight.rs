@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::Context;
-use super::congestion::{Acknowledged, Congestion};
+use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
@@ -20,6 +20,8 @@ pub(super) const LOOKUPS_PER_DATAGRAM: u32 = 8_192;
 const SILENT_TIMEOUTS: u8 = 3;
 /// Datagrams that the first timeout sends again, to find out what became of the others.
 const PROBES: u8 = 2;
+/// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
+const SORTED: usize = 16;
 /// Lost datagrams that are remembered after their messages were sent again.
 const REMEMBERED: usize = 16;
 /// How much more patience one datagram that came late teaches, in 256ths of a round trip, and how much can be learnt.
@@ -62,15 +64,6 @@ struct News {
 struct Remembered {
     datagrams: [Option<(U24, u32)>; REMEMBERED],
     at: u8,
-}
-
-/// Why a datagram counts as lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
-    /// Others say so: it is news of the path.
-    Gap,
-    /// Nobody says anything: it may be only late.
-    Silence,
 }
 
 impl Flight {
@@ -272,7 +265,7 @@ impl Flight {
             let Some(first) = self.datagrams.oldest() else {
                 return;
             };
-            self.lose(cx, first, Sign::Gap);
+            self.lose(cx, first, Some(Evidence::Overtaken));
         }
     }
 
@@ -293,23 +286,24 @@ impl Flight {
             };
             let header = cx.pool.header(first);
             if header.role == Role::Datagram && cx.now.saturating_since(header.since) >= patience {
-                self.lose(cx, first, Sign::Gap);
+                self.lose(cx, first, Some(Evidence::Missed));
             }
         }
     }
 
-    /// Notes that the messages of a datagram are to be sent again.
-    fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, sign: Sign) {
+    /// Notes that the messages of a datagram are to be sent again. Without evidence it may be only late.
+    fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, evidence: Option<Evidence>) {
         let header = cx.pool.header_mut(first);
         header.role = Role::LostDatagram;
         let (bytes, sent_at) = (header.count, header.since);
-        if sign == Sign::Gap {
-            self.congestion.on_lost(bytes, sent_at, cx.now);
+        if let Some(evidence) = evidence {
+            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, evidence });
         }
         self.lost += 1;
         self.datagrams.remove(cx.pool, first);
         self.bytes = self.bytes.saturating_sub(bytes);
-        self.missing.push(cx.pool, first);
+        self.missing
+            .insert(cx.pool, first, SORTED, |this, other| this.reliable.is_older_than(other.reliable));
     }
 
     /// Hands the messages of the datagram that was lost first to the outbox, unless that has some to send again.
@@ -352,13 +346,14 @@ impl Flight {
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.lose_overtaken(cx);
         let timeout = self.timeout(cx);
-        let (most, sign) = if self.backoff == 0 { (PROBES, Sign::Silence) } else { (u8::MAX, Sign::Gap) };
+        let (most, evidence) =
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(Evidence::Overtaken)) };
         let mut given_up = 0;
         while let Some(first) = self.datagrams.oldest() {
             if given_up == most || cx.pool.header(first).since + timeout > cx.now {
                 break;
             }
-            self.lose(cx, first, sign);
+            self.lose(cx, first, evidence);
             given_up += 1;
         }
         if given_up > 0 {
