@@ -29,7 +29,9 @@ mod stats;
 pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{Config, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends};
+pub use config::{
+    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
+};
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
