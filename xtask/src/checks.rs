@@ -8,10 +8,15 @@ use crate::setup::WASM;
 use crate::shell::Shell;
 
 /// All that the core may pull in: small crates that need neither an operating system nor an allocator.
-const CORE_MAY_USE: [&str; 6] = [
+const CORE_MAY_USE: [&str; 11] = [
+    "adler2",
     "byteorder",
     "hash32",
     "heapless",
+    "libm",
+    "miniz_oxide",
+    "rand_core",
+    "rand_pcg",
     "siphasher",
     "stable_deref_trait",
     "thiserror",

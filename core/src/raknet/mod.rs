@@ -13,10 +13,12 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
+pub mod bitstream;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
 mod event;
+mod network_id;
 mod offline;
 mod peer;
 mod resources;
@@ -27,6 +29,7 @@ pub use config::{Config, CookiePolicy, DialledAddress, ProtocolVersions, Resends
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
+pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use peer::{ConnectError, ConnectionInfo, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
