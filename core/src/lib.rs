@@ -74,7 +74,8 @@
 //!
 //! # Features
 //!
-//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `sim`: the simulator. None is on by default.
+//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
+//! ([`raknet::aggregate`]). `sim`: the simulator. None is on by default.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -13,6 +13,8 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
+pub mod advertisement;
+pub mod aggregate;
 pub mod bitstream;
 mod config;
 pub(crate) mod connection;
