@@ -14,12 +14,16 @@
 //! those that are not connected, [`Peer`] ties them to addresses.
 
 mod bans;
+pub mod advertisement;
+pub mod aggregate;
+pub mod bitstream;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
 mod event;
 mod hook;
 mod message_filter;
+mod network_id;
 mod offline;
 mod packet_log;
 mod peer;
@@ -38,6 +42,7 @@ pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
+pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
