@@ -93,7 +93,8 @@ pub struct Config {
     pub mtu: u16,
     /// How many addresses "connection request accepted" and "new incoming connection" list: 10, or 20 in Bedrock.
     pub address_count: u8,
-    /// How often a client sends its first request, at least 3: a third of them at each MTU.
+    /// How often a client repeats its first request, at least 3: a third of them at each MTU. As in the original it is
+    /// sent once more than this.
     pub connect_attempts: u8,
     /// The time between two first requests.
     pub connect_interval: Duration,

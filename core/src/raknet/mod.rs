@@ -13,9 +13,9 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
-mod bans;
 pub mod advertisement;
 pub mod aggregate;
+mod bans;
 pub mod bitstream;
 mod config;
 pub(crate) mod connection;
@@ -41,8 +41,8 @@ pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
-pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
+pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
 pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
