@@ -60,6 +60,7 @@
 //! # Layers
 //!
 //! - [`wire`]: bytes to packets and back. Nothing above it indexes a byte.
+//! - [`bits`]: numbers of any width in bytes, for the bit streams of applications.
 //! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
 //!   no protocol.
 //! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
@@ -73,7 +74,8 @@
 //!
 //! # Features
 //!
-//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `sim`: the simulator. None is on by default.
+//! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
+//! ([`raknet::aggregate`]). `sim`: the simulator. None is on by default.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -96,6 +98,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod bits;
 mod cookie;
 mod cursor;
 mod machine;

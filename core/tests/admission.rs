@@ -21,6 +21,7 @@ const LATENCY: Conditions = Conditions {
     reordering: 0.0,
     latency: Duration::from_millis(5),
     jitter: Duration::ZERO,
+    bottleneck: None,
 };
 
 fn net(server: Config) -> Net {

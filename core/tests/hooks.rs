@@ -21,6 +21,7 @@ const CONDITIONS: Conditions = Conditions {
     reordering: 0.0,
     latency: Duration::from_millis(5),
     jitter: Duration::ZERO,
+    bottleneck: None,
 };
 
 type Joined<H> = Pair<Peer<'static>, Hooked<'static, H>>;

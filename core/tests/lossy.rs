@@ -20,6 +20,7 @@ const BAD_NETWORK: Conditions = Conditions {
     reordering: 0.1,
     latency: Duration::from_millis(10),
     jitter: Duration::from_millis(2),
+    bottleneck: None,
 };
 
 /// A generator of the numbers that a message is made from, the same on both sides.

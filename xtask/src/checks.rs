@@ -7,9 +7,20 @@ use anyhow::{Result, bail};
 use crate::setup::WASM;
 use crate::shell::Shell;
 
-/// All that the core may pull in, with every feature: small crates that need no operating system.
-const CORE_MAY_USE: [&str; 7] =
-    ["byteorder", "hash32", "heapless", "rand_core", "rand_pcg", "siphasher", "stable_deref_trait"];
+/// All that the core may pull in: small crates that need no operating system, whatever features are on.
+const CORE_MAY_USE: [&str; 11] = [
+    "adler2",
+    "byteorder",
+    "hash32",
+    "heapless",
+    "libm",
+    "miniz_oxide",
+    "rand_core",
+    "rand_pcg",
+    "siphasher",
+    "stable_deref_trait",
+    "thiserror",
+];
 
 /// The crates of a program's side that have no business on another one, as beginnings of names.
 const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire-embassy"];

@@ -38,6 +38,20 @@ pub enum DialledAddress {
     Unknown,
 }
 
+/// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::Adaptive);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// Follows the queue on the path: losses without one are chance and cost nothing but their resends.
+    #[default]
+    Adaptive,
+    /// Takes every loss for congestion and halves its window, as TCP of old and, worse, the original do.
+    Classic,
+}
+
 /// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
 ///
 /// ```
@@ -79,7 +93,8 @@ pub struct Config {
     pub mtu: u16,
     /// How many addresses "connection request accepted" and "new incoming connection" list: 10, or 20 in Bedrock.
     pub address_count: u8,
-    /// How often a client sends its first request, at least 3: a third of them at each MTU.
+    /// How often a client repeats its first request, at least 3: a third of them at each MTU. As in the original it is
+    /// sent once more than this.
     pub connect_attempts: u8,
     /// The time between two first requests.
     pub connect_interval: Duration,
@@ -97,6 +112,15 @@ pub struct Config {
     pub unreliable_timeout: Duration,
     /// The shortest time after which a datagram counts as lost without any other sign.
     pub min_resend_timeout: Duration,
+    /// The longest such time.
+    pub max_resend_timeout: Duration,
+    /// How often that time may double while nothing comes back; 0 is what the original does.
+    pub resend_backoff: u8,
+    /// How much may be in flight.
+    pub congestion_control: CongestionControl,
+    /// Bits a second that each connection may send in datagrams of messages, with IP and UDP headers; none is no limit
+    /// but the congestion control's.
+    pub outgoing_limit: Option<u64>,
     /// What becomes of messages from peers without a connection.
     pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
@@ -166,6 +190,10 @@ impl Config {
             ack_delay: Duration::from_millis(10),
             unreliable_timeout: Duration::from_secs(1),
             min_resend_timeout: Duration::from_millis(50),
+            max_resend_timeout: Duration::from_secs(2),
+            resend_backoff: 4,
+            congestion_control: CongestionControl::Adaptive,
+            outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
             resends: Resends::On,
         }

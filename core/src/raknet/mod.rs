@@ -13,13 +13,17 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
+pub mod advertisement;
+pub mod aggregate;
 mod bans;
+pub mod bitstream;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
 mod event;
 mod hook;
 mod message_filter;
+mod network_id;
 mod offline;
 mod packet_log;
 mod peer;
@@ -29,12 +33,15 @@ mod stats;
 pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{Config, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends};
+pub use config::{
+    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
+};
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
+pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
 pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError};
 #[cfg(feature = "alloc")]

@@ -172,6 +172,8 @@ pub struct ConnectionStats {
     pub datagrams_received: u64,
     /// Datagrams taken for lost whose messages were queued again.
     pub datagrams_lost: u64,
+    /// Datagrams of those that arrived after all.
+    pub datagrams_late: u64,
     /// Datagrams that were acknowledged.
     pub datagrams_acknowledged: u64,
     /// Bytes of messages accepted by `send`.

@@ -1,118 +1,143 @@
-//! How much may be in flight: slow start, avoidance, recovery.
+//! How much may be in flight, and how fast it leaves: one face for both controllers.
 
+use super::adaptive::Adaptive;
+use super::classic::Classic;
+use crate::raknet::config::CongestionControl;
+use crate::serial::U24;
 use crate::time::Instant;
 
 /// Datagrams of full size in the first window and in the smallest.
-const INITIAL_DATAGRAMS: u32 = 10;
-const MIN_DATAGRAMS: u32 = 8;
-const MAX_WINDOW: u32 = 1 << 28;
+pub(super) const INITIAL_DATAGRAMS: u32 = 10;
+pub(super) const MIN_DATAGRAMS: u32 = 8;
+/// Datagrams in the largest window: as many as one datagram of records may make us look up.
+const MAX_DATAGRAMS: u32 = 8_192;
 
-/// A window of bytes.
-///
-/// As in the original (supplement 4.8) the window grows only while the sender uses it, and by a datagram for each one
-/// acknowledged, later by a datagram for each window acknowledged. Unlike there, a loss halves the window once a round
-/// trip instead of dropping it to one datagram.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a datagram of acknowledgements said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acknowledged {
+    pub(super) now: Instant,
+    /// Bytes that it took out of flight.
+    pub(super) bytes: u32,
+    /// Bytes in flight before.
+    pub(super) in_flight: u32,
+    /// The newest number that it took out of flight, and the next one that will be sent.
+    pub(super) newest: U24,
+    pub(super) next: U24,
+    /// Microseconds since that number was sent.
+    pub(super) round_trip: u32,
+    /// Microseconds between the sending of the first and of the last datagram that it named: at least so long the
+    /// other peer had waited before it acknowledged.
+    pub(super) span: u32,
+}
+
+/// How a datagram was found lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// Later ones were acknowledged. Its own acknowledgement may be what was lost.
+    #[default]
+    Overtaken,
+    /// The other peer misses it.
+    Missed,
+}
+
+/// A datagram that was found lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loss {
+    pub(super) now: Instant,
+    pub(super) sent_at: Instant,
+    pub(super) bytes: u32,
+    pub(super) evidence: Evidence,
+}
+
+/// Whether a window grows fast, in search of its size, or slowly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pace {
+    Searching,
+    #[default]
+    Steady,
+}
+
+/// A congestion controller. What it grants is bounded on both sides, whatever the other peer says.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Congestion {
-    window: u32,
-    threshold: u32,
+    controller: Controller,
     datagram: u32,
-    /// Losses of datagrams sent before are of the congestion that was answered already.
-    recovery_from: Instant,
-    /// Bytes acknowledged towards the next datagram of growth.
-    acknowledged: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Controller {
+    Classic(Classic),
+    Adaptive(Adaptive),
+}
+
+impl Default for Congestion {
+    fn default() -> Self {
+        Self::new(CongestionControl::default(), 0)
+    }
 }
 
 impl Congestion {
-    pub(super) const fn new(datagram: u32) -> Self {
-        Self {
-            window: INITIAL_DATAGRAMS * datagram,
-            threshold: MAX_WINDOW,
-            datagram,
-            recovery_from: Instant::ZERO,
-            acknowledged: 0,
-        }
+    pub(super) const fn new(control: CongestionControl, datagram: u32) -> Self {
+        let controller = match control {
+            CongestionControl::Classic => Controller::Classic(Classic::new(datagram)),
+            CongestionControl::Adaptive => Controller::Adaptive(Adaptive::new(datagram)),
+        };
+        Self { controller, datagram }
     }
 
     /// Bytes that may be in flight.
-    pub(super) const fn window(&self) -> u32 {
-        self.window
+    pub(super) fn window(&self) -> u32 {
+        let wanted = match &self.controller {
+            Controller::Classic(classic) => classic.window(),
+            Controller::Adaptive(adaptive) => adaptive.window(),
+        };
+        // The controllers never go below their smallest window, but they may aim above the largest one.
+        wanted.min(MAX_DATAGRAMS * self.datagram)
     }
 
-    /// A datagram of `bytes` was acknowledged while `in_flight` bytes, it among them, were in flight.
-    pub(super) fn on_acknowledged(&mut self, bytes: u32, in_flight: u32) {
-        if in_flight.saturating_mul(2) < self.window {
-            return;
-        }
-        let growth = if self.window < self.threshold { bytes } else { self.avoidance_growth(bytes) };
-        self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
+    /// Bytes a second at which new datagrams leave while a round trip takes `round_trip` microseconds: a window in a
+    /// little less than that, so that pacing alone never keeps it from being used.
+    pub(super) fn rate(&self, round_trip: u32) -> u32 {
+        let pace = match &self.controller {
+            Controller::Classic(classic) => classic.pace(),
+            Controller::Adaptive(adaptive) => adaptive.pace(),
+        };
+        let window = u64::from(self.window());
+        let hurried = match pace {
+            Pace::Searching => 2 * window,
+            Pace::Steady => window + window / 4,
+        };
+        u32::try_from(hurried * 1_000_000 / u64::from(round_trip.max(1))).unwrap_or(u32::MAX)
     }
 
-    fn avoidance_growth(&mut self, bytes: u32) -> u32 {
-        self.acknowledged = self.acknowledged.saturating_add(bytes);
-        if self.acknowledged < self.window {
-            return 0;
+    pub(super) fn on_acknowledged(&mut self, news: &Acknowledged) {
+        match &mut self.controller {
+            Controller::Classic(classic) => classic.on_acknowledged(news),
+            Controller::Adaptive(adaptive) => adaptive.on_acknowledged(news),
         }
-        self.acknowledged -= self.window;
-        self.datagram
     }
 
-    /// A datagram sent at `sent_at` was found lost at `now`.
-    pub(super) fn on_lost(&mut self, sent_at: Instant, now: Instant) {
-        if sent_at < self.recovery_from {
-            return;
+    /// A datagram was found lost.
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        match &mut self.controller {
+            Controller::Classic(classic) => classic.on_lost(loss),
+            Controller::Adaptive(adaptive) => adaptive.on_lost(loss),
         }
-        self.recovery_from = now;
-        self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
-        self.window = self.threshold;
-        self.acknowledged = 0;
+    }
+
+    /// A datagram that was found lost had only been late.
+    pub(super) fn on_found(&mut self, bytes: u32) {
+        match &mut self.controller {
+            Controller::Classic(classic) => classic.on_found(),
+            Controller::Adaptive(adaptive) => adaptive.on_found(bytes),
+        }
     }
 
     /// Nothing came back for several timeouts in a row.
     pub(super) fn on_silence(&mut self) {
-        self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
-        self.window = MIN_DATAGRAMS * self.datagram;
-        self.acknowledged = 0;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DATAGRAM: u32 = 1_000;
-
-    #[test]
-    fn slow_start_doubles_and_avoidance_adds() {
-        let mut congestion = Congestion::new(DATAGRAM);
-        let window = congestion.window();
-        (0..10).for_each(|_| congestion.on_acknowledged(DATAGRAM, window));
-        assert_eq!(congestion.window(), 2 * window);
-        congestion.on_lost(Instant::from_micros(5), Instant::from_micros(9));
-        let window = congestion.window();
-        assert_eq!(window, 10 * DATAGRAM);
-        (0..10).for_each(|_| congestion.on_acknowledged(DATAGRAM, window));
-        assert_eq!(congestion.window(), window + DATAGRAM);
-    }
-
-    #[test]
-    fn one_reduction_a_round_trip() {
-        let mut congestion = Congestion::new(DATAGRAM);
-        (0..90).for_each(|_| congestion.on_acknowledged(DATAGRAM, 1_000 * DATAGRAM));
-        congestion.on_lost(Instant::from_micros(5), Instant::from_micros(9));
-        congestion.on_lost(Instant::from_micros(8), Instant::from_micros(10));
-        assert_eq!(congestion.window(), 50 * DATAGRAM);
-        congestion.on_lost(Instant::from_micros(9), Instant::from_micros(12));
-        assert_eq!(congestion.window(), 25 * DATAGRAM);
-        congestion.on_silence();
-        assert_eq!(congestion.window(), MIN_DATAGRAMS * DATAGRAM);
-    }
-
-    #[test]
-    fn an_unused_window_does_not_grow() {
-        let mut congestion = Congestion::new(DATAGRAM);
-        let window = congestion.window();
-        (0..100).for_each(|_| congestion.on_acknowledged(DATAGRAM, DATAGRAM));
-        assert_eq!(congestion.window(), window);
+        match &mut self.controller {
+            Controller::Classic(classic) => classic.on_silence(),
+            Controller::Adaptive(adaptive) => adaptive.on_silence(),
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Role {
     Message,
     /// The first capsule of a datagram in flight.
     Datagram,
+    /// The same of a datagram that was taken for lost and not resent yet.
+    LostDatagram,
     /// The record of a message that arrives in parts.
     Partial,
     /// A part that arrived.

@@ -3,10 +3,11 @@
 use core::time::Duration;
 
 use super::Context;
-use super::congestion::Congestion;
+use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
+use crate::raknet::config::CongestionControl;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -15,28 +16,60 @@ use crate::time::Instant;
 
 /// Numbers that one datagram of records may make us look up; a peer within reason needs far fewer.
 pub(super) const LOOKUPS_PER_DATAGRAM: u32 = 8_192;
-/// A datagram counts as lost when one sent this many later was acknowledged, and time has passed too.
-const REORDERING: u32 = 3;
 /// Timeouts in a row after which the window falls to its smallest.
-const SILENT_TIMEOUTS: u8 = 2;
+const SILENT_TIMEOUTS: u8 = 3;
+/// Datagrams that the first timeout sends again, to find out what became of the others.
+const PROBES: u8 = 2;
+/// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
+const SORTED: usize = 16;
+/// Lost datagrams that are remembered after their messages were sent again.
+const REMEMBERED: usize = 16;
+/// How much more patience one datagram that came late teaches, in 256ths of a round trip, and how much can be learnt.
+const LESSON: u8 = 16;
+const MAX_PATIENCE: u8 = 128;
 
 /// Datagrams in flight that carry reliable messages, and what their acknowledgements tell of the path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
     datagrams: List,
+    /// Datagrams taken for lost whose messages were not sent again yet.
+    missing: List,
     next: U24,
     bytes: u32,
     backoff: u8,
+    /// What datagrams that came late taught, in 256ths of a round trip.
+    patience: u8,
+    /// The newest number that was acknowledged.
+    newest: Option<U24>,
+    /// What the acknowledgement at hand has said so far.
+    news: News,
+    remembered: Remembered,
     pub(super) round_trip: RoundTrip,
     pub(super) congestion: Congestion,
     pub(super) lost: u64,
+    pub(super) late: u64,
     pub(super) acknowledged: u64,
 }
 
+/// What the records of an acknowledgement say together.
+#[derive(Clone, Copy, Debug, Default)]
+struct News {
+    bytes: u32,
+    /// When the oldest datagram was sent, and the newest one's number and time.
+    sent: Option<(Instant, (U24, Instant))>,
+}
+
+/// Numbers and bytes of the last lost datagrams; a number may come twice, but never after it was found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remembered {
+    datagrams: [Option<(U24, u32)>; REMEMBERED],
+    at: u8,
+}
+
 impl Flight {
-    pub(super) fn new(datagram_bytes: usize) -> Self {
+    pub(super) fn new(control: CongestionControl, datagram_bytes: usize) -> Self {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
-        Self { congestion: Congestion::new(bytes), ..Self::default() }
+        Self { congestion: Congestion::new(control, bytes), ..Self::default() }
     }
 
     pub(super) fn starting_at(self, next: U24) -> Self {
@@ -44,15 +77,25 @@ impl Flight {
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.datagrams.is_empty()
+        self.datagrams.is_empty() && self.missing.is_empty()
+    }
+
+    pub(super) const fn has_lost(&self) -> bool {
+        !self.missing.is_empty()
     }
 
     pub(super) const fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    pub(super) const fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.bytes < self.congestion.window()
+    }
+
+    /// Bytes a second at which datagrams leave; before anything is known of the path, at once.
+    pub(super) fn rate(&self) -> u32 {
+        let round_trip = self.round_trip.smoothed().as_micros();
+        self.congestion.rate(u32::try_from(round_trip).unwrap_or(u32::MAX))
     }
 
     pub(super) const fn take_number(&mut self) -> U24 {
@@ -80,8 +123,18 @@ impl Flight {
     fn find(cx: &mut Context<'_, '_>, number: U24) -> Link {
         let owner = cx.slot;
         cx.index.find(cx.pool, key::datagram(owner, number), |header| {
-            header.role == Role::Datagram && header.owner == owner && header.datagram == number
+            let is_datagram = matches!(header.role, Role::Datagram | Role::LostDatagram);
+            is_datagram && header.owner == owner && header.datagram == number
         })
+    }
+
+    /// The oldest number of which anything is kept.
+    fn oldest(&self, cx: &Context<'_, '_>) -> Option<U24> {
+        let number = |first| cx.pool.header(first).datagram;
+        match (self.datagrams.oldest().map(number), self.missing.oldest().map(number)) {
+            (Some(sent), Some(lost)) => Some(if lost.is_older_than(sent) { lost } else { sent }),
+            (sent, lost) => sent.or(lost),
+        }
     }
 
     /// The part of a record that can be in flight, as numbers after the oldest one.
@@ -90,7 +143,7 @@ impl Flight {
         cx: &Context<'_, '_>,
         record: Record,
     ) -> Option<(U24, core::ops::RangeInclusive<u32>)> {
-        let oldest = cx.pool.header(self.datagrams.oldest()?).datagram;
+        let oldest = self.oldest(cx)?;
         let newest = self.next.since(oldest).checked_sub(1)?;
         let first = record.first.since(oldest);
         let start = if first <= newest {
@@ -112,77 +165,118 @@ impl Flight {
         record: Record,
         lookups: &mut u32,
     ) {
+        while let Some(bytes) = self.remembered.take(record) {
+            self.on_found(bytes);
+        }
         let Some((oldest, offsets)) = self.in_flight(cx, record) else {
             return;
         };
-        let mut newest: Option<(U24, Instant)> = None;
         for offset in offsets {
             if !spend(cx, lookups) {
                 break;
             }
-            let number = oldest.plus(offset);
-            let Some(first) = Self::find(cx, number) else {
-                continue;
-            };
-            newest = Some((number, self.acknowledge(cx, outbox, first)));
+            if let Some(first) = Self::find(cx, oldest.plus(offset)) {
+                self.acknowledge(cx, outbox, first);
+            }
         }
-        let Some((number, sent_at)) = newest else {
-            return;
-        };
-        self.round_trip.sample(cx.now.saturating_since(sent_at));
-        self.backoff = 0;
-        self.lose_before(cx, outbox, number);
     }
 
-    /// Frees an acknowledged datagram and returns when it was sent.
-    fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) -> Instant {
-        let (bytes, sent_at) = (cx.pool.header(first).count, cx.pool.header(first).since);
-        self.congestion.on_acknowledged(bytes, self.bytes);
+    /// Frees an acknowledged datagram.
+    fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
+        let header = cx.pool.header(first);
+        let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
+        match header.role {
+            Role::LostDatagram => self.on_found(bytes),
+            Role::Datagram | Role::Message | Role::Partial | Role::Part => self.news.bytes += bytes,
+        }
         self.acknowledged += 1;
+        let sent = (number, sent_at);
+        let (oldest, newest) = self.news.sent.unwrap_or((sent_at, sent));
+        self.news.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.forget(cx, first);
         let mut at = Some(first);
         while let Some(message) = at {
             at = cx.pool.after(message);
             outbox.free(cx, message);
         }
-        sent_at
+    }
+
+    /// Draws the conclusions from all records of an acknowledgement.
+    pub(super) fn conclude(&mut self, cx: &mut Context<'_, '_>) {
+        let news = core::mem::take(&mut self.news);
+        let Some((oldest_sent_at, (newest, sent_at))) = news.sent else {
+            return;
+        };
+        let round_trip = cx.now.saturating_since(sent_at);
+        self.round_trip.sample(round_trip);
+        self.backoff = 0;
+        if self.newest.is_none_or(|known| newest.is_newer_than(known)) {
+            self.newest = Some(newest);
+        }
+        let news = Acknowledged {
+            now: cx.now,
+            bytes: news.bytes,
+            in_flight: self.bytes.saturating_add(news.bytes),
+            newest,
+            next: self.next,
+            round_trip: micros(round_trip).max(1),
+            span: micros(sent_at.saturating_since(oldest_sent_at)),
+        };
+        self.congestion.on_acknowledged(&news);
+        self.lose_overtaken(cx);
+    }
+
+    /// A datagram that was taken for lost had only been late: so may others.
+    fn on_found(&mut self, bytes: u32) {
+        self.late += 1;
+        self.patience = self.patience.saturating_add(LESSON).min(MAX_PATIENCE);
+        self.congestion.on_found(bytes);
     }
 
     fn forget(&mut self, cx: &mut Context<'_, '_>, first: Block) {
-        let (number, bytes) = (cx.pool.header(first).datagram, cx.pool.header(first).count);
+        let header = cx.pool.header(first);
+        let (number, bytes, role) = (header.datagram, header.count, header.role);
         cx.index.remove(cx.pool, key::datagram(cx.slot, number), first);
-        self.datagrams.remove(cx.pool, first);
-        self.bytes = self.bytes.saturating_sub(bytes);
+        if role == Role::LostDatagram {
+            self.missing.remove(cx.pool, first);
+        } else {
+            self.datagrams.remove(cx.pool, first);
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
         cx.pool.header_mut(first).role = Role::Message;
     }
 
+    /// How old a datagram must be to count as lost when a later one arrived.
+    fn patience(&self) -> Duration {
+        let round_trip = self.round_trip.smoothed();
+        round_trip + round_trip * (32 + u32::from(self.patience)) / 256
+    }
+
+    /// When the oldest datagram counts as lost, if a later one arrived.
+    fn overtaken_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+        let header = cx.pool.header(self.datagrams.oldest()?);
+        let overtaken = self.newest?.is_newer_than(header.datagram);
+        overtaken.then(|| header.since + self.patience())
+    }
+
     /// Gives up what was sent well before a datagram that arrived.
-    fn lose_before(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, arrived: U24) {
-        let patience = self.round_trip.smoothed() * 9 / 8;
-        while let Some(first) = self.datagrams.oldest() {
-            let header = cx.pool.header(first);
-            let overtaken = arrived.minus(REORDERING - 1).is_newer_than(header.datagram);
-            if !overtaken || cx.now.saturating_since(header.since) < patience {
+    fn lose_overtaken(&mut self, cx: &mut Context<'_, '_>) {
+        while self.overtaken_at(cx).is_some_and(|at| at <= cx.now) {
+            let Some(first) = self.datagrams.oldest() else {
                 return;
-            }
-            self.lose(cx, outbox, first);
+            };
+            self.lose(cx, first, Some(Evidence::Overtaken));
         }
     }
 
     /// Takes a record of a negative acknowledgement.
-    pub(super) fn on_missing(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        outbox: &mut Outbox,
-        record: Record,
-        lookups: &mut u32,
-    ) {
+    pub(super) fn on_missing(&mut self, cx: &mut Context<'_, '_>, record: Record, lookups: &mut u32) {
         let Some((oldest, offsets)) = self.in_flight(cx, record) else {
             return;
         };
         // A datagram cannot be missing before one sent after it had the time to arrive, so a flood of records costs
-        // one resend of a datagram in a round trip.
-        let patience = self.round_trip.lowest() / 2;
+        // one resend of a datagram in a round trip. Where datagrams come late, the first gap proves nothing.
+        let patience = if self.patience == 0 { self.round_trip.lowest() / 2 } else { self.patience() };
         for offset in offsets {
             if !spend(cx, lookups) {
                 break;
@@ -190,16 +284,41 @@ impl Flight {
             let Some(first) = Self::find(cx, oldest.plus(offset)) else {
                 continue;
             };
-            if cx.now.saturating_since(cx.pool.header(first).since) >= patience {
-                self.lose(cx, outbox, first);
+            let header = cx.pool.header(first);
+            if header.role == Role::Datagram && cx.now.saturating_since(header.since) >= patience {
+                self.lose(cx, first, Some(Evidence::Missed));
             }
         }
     }
 
-    /// Queues the messages of a lost datagram again.
-    fn lose(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
-        self.congestion.on_lost(cx.pool.header(first).since, cx.now);
+    /// Notes that the messages of a datagram are to be sent again. Without evidence it may be only late.
+    fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, evidence: Option<Evidence>) {
+        let header = cx.pool.header_mut(first);
+        header.role = Role::LostDatagram;
+        let (bytes, sent_at) = (header.count, header.since);
+        if let Some(evidence) = evidence {
+            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, evidence });
+        }
         self.lost += 1;
+        self.datagrams.remove(cx.pool, first);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.missing
+            .insert(cx.pool, first, SORTED, |this, other| this.reliable.is_older_than(other.reliable));
+    }
+
+    /// Hands the messages of the datagram that was lost first to the outbox, unless that has some to send again.
+    pub(super) fn resend(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox) {
+        if outbox.has_resends() {
+            return;
+        }
+        let Some(first) = self.missing.oldest() else {
+            return;
+        };
+        let header = cx.pool.header(first);
+        let forgotten = self.remembered.push((header.datagram, header.count));
+        if forgotten.is_some() {
+            self.patience = self.patience.saturating_sub(1);
+        }
         self.forget(cx, first);
         let mut at = Some(first);
         while let Some(message) = at {
@@ -209,27 +328,35 @@ impl Flight {
     }
 
     fn timeout(&self, cx: &Context<'_, '_>) -> Duration {
-        self.round_trip.timeout(cx.config.min_resend_timeout, self.backoff)
+        match self.backoff.checked_sub(1) {
+            None => self.round_trip.probe_timeout(cx.config),
+            Some(backoff) => self.round_trip.timeout(cx.config, backoff),
+        }
     }
 
-    /// When the oldest datagram counts as lost.
+    /// When the oldest datagram is given up.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let first = self.datagrams.oldest()?;
-        Some(cx.pool.header(first).since + self.timeout(cx))
+        let timeout = cx.pool.header(first).since + self.timeout(cx);
+        Some(self.overtaken_at(cx).map_or(timeout, |at| at.min(timeout)))
     }
 
-    /// Gives up the datagrams whose time is over.
-    pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox) {
+    /// Gives up the datagrams whose time is over. The first time that are only a few: if the others are lost too, the
+    /// answers will tell.
+    pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
+        self.lose_overtaken(cx);
         let timeout = self.timeout(cx);
-        let mut any = false;
+        let (most, evidence) =
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(Evidence::Overtaken)) };
+        let mut given_up = 0;
         while let Some(first) = self.datagrams.oldest() {
-            if cx.pool.header(first).since + timeout > cx.now {
+            if given_up == most || cx.pool.header(first).since + timeout > cx.now {
                 break;
             }
-            self.lose(cx, outbox, first);
-            any = true;
+            self.lose(cx, first, evidence);
+            given_up += 1;
         }
-        if any {
+        if given_up > 0 {
             self.backoff = self.backoff.saturating_add(1);
             if self.backoff > SILENT_TIMEOUTS {
                 self.congestion.on_silence();
@@ -239,7 +366,7 @@ impl Flight {
 
     /// Gives everything in flight back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox) {
-        while let Some(first) = self.datagrams.oldest() {
+        while let Some(first) = self.datagrams.oldest().or_else(|| self.missing.oldest()) {
             self.forget(cx, first);
             let mut at = Some(first);
             while let Some(message) = at {
@@ -248,6 +375,28 @@ impl Flight {
             }
         }
     }
+}
+
+impl Remembered {
+    /// Remembers a datagram in place of the one that was remembered longest.
+    fn push(&mut self, datagram: (U24, u32)) -> Option<(U24, u32)> {
+        let place = self.datagrams.get_mut(usize::from(self.at))?;
+        self.at = (self.at + 1) % REMEMBERED as u8;
+        place.replace(datagram)
+    }
+
+    /// Forgets a datagram of the record and returns its bytes.
+    #[inline]
+    fn take(&mut self, record: Record) -> Option<u32> {
+        let length = record.last.since(record.first);
+        let is_it = |(number, _): &(U24, u32)| number.since(record.first) <= length;
+        let place = self.datagrams.iter_mut().find(|place| place.as_ref().is_some_and(is_it))?;
+        place.take().map(|(_, bytes)| bytes)
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {

@@ -140,7 +140,7 @@ impl Connection {
     fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
         self.guid = guid;
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
-        self.flight = Flight::new(self.sizes.data_datagram());
+        self.flight = Flight::new(cx.config.congestion_control, self.sizes.data_datagram());
         self.enter(cx, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {

@@ -19,7 +19,9 @@
 //! ```
 //! Silence, refusals and memory that runs out lead from every state to `Gone`.
 
+mod adaptive;
 mod arrivals;
+mod classic;
 mod clock;
 mod congestion;
 mod envelope;
@@ -28,6 +30,7 @@ mod handshake;
 mod metrics;
 mod order;
 mod outbox;
+mod pacing;
 mod receive;
 mod round_trip;
 mod sizes;
@@ -40,12 +43,14 @@ use core::time::Duration;
 
 use arrivals::Arrivals;
 use clock::Clock;
+use congestion::INITIAL_DATAGRAMS;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
 use handshake::Opening;
 use metrics::{Metric, Metrics};
 use order::Incoming;
 use outbox::Outbox;
+use pacing::Pacer;
 use receive::Inbox;
 use sizes::Sizes;
 use timer::Times;
@@ -221,6 +226,9 @@ pub(crate) struct Connection {
     clock: Clock,
     metrics: Metrics,
     counters: Counters,
+    /// What the path carries, and what the application allows.
+    pacer: Pacer,
+    limiter: Pacer,
 }
 
 impl Connection {
@@ -267,7 +275,8 @@ impl Connection {
             times: Times::new(cx.now),
             timeout: cx.config.timeout,
             outbox: Outbox::new(),
-            flight: Flight::new(sizes.data_datagram()),
+            flight: Flight::new(cx.config.congestion_control, sizes.data_datagram()),
+            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(mtu)),
             ..Self::default()
         };
     }
@@ -366,6 +375,7 @@ impl Connection {
             datagrams_sent: self.counters.datagrams_sent,
             datagrams_received: self.counters.datagrams_received,
             datagrams_lost: self.flight.lost,
+            datagrams_late: self.flight.late,
             datagrams_acknowledged: self.flight.acknowledged,
             bytes_pushed: amount(Metric::Pushed),
             bytes_sent: amount(Metric::Sent),

@@ -102,6 +102,7 @@ impl Connection {
             let record = Record::read(&mut reader)?;
             self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
         }
+        self.flight.conclude(cx);
         if self.flight.is_empty() && !self.outbox.has_resends() {
             self.times.owed_since = None;
         }
@@ -117,7 +118,7 @@ impl Connection {
         let mut lookups = LOOKUPS_PER_DATAGRAM;
         for _ in 0..records {
             let record = Record::read(&mut reader)?;
-            self.flight.on_missing(cx, &mut self.outbox, record, &mut lookups);
+            self.flight.on_missing(cx, record, &mut lookups);
         }
         Ok(())
     }

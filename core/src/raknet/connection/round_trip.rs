@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::raknet::config::Config;
+
 /// Smoothed round-trip time and its deviation, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTrip {
@@ -10,8 +12,7 @@ pub(super) struct RoundTrip {
     lowest: u32,
 }
 
-const UNKNOWN_TIMEOUT: u32 = 2_000_000;
-const MAX_TIMEOUT: u32 = 2_000_000;
+/// What is added to each timeout for what the other peer may wait before it acknowledges, in microseconds.
 const EXTRA: u32 = 30_000;
 
 impl RoundTrip {
@@ -41,15 +42,22 @@ impl RoundTrip {
         Duration::from_micros(self.lowest as u64)
     }
 
+    /// After how long a datagram without an answer is sent again to find out, if nothing else is known of it.
+    pub(super) fn probe_timeout(&self, config: &Config) -> Duration {
+        let plain = self.smoothed.saturating_add(4 * self.deviation).saturating_add(EXTRA / 2);
+        self.bounded(plain, config)
+    }
+
     /// After how long a datagram without an answer counts as lost, doubled `backoff` times.
-    pub(super) fn timeout(&self, floor: Duration, backoff: u8) -> Duration {
-        let plain = if self.is_known() {
-            (2 * self.smoothed).saturating_add(4 * self.deviation).saturating_add(EXTRA).min(MAX_TIMEOUT)
-        } else {
-            UNKNOWN_TIMEOUT
-        };
-        let doubled = plain.saturating_mul(1 << backoff.min(4)).min(MAX_TIMEOUT.max(plain));
-        Duration::from_micros(doubled.into()).max(floor)
+    pub(super) fn timeout(&self, config: &Config, backoff: u8) -> Duration {
+        let plain = (2 * self.smoothed).saturating_add(4 * self.deviation).saturating_add(EXTRA);
+        self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
+    }
+
+    fn bounded(&self, plain: u32, config: &Config) -> Duration {
+        let most = config.max_resend_timeout;
+        let timeout = if self.is_known() { Duration::from_micros(plain.into()) } else { most };
+        timeout.max(config.min_resend_timeout).min(most)
     }
 }
 
@@ -62,21 +70,33 @@ const fn step(from: u32, to: u32) -> u32 {
 mod tests {
     use super::*;
 
-    const FLOOR: Duration = Duration::ZERO;
+    fn config() -> Config {
+        let mut config = Config::new([0; 32]);
+        config.min_resend_timeout = Duration::ZERO;
+        config
+    }
 
     #[test]
     fn the_timeout_follows_the_samples() {
+        let mut config = config();
         let mut round_trip = RoundTrip::default();
-        assert_eq!(round_trip.timeout(FLOOR, 0), Duration::from_secs(2));
+        assert_eq!(round_trip.timeout(&config, 0), Duration::from_secs(2));
+        assert_eq!(round_trip.probe_timeout(&config), Duration::from_secs(2));
         round_trip.sample(Duration::from_millis(20));
-        assert_eq!(round_trip.timeout(FLOOR, 0), Duration::from_millis(6 * 20 + 30));
+        assert_eq!(round_trip.timeout(&config, 0), Duration::from_millis(6 * 20 + 30));
+        assert_eq!(round_trip.probe_timeout(&config), Duration::from_millis(5 * 20 + 15));
         for _ in 0..500 {
             round_trip.sample(Duration::from_millis(20));
         }
-        assert!(round_trip.timeout(FLOOR, 0) < Duration::from_millis(72));
-        assert_eq!(round_trip.timeout(Duration::from_secs(1), 0), Duration::from_secs(1));
-        assert!(round_trip.timeout(FLOOR, 1) > Duration::from_millis(138));
-        assert_eq!(round_trip.timeout(FLOOR, 200), round_trip.timeout(FLOOR, 4));
+        assert!(round_trip.timeout(&config, 0) < Duration::from_millis(72));
+        assert!(round_trip.timeout(&config, 1) > Duration::from_millis(138));
+        assert_eq!(round_trip.timeout(&config, 200), round_trip.timeout(&config, 4));
+        config.resend_backoff = 0;
+        assert_eq!(round_trip.timeout(&config, 200), round_trip.timeout(&config, 0));
+        config.min_resend_timeout = Duration::from_secs(1);
+        assert_eq!(round_trip.timeout(&config, 0), Duration::from_secs(1));
+        config.max_resend_timeout = Duration::from_millis(60);
+        assert_eq!(round_trip.timeout(&config, 4), Duration::from_millis(60));
     }
 
     #[test]
@@ -86,6 +106,7 @@ mod tests {
             round_trip.sample(Duration::MAX);
             round_trip.sample(Duration::ZERO);
         }
-        assert!(round_trip.timeout(FLOOR, 4) <= Duration::from_secs(2));
+        assert!(round_trip.timeout(&config(), 4) <= Duration::from_secs(2));
+        assert!(round_trip.probe_timeout(&config()) <= Duration::from_secs(2));
     }
 }

@@ -54,7 +54,8 @@ impl Connection {
         let acknowledge = self.times.acknowledge_at.filter(|_| self.arrivals.unacknowledged() > 0);
         let starved = self.times.starved_since.map(|since| since + self.timeout);
         let resend = self.flight.deadline(cx);
-        [in_state, acknowledge, starved, resend, self.silence_deadline()].into_iter().flatten().min()
+        let send = self.send_deadline(cx);
+        [in_state, acknowledge, starved, resend, send, self.silence_deadline()].into_iter().flatten().min()
     }
 
     fn connected_deadline(&self) -> Option<Instant> {
@@ -83,7 +84,7 @@ impl Connection {
             self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
             return;
         }
-        self.flight.on_timeout(cx, &mut self.outbox);
+        self.flight.on_timeout(cx);
         match self.state {
             State::Free | State::Gone => {}
             State::Opening(opening) => self.on_opening_timeout(cx, opening),

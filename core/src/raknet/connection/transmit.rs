@@ -8,9 +8,10 @@ use super::{Connection, Context, DisconnectReason, Ending, State};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::config::Resends;
 use crate::raknet::stats::DropReason;
-use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
+use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, Queue};
+use crate::time::Instant;
 
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
@@ -73,7 +74,7 @@ impl Connection {
     }
 
     fn compose_data(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        if !self.flight.has_room() {
+        if !self.may_send(cx) {
             return None;
         }
         let limit = self.sizes.data_datagram().min(buffer.len());
@@ -88,15 +89,42 @@ impl Connection {
         }
         self.flight.take_number();
         self.counters.datagrams_sent += 1;
-        if let Some(first) = tracked.front() {
-            self.track(cx, first, number, writer.written());
-        }
         let length = writer.written();
-        if !self.outbox.is_empty() {
+        if let Some(first) = tracked.front() {
+            self.track(cx, first, number, length);
+            self.pacer.spend(length);
+        }
+        self.limiter.spend(length + usize::from(IP_UDP_OVERHEAD));
+        if self.has_more() {
             let hints = SLOW_START | CONTINUOUS_SEND;
             DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
         Some(length)
+    }
+
+    fn has_more(&self) -> bool {
+        !self.outbox.is_empty() || self.flight.has_lost()
+    }
+
+    /// Whether window, pace and limit let a datagram of messages leave now.
+    fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
+        let (datagram, flight) = (u32::from(self.sizes.mtu()), &self.flight);
+        flight.has_room()
+            && self.pacer.allows(cx.now, datagram, || flight.rate())
+            && cx
+                .config
+                .outgoing_limit
+                .is_none_or(|limit| self.limiter.allows(cx.now, datagram, || bytes_a_second(limit)))
+    }
+
+    /// When a datagram may leave that only waits for the pace or the limit.
+    pub(super) fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+        if !self.has_more() || !self.flight.has_room() {
+            return None;
+        }
+        let paced = self.pacer.ready_at(self.flight.rate());
+        let limited = cx.config.outgoing_limit.map(|limit| self.limiter.ready_at(bytes_a_second(limit)));
+        limited.into_iter().chain([paced]).max()
     }
 
     fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, number: crate::U24, bytes: usize) {
@@ -113,6 +141,7 @@ impl Connection {
         limit: usize,
         tracked: &mut Queue,
     ) -> bool {
+        self.flight.resend(cx, &mut self.outbox);
         let Some((turn, message)) = self.outbox.next(cx) else {
             return false;
         };
@@ -163,6 +192,10 @@ impl Connection {
             }
         }
     }
+}
+
+fn bytes_a_second(bits: u64) -> u32 {
+    u32::try_from(bits / 8).unwrap_or(u32::MAX)
 }
 
 fn write_capsule(

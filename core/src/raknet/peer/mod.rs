@@ -116,7 +116,7 @@ pub struct ConnectOptions<'p> {
     pub password: &'p [u8],
     /// The protocol version to announce.
     pub protocol_version: Option<u8>,
-    /// How often the first request is sent, at least 3.
+    /// How often the first request is repeated, at least 3.
     pub attempts: Option<u8>,
     /// The time between two first requests.
     pub interval: Option<Duration>,
@@ -376,7 +376,7 @@ impl<'a> Peer<'a> {
         known
     }
 
-    /// Ends a connection. What was sent before is delivered first; [`Event::Disconnected`] says when it is over. A
+    /// Ends a connection. What was sent before is delivered first; [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A
     /// connection that is not open yet ends at once.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);

@@ -12,7 +12,7 @@ use crate::time::Instant;
 
 impl Peer<'_> {
     /// Composes the next datagram to send at `now` in `buffer`, which must have room for
-    /// [`MAX_DATAGRAM`](super::wire::MAX_DATAGRAM) bytes.
+    /// [`MAX_DATAGRAM`](crate::wire::MAX_DATAGRAM) bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         let (to, length) =

@@ -1,0 +1,223 @@
+//! Aggregates as deflate streams.
+
+use miniz_oxide::inflate::TINFLStatus;
+use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;
+use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
+
+use super::{Aggregate, Compression, Messages, read_length};
+use crate::cursor::{Reader, Source, WireError};
+
+/// The state that inflating needs, about 11 kB; one serves any number of aggregates, one after the other.
+///
+/// ```
+/// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Inflater};
+///
+/// let id = AggregateId::nth(0).ok_or("no such id")?;
+/// // Nine bytes before compression: the message AA, eight times.
+/// let bytes = [0x86, 1, 9, 0xE3, 0x58, 0x05, 0x05, 0x00];
+/// let mut inflater = Inflater::new();
+/// let mut buffer = [0; 64];
+/// let messages = inflater.unpack(&Aggregate::read(id, &bytes)?, &mut buffer)?;
+/// assert_eq!(messages.collect::<Vec<_>>(), [[0xAA; 8]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Inflater {
+    state: DecompressorOxide,
+}
+
+impl Inflater {
+    /// State that can inflate at once.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: DecompressorOxide::new() }
+    }
+
+    /// The messages of any aggregate: in place if it is plain, else inflated into `buffer`, whose length is the most
+    /// that an aggregate may hold. It bounds the time too, since no stream is longer than what it holds.
+    ///
+    /// # Errors
+    /// Those of [`Aggregate::messages`]. [`WireError::BadLength`] before anything is inflated when the aggregate names a
+    /// length beyond `buffer` or not above its own, and when the stream does not have just that length or is followed by
+    /// more bytes;
+    /// [`WireError::BadValue`] when it is no deflate stream, [`WireError::Truncated`] when it ends too early.
+    pub fn unpack<'m>(
+        &mut self,
+        aggregate: &Aggregate<'m>,
+        buffer: &'m mut [u8],
+    ) -> Result<Messages<'m>, WireError> {
+        match aggregate.compression {
+            Compression::None => aggregate.messages(),
+            Compression::Deflate => Messages::check(aggregate.id, self.inflate(aggregate.body, buffer)?),
+        }
+    }
+
+    fn inflate<'m>(&mut self, body: &[u8], buffer: &'m mut [u8]) -> Result<&'m [u8], WireError> {
+        let mut reader = Reader::new(body);
+        let length = read_length(&mut reader)?;
+        if body.len() >= length {
+            return Err(WireError::BadLength);
+        }
+        let out = buffer.get_mut(..length).ok_or(WireError::BadLength)?;
+        let stream = reader.rest("stream");
+        self.state.init();
+        let (status, read, written) =
+            decompress(&mut self.state, stream, out, 0, TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF);
+        match status {
+            TINFLStatus::Done if written == length && read == stream.len() => Ok(out),
+            TINFLStatus::Done | TINFLStatus::HasMoreOutput => Err(WireError::BadLength),
+            TINFLStatus::FailedCannotMakeProgress | TINFLStatus::NeedsMoreInput => Err(WireError::Truncated),
+            TINFLStatus::BadParam | TINFLStatus::Adler32Mismatch | TINFLStatus::Failed | _ => {
+                Err(WireError::BadValue)
+            }
+        }
+    }
+}
+
+impl Default for Inflater {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl core::fmt::Debug for Inflater {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Inflater").finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "alloc")]
+pub use compress::{CompressError, Deflater};
+
+#[cfg(feature = "alloc")]
+mod compress {
+    use alloc::boxed::Box;
+    use core::fmt;
+
+    use miniz_oxide::deflate::core::{
+        CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
+    };
+
+    use crate::cursor::{WireError, Writer};
+    use crate::raknet::aggregate::{Aggregate, Compression, LENGTH_END, write_length};
+
+    /// Why an aggregate was not compressed.
+    ///
+    /// ```
+    /// use rakwire::raknet::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
+    ///
+    /// let id = AggregateId::nth(0).ok_or("no such id")?;
+    /// let plain = Aggregate::read(id, &[0x86, 0, 1, 0xAA])?;
+    /// let mut buffer = [0; 64];
+    /// let result = Deflater::new().compress(&plain, &mut buffer);
+    /// assert_eq!(result, Err(CompressError::NotSmaller));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum CompressError {
+        /// The result would not be smaller; send the aggregate as it is.
+        NotSmaller,
+        /// The result would be smaller, perhaps, but the buffer is too small for it.
+        NoRoom,
+        /// The aggregate is compressed already, or holds 2^28 bytes or more.
+        Unsuitable,
+    }
+
+    impl fmt::Display for CompressError {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(match self {
+                Self::NotSmaller => "the compressed form would not be smaller",
+                Self::NoRoom => "the buffer is too small",
+                Self::Unsuitable => "it is compressed already or too large",
+            })
+        }
+    }
+
+    impl core::error::Error for CompressError {}
+
+    /// The state that compressing needs, some hundred kB from the allocator; one serves any number of aggregates, one
+    /// after the other.
+    ///
+    /// ```
+    /// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Deflater, Inflater, Packer};
+    ///
+    /// let id = AggregateId::nth(0).ok_or("no such id")?;
+    /// let mut buffer = [0; 512];
+    /// let mut packer = Packer::new(id, &mut buffer)?;
+    /// for _ in 0..16 {
+    ///     packer.push(b"\xAAthe same words every time")?;
+    /// }
+    /// let plain = Aggregate::read(id, packer.finish())?;
+    ///
+    /// let (mut deflater, mut small, mut large) = (Deflater::new(), [0; 512], [0; 512]);
+    /// let bytes = deflater.compress(&plain, &mut small)?;
+    /// assert!(bytes.len() < 60);
+    ///
+    /// let mut inflater = Inflater::new();
+    /// let arrived = Aggregate::read(id, bytes)?;
+    /// assert_eq!(inflater.unpack(&arrived, &mut large)?.count(), 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub struct Deflater {
+        state: Box<CompressorOxide>,
+    }
+
+    /// The middle of 0 to 10: what most programs take.
+    const LEVEL: i32 = 6;
+    /// No header and no checksum around the stream; RakNet has its own.
+    const RAW: i32 = -15;
+
+    impl Deflater {
+        /// State that can compress at once.
+        #[must_use]
+        pub fn new() -> Self {
+            let flags = create_comp_flags_from_zip_params(LEVEL, RAW, 0);
+            Self { state: Box::new(CompressorOxide::new(flags)) }
+        }
+
+        /// Writes the compressed form of a plain aggregate.
+        ///
+        /// # Errors
+        /// See [`CompressError`].
+        pub fn compress<'o>(
+            &mut self,
+            plain: &Aggregate<'_>,
+            out: &'o mut [u8],
+        ) -> Result<&'o [u8], CompressError> {
+            if plain.compression != Compression::None || plain.body.len() >= LENGTH_END {
+                return Err(CompressError::Unsuitable);
+            }
+            // Room for one byte less than the plain form has, if there is as much.
+            let smaller = plain.body.len() + 1;
+            let full = if out.len() >= smaller { CompressError::NotSmaller } else { CompressError::NoRoom };
+            let room = out.len().min(smaller);
+            let out = out.get_mut(..room).unwrap_or_default();
+            let head = write_head(plain, out).map_err(|_| full)?;
+            self.state.reset();
+            let stream = out.get_mut(head..).unwrap_or_default();
+            match compress(&mut self.state, plain.body, stream, TDEFLFlush::Finish) {
+                (TDEFLStatus::Done, _, length) => out.get(..head + length).ok_or(full),
+                (TDEFLStatus::Okay | TDEFLStatus::BadParam | TDEFLStatus::PutBufFailed, ..) => Err(full),
+            }
+        }
+    }
+
+    fn write_head(plain: &Aggregate<'_>, out: &mut [u8]) -> Result<usize, WireError> {
+        let mut writer = Writer::new(out);
+        writer.bytes(&[plain.id.get(), 1])?;
+        write_length(&mut writer, plain.body.len())?;
+        Ok(writer.written())
+    }
+
+    impl Default for Deflater {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
+    impl fmt::Debug for Deflater {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Deflater").finish_non_exhaustive()
+        }
+    }
+}

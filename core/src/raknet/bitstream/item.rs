@@ -1,0 +1,237 @@
+//! Values that stand in a bit stream alone, compressed or as a delta.
+
+use core::net::SocketAddr;
+
+use super::{BitStreamReader, BitStreamWriter};
+use crate::cursor::{Reader, Source, WireError, Writer};
+use crate::raknet::{Guid, NetworkId};
+use crate::serial::U24;
+use crate::wire::address;
+
+/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`], [`Guid`], [`NetworkId`], `SocketAddr`, and what an
+/// application adds.
+///
+/// Only [`read`](Self::read) and [`write`](Self::write) are required. What has no compressed form is not compressed, as
+/// in RakNet.
+///
+/// ```
+/// use rakwire::raknet::bitstream::{BitStreamReader, BitStreamWriter, Item};
+/// use rakwire::wire::WireError;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Score(u16);
+///
+/// impl Item for Score {
+///     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+///         reader.read().map(Self)
+///     }
+///     fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+///         writer.write(self.0)
+///     }
+/// }
+///
+/// let mut buffer = [0; 4];
+/// let mut writer = BitStreamWriter::new(&mut buffer);
+/// writer.write_delta(Score(2), Score(1))?;
+/// assert_eq!(writer.finish(), [0x80, 0x01, 0x00]);
+/// assert_eq!(BitStreamReader::new(&buffer).read_delta(Score(1)), Ok(Score(2)));
+/// # Ok::<(), WireError>(())
+/// ```
+pub trait Item: Copy + PartialEq {
+    /// Takes the value.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`]; an implementor may refuse values with others.
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError>;
+
+    /// Appends the value.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError>;
+
+    /// Takes the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        Self::read(reader)
+    }
+
+    /// Appends the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        self.write(writer)
+    }
+
+    /// Takes a bit and, if it is set, the value; otherwise it is `last`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
+        if reader.bits.bit()? { Self::read(reader) } else { Ok(last) }
+    }
+
+    /// Appends a clear bit if the value equals `last`, else a set one and the value.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
+        if self == last {
+            return writer.bits.bit(false);
+        }
+        writer.bits.bit(true)?;
+        self.write(writer)
+    }
+
+    /// Takes a bit and, if it is set, the value in its compressed form; otherwise it is `last`.
+    ///
+    /// # Errors
+    /// As [`read_compressed`](Self::read_compressed).
+    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
+        if reader.bits.bit()? { Self::read_compressed(reader) } else { Ok(last) }
+    }
+
+    /// Appends a clear bit if the value equals `last`, else a set one and the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`write_compressed`](Self::write_compressed).
+    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
+        if self == last {
+            return writer.bits.bit(false);
+        }
+        writer.bits.bit(true)?;
+        self.write_compressed(writer)
+    }
+}
+
+/// A bit; its delta is the bit itself, since a flag for it would be as long.
+impl Item for bool {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        reader.bits.bit()
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.bits.bit(self)
+    }
+
+    fn read_delta(reader: &mut BitStreamReader<'_>, _last: Self) -> Result<Self, WireError> {
+        Self::read(reader)
+    }
+
+    fn write_delta(self, writer: &mut BitStreamWriter<'_>, _last: Self) -> Result<(), WireError> {
+        self.write(writer)
+    }
+
+    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, _last: Self) -> Result<Self, WireError> {
+        Self::read(reader)
+    }
+
+    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, _last: Self) -> Result<(), WireError> {
+        self.write(writer)
+    }
+}
+
+/// Half the steps of a compressed `f32`, which go from -1 to 1.
+const F32_STEPS: f32 = 32_767.5;
+/// Half the steps of a compressed `f64`.
+const F64_STEPS: f64 = 2_147_483_648.0;
+
+/// Compressed: a fraction of -1..=1 in 16 bits, the nearest step below. Values outside are written as the nearest end,
+/// and what is no number as -1.
+impl Item for f32 {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        reader.read().map(Self::from_bits)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.write(self.to_bits())
+    }
+
+    fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        Ok(Self::from(reader.read::<u16>()?) / F32_STEPS - 1.0)
+    }
+
+    fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        // The cast stays at the ends of the range.
+        writer.write(((self + 1.0) * F32_STEPS) as u16)
+    }
+}
+
+/// Compressed: a fraction of -1..=1 in 32 bits, the nearest step below. The end 1, which overflows in the original, is
+/// written as the last step; otherwise as for `f32`.
+impl Item for f64 {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        reader.read().map(Self::from_bits)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.write(self.to_bits())
+    }
+
+    fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        Ok(Self::from(reader.read::<u32>()?) / F64_STEPS - 1.0)
+    }
+
+    fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.write(((self + 1.0) * F64_STEPS) as u32)
+    }
+}
+
+/// Aligns, then three bytes, little endian.
+impl Item for U24 {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        let bytes = reader.aligned_bytes(3)?;
+        bytes.iter().rev().try_fold(0, |number, byte| Ok(number << 8 | u32::from(*byte))).map(Self::new)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        let [low, middle, high, _] = self.get().to_le_bytes();
+        writer.aligned_bytes(&[low, middle, high])
+    }
+}
+
+impl Item for Guid {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        reader.read().map(Self)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.write(self.0)
+    }
+}
+
+impl Item for NetworkId {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        reader.read().map(Self)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        writer.write(self.0)
+    }
+}
+
+/// The longest address: version 6.
+const ADDRESS: usize = 29;
+
+impl Item for SocketAddr {
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        let mut bytes = [0; ADDRESS];
+        let available = (reader.remaining() / 8).min(ADDRESS);
+        let mut ahead = reader.bits.clone();
+        ahead.bytes(bytes.get_mut(..available).unwrap_or_default())?;
+        let mut source = Reader::new(bytes.get(..available).unwrap_or_default());
+        let value = address::read(&mut source, "address")?;
+        reader.bits.skip((available - source.remaining()) * 8)?;
+        Ok(value)
+    }
+
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        let mut bytes = [0; ADDRESS];
+        let mut plain = Writer::new(&mut bytes);
+        address::write(&self, &mut plain)?;
+        writer.bits.bytes(plain.finish())
+    }
+}

@@ -1,0 +1,332 @@
+//! A window that follows the queue: it tells congestion, which makes datagrams wait, from chance, which does not.
+
+use core::time::Duration;
+
+use super::congestion::{Acknowledged, Evidence, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use crate::serial::U24;
+use crate::time::Instant;
+
+/// No window is larger than this; it only keeps the arithmetic from overflowing.
+const MAX_WINDOW: u32 = 1 << 28;
+/// The queue that is too long, in microseconds: a quarter of the empty path's round trip, within these bounds.
+const MIN_QUEUE: u32 = 5_000;
+const MAX_QUEUE: u32 = 12_000;
+/// How long the lowest round-trip time counts; paths change.
+const MEMORY: Duration = Duration::from_secs(10);
+/// Samples after which a round of the search can be judged before it is over.
+const SAMPLES: u8 = 4;
+/// Datagrams whose fate is known before a share of losses means anything.
+const FATES: u32 = 128;
+/// The largest share of losses that is taken for chance, in 65,536ths: of datagrams and their acknowledgements together.
+const MAX_CHANCE: u32 = (1 << 16) / 5;
+/// What is lost beyond one and a half times the share of chance before it counts as congestion, later and during the search.
+const MARGIN: u32 = (1 << 16) / 16;
+const SEARCH_MARGIN: u32 = (1 << 16) / 3;
+/// Judgements after which an old share is forgotten.
+const JUDGED: u8 = 8;
+/// Reductions in a row that do not shorten the queue: somebody else keeps it long.
+const FUTILE: u8 = 3;
+/// Rounds against a competitor after which it is time to see whether it is still there.
+const CONTEST: u8 = 32;
+
+/// What the window is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Doubling each round until a queue forms.
+    #[default]
+    Search,
+    /// Keeping the queue short: growing until it forms, then giving up as much as stands in it.
+    Follow,
+    /// Sharing the path with somebody who keeps the queue long: as the classic window does.
+    Contest,
+}
+
+/// What a round trip brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    since: Instant,
+    /// The number whose acknowledgement ends it.
+    end: U24,
+    /// The lowest round-trip time, in microseconds; zero before the first sample.
+    lowest: u32,
+    samples: u8,
+    bytes: u32,
+    /// The window was not the limit everywhere in the round.
+    used: Used,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Used {
+    #[default]
+    No,
+    Yes,
+}
+
+/// A window of bytes.
+///
+/// Each round it compares the lowest round-trip time of the round with the lowest of the last seconds. The difference
+/// is the queue that stands on the path; the lowest, because acknowledgements may wait. Without a queue losses are
+/// chance, unless their share rises: chance does not depend on what we send.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Adaptive {
+    phase: Phase,
+    window: u32,
+    datagram: u32,
+    round: Round,
+    /// Lowest round-trip times of this and of the last `MEMORY`.
+    base: [u32; 2],
+    base_since: Instant,
+    /// How long the other peer waits before it acknowledges.
+    span: u32,
+    /// Datagrams by which the window grows in the next round.
+    step: u32,
+    /// Datagrams' fates that are not judged yet, in bytes.
+    arrived: u32,
+    lost: u32,
+    /// Least shares of losses of these and of the last `JUDGED` judgements, in 65,536ths.
+    chance: [u32; 2],
+    judged: u8,
+    /// The best evidence of losses that the other peer gives.
+    evidence: Evidence,
+    /// Reductions in a row, and the window before the first of them.
+    futile: u8,
+    before: u32,
+    rounds: u8,
+    /// What was sent before saw the window before its last reduction.
+    reduced_at: Instant,
+}
+
+impl Adaptive {
+    pub(super) const fn new(datagram: u32) -> Self {
+        Self {
+            phase: Phase::Search,
+            window: INITIAL_DATAGRAMS * datagram,
+            datagram,
+            round: Round {
+                since: Instant::ZERO,
+                end: U24::new(0),
+                lowest: 0,
+                samples: 0,
+                bytes: 0,
+                used: Used::No,
+            },
+            base: [0; 2],
+            base_since: Instant::ZERO,
+            span: 0,
+            step: 1,
+            arrived: 0,
+            lost: 0,
+            chance: [0; 2],
+            judged: 0,
+            evidence: Evidence::Overtaken,
+            futile: 0,
+            before: 0,
+            rounds: 0,
+            reduced_at: Instant::ZERO,
+        }
+    }
+
+    pub(super) const fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub(super) const fn pace(&self) -> Pace {
+        match self.phase {
+            Phase::Search => Pace::Searching,
+            Phase::Follow | Phase::Contest => Pace::Steady,
+        }
+    }
+
+    pub(super) fn on_acknowledged(&mut self, news: &Acknowledged) {
+        self.note_base(news);
+        self.span = self.span - self.span / 8 + news.span / 8;
+        let round = &mut self.round;
+        round.lowest = if round.lowest == 0 { news.round_trip } else { round.lowest.min(news.round_trip) };
+        round.samples = round.samples.saturating_add(1);
+        round.bytes = round.bytes.saturating_add(news.bytes);
+        self.arrived = self.arrived.saturating_add(news.bytes);
+        if news.in_flight.saturating_mul(2) >= self.window {
+            self.round.used = Used::Yes;
+            if self.phase == Phase::Search {
+                self.grow(news.bytes);
+            }
+        }
+        if !news.newest.is_older_than(self.round.end) {
+            self.judge(news);
+            self.round = Round { since: news.now, end: news.next, ..Round::default() };
+        } else if self.phase == Phase::Search
+            && self.round.samples == SAMPLES
+            && self.queue() > self.limit() / 2
+        {
+            self.settle(news);
+        }
+    }
+
+    fn note_base(&mut self, news: &Acknowledged) {
+        let [current, last] = &mut self.base;
+        if *current == 0 || news.now.saturating_since(self.base_since) > MEMORY {
+            *last = if *current == 0 { news.round_trip } else { *current };
+            *current = news.round_trip;
+            self.base_since = news.now;
+        }
+        *current = (*current).min(news.round_trip);
+    }
+
+    /// The round-trip time of the empty path, in microseconds.
+    fn base(&self) -> u32 {
+        let [current, last] = self.base;
+        current.min(last)
+    }
+
+    /// How long the queue is, in microseconds.
+    fn queue(&self) -> u32 {
+        self.round.lowest.saturating_sub(self.base())
+    }
+
+    /// The queue that is too long. What the other peer waits before it acknowledges looks like one.
+    fn limit(&self) -> u32 {
+        (self.base() / 4).clamp(MIN_QUEUE, MAX_QUEUE).max(self.span)
+    }
+
+    fn grow(&mut self, bytes: u32) {
+        self.window = self.window.saturating_add(bytes).min(MAX_WINDOW);
+    }
+
+    fn reduce(&mut self, window: u32, now: Instant) {
+        self.window = window.max(MIN_DATAGRAMS * self.datagram);
+        self.reduced_at = now;
+        self.step = 1;
+    }
+
+    /// Ends the search with what the path carried in the round.
+    fn settle(&mut self, news: &Acknowledged) {
+        let took = news.now.saturating_since(self.round.since).as_micros();
+        let took = u32::try_from(took).unwrap_or(u32::MAX).max(self.base()).max(1);
+        let carried = part(self.round.bytes, self.base(), took);
+        self.phase = Phase::Follow;
+        self.reduce(carried.max(self.window / 4), news.now);
+    }
+
+    fn judge(&mut self, news: &Acknowledged) {
+        let (queue, limit) = (self.queue(), self.limit());
+        // What was sent before the last reduction says nothing of it.
+        if self.round.since <= self.reduced_at {
+            (self.arrived, self.lost) = (0, 0);
+            return;
+        }
+        let crowded = self.judge_losses();
+        if self.round.used == Used::No {
+            return;
+        }
+        match self.phase {
+            Phase::Search if crowded.is_some() || queue > limit / 2 => self.settle(news),
+            Phase::Search => {}
+            Phase::Follow if queue > limit => self.shorten(queue, news.now),
+            Phase::Follow => {
+                self.futile = 0;
+                if let Some(share) = crowded {
+                    let left = part(self.window, (1 << 16) - share, 1 << 16);
+                    self.reduce(left.clamp(self.window / 2, self.window - self.window / 8), news.now);
+                } else {
+                    self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
+                    self.grow(self.step * self.datagram);
+                }
+            }
+            Phase::Contest => {
+                self.rounds = self.rounds.saturating_add(1);
+                self.grow(self.datagram);
+                if queue < limit / 2 || self.rounds > CONTEST {
+                    self.follow();
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self) {
+        self.phase = Phase::Follow;
+        self.futile = 0;
+        self.step = 1;
+    }
+
+    /// Gives up as much of the window as stands in the queue, unless that has been in vain.
+    fn shorten(&mut self, queue: u32, now: Instant) {
+        if self.futile == 0 {
+            self.before = self.window;
+        }
+        self.futile += 1;
+        if self.futile > FUTILE {
+            self.phase = Phase::Contest;
+            self.rounds = 0;
+            self.window = self.window.max(self.before);
+            self.reduced_at = now;
+            return;
+        }
+        let window = part(self.window, self.base(), self.base().saturating_add(queue).max(1));
+        self.reduce(window.clamp(self.window / 2, self.window - self.window / 8), now);
+    }
+
+    /// The share of losses, in 65,536ths, if more is lost than by chance.
+    fn judge_losses(&mut self) -> Option<u32> {
+        let fates = self.arrived.saturating_add(self.lost);
+        if fates < FATES * self.datagram {
+            return None;
+        }
+        let share = part(1 << 16, self.lost, fates);
+        (self.arrived, self.lost) = (0, 0);
+        let usual = self.chance();
+        self.note_chance(share);
+        if share > usual + MARGIN / 2 {
+            self.step = 1;
+        }
+        let margin = if self.phase == Phase::Search { SEARCH_MARGIN } else { MARGIN };
+        (share > usual + usual / 2 + margin).then_some(share)
+    }
+
+    /// The share of losses that is chance: the least of late, since ours come on top of it.
+    fn chance(&self) -> u32 {
+        let [current, last] = self.chance;
+        current.min(last).min(MAX_CHANCE)
+    }
+
+    fn note_chance(&mut self, share: u32) {
+        let [current, last] = &mut self.chance;
+        *current = (*current).min(share);
+        self.judged += 1;
+        if self.judged >= JUDGED {
+            self.judged = 0;
+            *last = core::mem::replace(current, share);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        let weight = match (self.evidence, loss.evidence) {
+            // Rather the acknowledgement was lost, or the other peer would miss the datagram as it missed others.
+            (Evidence::Missed, Evidence::Overtaken) => loss.bytes / 4,
+            (Evidence::Overtaken, _) | (_, Evidence::Missed) => loss.bytes,
+        };
+        if loss.evidence == Evidence::Missed {
+            self.evidence = Evidence::Missed;
+        }
+        self.lost = self.lost.saturating_add(weight);
+        if self.phase == Phase::Contest && loss.sent_at >= self.reduced_at {
+            self.follow();
+            self.reduce(self.window / 2, loss.now);
+        }
+    }
+
+    pub(super) fn on_found(&mut self, bytes: u32) {
+        self.lost = self.lost.saturating_sub(bytes);
+    }
+
+    pub(super) fn on_silence(&mut self) {
+        self.phase = Phase::Search;
+        self.window = MIN_DATAGRAMS * self.datagram;
+        self.futile = 0;
+    }
+}
+
+/// `whole * numerator / denominator`, for a numerator that is not larger.
+fn part(whole: u32, numerator: u32, denominator: u32) -> u32 {
+    let product = u64::from(whole) * u64::from(numerator);
+    u32::try_from(product / u64::from(denominator.max(1))).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,124 @@
+//! When the next datagram may leave, so that a window is spread over its round trip.
+
+use core::time::Duration;
+
+use crate::time::Instant;
+
+/// Datagrams that may always leave together.
+const BURST_DATAGRAMS: u32 = 4;
+/// What may leave together at a high rate, in microseconds of it: twice what a coarse timer sleeps too long.
+const BURST_MICROS: u32 = 2_000;
+/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram costs more.
+const NAP_MICROS: u32 = 1_000;
+
+/// Credit in bytes that grows with time up to a burst and that each datagram takes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pacer {
+    credit: i32,
+    filled: Instant,
+}
+
+impl Pacer {
+    /// A pacer that lets the first window leave at once.
+    pub(super) fn new(bytes: u32) -> Self {
+        Self { credit: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
+    }
+
+    /// Whether a datagram may leave now. Time is only counted when the credit is used up, so a burst costs nothing.
+    #[inline]
+    pub(super) fn allows(&mut self, now: Instant, datagram: u32, rate: impl FnOnce() -> u32) -> bool {
+        if self.credit <= 0 {
+            self.fill(now, datagram, rate());
+        }
+        self.credit > 0
+    }
+
+    fn fill(&mut self, now: Instant, datagram: u32, rate: u32) {
+        let gained = in_time(rate, micros(now.saturating_since(self.filled)));
+        if gained > 0 {
+            let burst = in_time(rate, BURST_MICROS).max(BURST_DATAGRAMS.saturating_mul(datagram));
+            let burst = i32::try_from(burst).unwrap_or(i32::MAX);
+            let gained = i32::try_from(gained).unwrap_or(i32::MAX);
+            self.credit = self.credit.saturating_add(gained).min(burst);
+            self.filled = now;
+        }
+    }
+
+    #[inline]
+    pub(super) fn spend(&mut self, bytes: usize) {
+        self.credit = self.credit.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
+    }
+
+    /// When the next datagrams may leave; a time gone by while there is credit.
+    pub(super) fn ready_at(&self, rate: u32) -> Instant {
+        let Some(debt) = 0_i32.checked_sub(self.credit).and_then(|debt| u32::try_from(debt).ok()) else {
+            return self.filled;
+        };
+        let wanted = u64::from(debt) + u64::from(in_time(rate, NAP_MICROS).max(1));
+        self.filled + Duration::from_micros(wanted * 1_000_000 / u64::from(rate.max(1)) + 1)
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+/// Bytes that `rate` bytes a second carry in so many microseconds.
+fn in_time(rate: u32, micros: u32) -> u32 {
+    u32::try_from(u64::from(rate) * u64::from(micros) / 1_000_000).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATAGRAM: u32 = 1_000;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_micros(micros)
+    }
+
+    /// Sends whenever it may, waking up `late` microseconds too late; the bytes of a second.
+    fn run(rate: u32, late: u64) -> u32 {
+        let mut pacer = Pacer::new(0);
+        let (mut now, mut sent) = (0, 0);
+        pacer.allows(at(now), DATAGRAM, || rate);
+        while now < 1_000_000 {
+            while pacer.allows(at(now), DATAGRAM, || rate) {
+                pacer.spend(DATAGRAM as usize);
+                sent += DATAGRAM;
+            }
+            let next = pacer.ready_at(rate).as_micros();
+            assert!(next > now, "the next burst is due in the past");
+            now = next + late;
+        }
+        sent
+    }
+
+    #[test]
+    fn a_rate_is_kept_in_spite_of_coarse_timers() {
+        for rate in [20_000, 1_000_000, 100_000_000, 4_000_000_000] {
+            for late in [0, 999] {
+                let sent = run(rate, late);
+                assert!(sent.abs_diff(rate) <= rate / 50 + 4 * DATAGRAM, "{sent} at {rate}, {late} late");
+            }
+        }
+    }
+
+    #[test]
+    fn an_idle_sender_saves_no_more_than_a_burst() {
+        let mut pacer = Pacer::new(10 * DATAGRAM);
+        let mut burst = |now| {
+            let mut datagrams = 0;
+            while pacer.allows(at(now), DATAGRAM, || 100_000) {
+                pacer.spend(DATAGRAM as usize);
+                datagrams += 1;
+            }
+            datagrams
+        };
+        assert_eq!(burst(0), 10);
+        assert_eq!(burst(10_000_000), BURST_DATAGRAMS);
+        assert_eq!(burst(10_010_000), 1);
+        assert_eq!(burst(10_010_001), 0);
+    }
+}
