@@ -270,7 +270,7 @@ impl Tables {
                     let _ = waiting.send(pong.clone());
                 }
             }
-            _ => {}
+            Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => {}
         }
     }
 

@@ -34,8 +34,7 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     if shell.built.contains(&Artifact::Wasm) {
         return Ok(());
     }
-    let build =
-        "build --mode no-install --no-opt --no-pack --target web --release --out-dir pkg --out-name rakwire";
+    let build = "build --mode no-install --no-opt --no-pack --target web --profile npm --out-dir pkg --out-name rakwire";
     shell.cmd_for(WASM, "wasm", "wasm-pack", build.split(' ')).run()?;
     let optimise = ["-Oz", WASM_FILE, "-o", WASM_FILE];
     shell.cmd("wasm-opt", optimise.into_iter().chain(WASM_FEATURES)).run()?;
