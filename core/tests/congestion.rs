@@ -111,7 +111,7 @@ impl Race {
                 .is_some_and(|stats| stats.messages_sent * 1_400 < flow.bytes + 4_000_000)
             {
                 match ends.a.send(now, id, &[0x86; 1_400], Delivery::RELIABLE_ORDERED) {
-                    Ok(()) => {}
+                    Ok(_) => {}
                     Err(SendError::QuotaExceeded) => break,
                     Err(error) => panic!("{error}"),
                 }

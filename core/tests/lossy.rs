@@ -67,7 +67,7 @@ impl Flow {
             fill(self.seed, self.sent, &mut self.buffer);
             let channel = Channel::new(channel_of(self.sent)).expect("below 32");
             match peer.send(now, id, &self.buffer, Delivery::RELIABLE_ORDERED.on(channel)) {
-                Ok(()) => self.sent += 1,
+                Ok(_) => self.sent += 1,
                 Err(SendError::QuotaExceeded | SendError::PoolExhausted | SendError::NotConnected) => return,
                 Err(error) => panic!("{error}"),
             }
@@ -92,7 +92,7 @@ impl Flow {
             match event {
                 Event::Message { delivery, message, .. } => self.arrive(delivery, &message),
                 Event::Disconnected { .. } => return false,
-                Event::Connected { .. } | Event::ConnectFailed { .. } | Event::Pong { .. } | _ => {
+                Event::Connected { .. } | Event::ConnectFailed { .. } | _ => {
                     panic!("seed {}: {event:?}", self.seed)
                 }
             }

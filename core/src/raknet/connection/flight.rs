@@ -8,6 +8,7 @@ use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
 use crate::raknet::config::CongestionControl;
+use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -187,7 +188,9 @@ impl Flight {
         let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
         match header.role {
             Role::LostDatagram => self.on_found(bytes),
-            Role::Datagram | Role::Message | Role::Partial | Role::Part => self.news.bytes += bytes,
+            Role::Datagram | Role::Message | Role::Partial | Role::Part | Role::Sending | Role::Receipt => {
+                self.news.bytes += bytes
+            }
         }
         self.acknowledged += 1;
         let sent = (number, sent_at);
@@ -197,7 +200,7 @@ impl Flight {
         let mut at = Some(first);
         while let Some(message) = at {
             at = cx.pool.after(message);
-            outbox.free(cx, message);
+            outbox.settle(cx, message, Outcome::Acknowledged);
         }
     }
 
