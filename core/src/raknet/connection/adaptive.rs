@@ -314,8 +314,8 @@ impl Adaptive {
         }
     }
 
-    pub(super) fn on_found(&mut self, bytes: u32) {
-        self.lost = self.lost.saturating_sub(bytes);
+    pub(super) const fn on_found(&mut self) {
+        self.lost = self.lost.saturating_sub(self.datagram);
     }
 
     pub(super) fn on_silence(&mut self) {

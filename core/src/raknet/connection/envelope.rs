@@ -38,7 +38,7 @@ pub(crate) struct Envelope {
     pub(super) order: U24,
     /// Datagram: its number.
     pub(super) datagram: U24,
-    /// To be sent: its turn among the priorities.
+    /// To be sent: its turn among the priorities. Lost datagram: how many were lost before it.
     pub(super) weight: u32,
     /// Datagram: its bytes. Partial: the parts that arrived.
     pub(super) count: u32,

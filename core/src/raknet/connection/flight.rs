@@ -59,7 +59,7 @@ struct News {
     sent: Option<(Instant, (U24, Instant))>,
 }
 
-/// Numbers and bytes of the last lost datagrams; a number may come twice, but never after it was found.
+/// The numbers of the last lost datagrams, and the ordinals of their losses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
     datagrams: [Option<(U24, u32)>; REMEMBERED],
@@ -165,8 +165,8 @@ impl Flight {
         record: Record,
         lookups: &mut u32,
     ) {
-        while let Some(bytes) = self.remembered.take(record) {
-            self.on_found(bytes);
+        while let Some(ordinal) = self.remembered.take(record) {
+            self.on_found(ordinal);
         }
         let Some((oldest, offsets)) = self.in_flight(cx, record) else {
             return;
@@ -185,8 +185,9 @@ impl Flight {
     fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
         let header = cx.pool.header(first);
         let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
+        let ordinal = header.weight;
         match header.role {
-            Role::LostDatagram => self.on_found(bytes),
+            Role::LostDatagram => self.on_found(ordinal),
             Role::Datagram | Role::Message | Role::Partial | Role::Part => self.news.bytes += bytes,
         }
         self.acknowledged += 1;
@@ -227,10 +228,10 @@ impl Flight {
     }
 
     /// A datagram that was taken for lost had only been late: so may others.
-    fn on_found(&mut self, bytes: u32) {
+    fn on_found(&mut self, ordinal: u32) {
         self.late += 1;
         self.patience = self.patience.saturating_add(LESSON).min(MAX_PATIENCE);
-        self.congestion.on_found(bytes);
+        self.congestion.on_found(ordinal);
     }
 
     fn forget(&mut self, cx: &mut Context<'_, '_>, first: Block) {
@@ -293,11 +294,13 @@ impl Flight {
 
     /// Notes that the messages of a datagram are to be sent again. Without evidence it may be only late.
     fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, evidence: Option<Evidence>) {
+        let ordinal = self.lost as u32;
         let header = cx.pool.header_mut(first);
         header.role = Role::LostDatagram;
+        header.weight = ordinal;
         let (bytes, sent_at) = (header.count, header.since);
         if let Some(evidence) = evidence {
-            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, evidence });
+            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, evidence });
         }
         self.lost += 1;
         self.datagrams.remove(cx.pool, first);
@@ -315,7 +318,7 @@ impl Flight {
             return;
         };
         let header = cx.pool.header(first);
-        let forgotten = self.remembered.push((header.datagram, header.count));
+        let forgotten = self.remembered.push((header.datagram, header.weight));
         if forgotten.is_some() {
             self.patience = self.patience.saturating_sub(1);
         }
@@ -337,14 +340,17 @@ impl Flight {
     /// When the oldest datagram is given up.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let first = self.datagrams.oldest()?;
-        let timeout = cx.pool.header(first).since + self.timeout(cx);
-        Some(self.overtaken_at(cx).map_or(timeout, |at| at.min(timeout)))
+        let silent = || cx.pool.header(first).since + self.timeout(cx);
+        Some(self.overtaken_at(cx).unwrap_or_else(silent))
     }
 
     /// Gives up the datagrams whose time is over. The first time that are only a few: if the others are lost too, the
     /// answers will tell.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.lose_overtaken(cx);
+        if self.overtaken_at(cx).is_some() {
+            return;
+        }
         let timeout = self.timeout(cx);
         let (most, evidence) =
             if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(Evidence::Overtaken)) };
@@ -385,13 +391,13 @@ impl Remembered {
         place.replace(datagram)
     }
 
-    /// Forgets a datagram of the record and returns its bytes.
+    /// Forgets a datagram of the record and returns its ordinal.
     #[inline]
     fn take(&mut self, record: Record) -> Option<u32> {
         let length = record.last.since(record.first);
         let is_it = |(number, _): &(U24, u32)| number.since(record.first) <= length;
         let place = self.datagrams.iter_mut().find(|place| place.as_ref().is_some_and(is_it))?;
-        place.take().map(|(_, bytes)| bytes)
+        place.take().map(|(_, ordinal)| ordinal)
     }
 }
 

@@ -19,7 +19,7 @@ impl RoundTrip {
     pub(super) fn sample(&mut self, rtt: Duration) {
         let rtt = u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX / 16).clamp(1, u32::MAX / 16);
         if self.smoothed == 0 {
-            *self = Self { smoothed: rtt, deviation: rtt, lowest: rtt };
+            *self = Self { smoothed: rtt, deviation: rtt / 2, lowest: rtt };
             return;
         }
         self.lowest = self.lowest.min(rtt);
@@ -83,8 +83,8 @@ mod tests {
         assert_eq!(round_trip.timeout(&config, 0), Duration::from_secs(2));
         assert_eq!(round_trip.probe_timeout(&config), Duration::from_secs(2));
         round_trip.sample(Duration::from_millis(20));
-        assert_eq!(round_trip.timeout(&config, 0), Duration::from_millis(6 * 20 + 30));
-        assert_eq!(round_trip.probe_timeout(&config), Duration::from_millis(5 * 20 + 15));
+        assert_eq!(round_trip.timeout(&config, 0), Duration::from_millis(4 * 20 + 30));
+        assert_eq!(round_trip.probe_timeout(&config), Duration::from_millis(3 * 20 + 15));
         for _ in 0..500 {
             round_trip.sample(Duration::from_millis(20));
         }
