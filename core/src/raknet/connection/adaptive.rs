@@ -185,7 +185,7 @@ impl Adaptive {
 
     /// The queue that is too long. What the other peer waits before it acknowledges looks like one.
     fn limit(&self) -> u32 {
-        (self.base() / 4).clamp(MIN_QUEUE, MAX_QUEUE).max(self.span)
+        (self.base() / 4).clamp(MIN_QUEUE, MAX_QUEUE).max(self.span - self.span / 4)
     }
 
     fn grow(&mut self, bytes: u32) {
@@ -262,7 +262,7 @@ impl Adaptive {
             return;
         }
         let window = part(self.window, self.base(), self.base().saturating_add(queue).max(1));
-        self.reduce(window.clamp(self.window / 2, self.window - self.window / 8), now);
+        self.reduce((window + self.datagram).clamp(self.window / 2, self.window - self.window / 8), now);
     }
 
     /// The share of losses, in 65,536ths, if more is lost than by chance.
@@ -278,7 +278,12 @@ impl Adaptive {
         if share > usual + MARGIN / 2 {
             self.step = 1;
         }
-        let margin = if self.phase == Phase::Search { SEARCH_MARGIN } else { MARGIN };
+        let margin = match self.phase {
+            Phase::Search => SEARCH_MARGIN,
+            // A queue and losses together are no chance.
+            Phase::Follow | Phase::Contest if self.queue() > MAX_QUEUE => MARGIN / 4,
+            Phase::Follow | Phase::Contest => MARGIN,
+        };
         (share > usual + usual / 2 + margin).then_some(share)
     }
 
