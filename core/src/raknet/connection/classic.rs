@@ -27,17 +27,8 @@ pub(super) struct Classic {
 }
 
 impl Classic {
-    pub(super) const fn new(datagram: u32) -> Self {
-        Self {
-            window: INITIAL_DATAGRAMS * datagram,
-            threshold: MAX_WINDOW,
-            datagram,
-            recovery_from: Instant::ZERO,
-            acknowledged: 0,
-            before: (0, 0),
-            losses: 0,
-            first_loss: 0,
-        }
+    pub(super) fn new(datagram: u32) -> Self {
+        Self { window: INITIAL_DATAGRAMS * datagram, threshold: MAX_WINDOW, datagram, ..Self::default() }
     }
 
     pub(super) const fn window(&self) -> u32 {

@@ -79,7 +79,7 @@ impl Default for Congestion {
 }
 
 impl Congestion {
-    pub(super) const fn new(control: CongestionControl, datagram: u32) -> Self {
+    pub(super) fn new(control: CongestionControl, datagram: u32) -> Self {
         let controller = match control {
             CongestionControl::Classic => Controller::Classic(Classic::new(datagram)),
             CongestionControl::Adaptive => Controller::Adaptive(Adaptive::new(datagram)),

@@ -1,7 +1,5 @@
 //! Datagrams in flight: acknowledgement, loss, round-trip time (supplement 4.5 to 4.8).
 
-use core::time::Duration;
-
 use super::Context;
 use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
@@ -94,8 +92,7 @@ impl Flight {
 
     /// Bytes a second at which datagrams leave; before anything is known of the path, at once.
     pub(super) fn rate(&self) -> u32 {
-        let round_trip = self.round_trip.smoothed().as_micros();
-        self.congestion.rate(u32::try_from(round_trip).unwrap_or(u32::MAX))
+        self.congestion.rate(self.round_trip.smoothed())
     }
 
     pub(super) const fn take_number(&mut self) -> U24 {
@@ -208,7 +205,7 @@ impl Flight {
         let Some((oldest_sent_at, (newest, sent_at))) = news.sent else {
             return;
         };
-        let round_trip = cx.now.saturating_since(sent_at);
+        let round_trip = cx.now.micros_since(sent_at);
         self.round_trip.sample(round_trip);
         self.backoff = 0;
         if self.newest.is_none_or(|known| newest.is_newer_than(known)) {
@@ -220,8 +217,8 @@ impl Flight {
             in_flight: self.bytes.saturating_add(news.bytes),
             newest,
             next: self.next,
-            round_trip: micros(round_trip).max(1),
-            span: micros(sent_at.saturating_since(oldest_sent_at)),
+            round_trip: round_trip.max(1),
+            span: sent_at.micros_since(oldest_sent_at),
         };
         self.congestion.on_acknowledged(&news);
         self.lose_overtaken(cx);
@@ -247,17 +244,17 @@ impl Flight {
         cx.pool.header_mut(first).role = Role::Message;
     }
 
-    /// How old a datagram must be to count as lost when a later one arrived.
-    fn patience(&self) -> Duration {
+    /// How old a datagram must be to count as lost when a later one arrived, in microseconds.
+    fn patience(&self) -> u32 {
         let round_trip = self.round_trip.smoothed();
-        round_trip + round_trip * (32 + u32::from(self.patience)) / 256
+        round_trip.saturating_add(round_trip / 8).saturating_add(round_trip / 256 * u32::from(self.patience))
     }
 
     /// When the oldest datagram counts as lost, if a later one arrived.
     fn overtaken_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let header = cx.pool.header(self.datagrams.oldest()?);
         let overtaken = self.newest?.is_newer_than(header.datagram);
-        overtaken.then(|| header.since + self.patience())
+        overtaken.then(|| header.since.plus_micros(self.patience()))
     }
 
     /// Gives up what was sent well before a datagram that arrived.
@@ -286,7 +283,7 @@ impl Flight {
                 continue;
             };
             let header = cx.pool.header(first);
-            if header.role == Role::Datagram && cx.now.saturating_since(header.since) >= patience {
+            if header.role == Role::Datagram && cx.now.micros_since(header.since) >= patience {
                 self.lose(cx, first, Some(Evidence::Missed));
             }
         }
@@ -330,7 +327,7 @@ impl Flight {
         }
     }
 
-    fn timeout(&self, cx: &Context<'_, '_>) -> Duration {
+    fn timeout(&self, cx: &Context<'_, '_>) -> u32 {
         match self.backoff.checked_sub(1) {
             None => self.round_trip.probe_timeout(cx.config),
             Some(backoff) => self.round_trip.timeout(cx.config, backoff),
@@ -340,7 +337,7 @@ impl Flight {
     /// When the oldest datagram is given up.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let first = self.datagrams.oldest()?;
-        let silent = || cx.pool.header(first).since + self.timeout(cx);
+        let silent = || cx.pool.header(first).since.plus_micros(self.timeout(cx));
         Some(self.overtaken_at(cx).unwrap_or_else(silent))
     }
 
@@ -356,7 +353,7 @@ impl Flight {
             if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(Evidence::Overtaken)) };
         let mut given_up = 0;
         while let Some(first) = self.datagrams.oldest() {
-            if given_up == most || cx.pool.header(first).since + timeout > cx.now {
+            if given_up == most || cx.pool.header(first).since.plus_micros(timeout) > cx.now {
                 break;
             }
             self.lose(cx, first, evidence);
@@ -399,10 +396,6 @@ impl Remembered {
         let place = self.datagrams.iter_mut().find(|place| place.as_ref().is_some_and(is_it))?;
         place.take().map(|(_, ordinal)| ordinal)
     }
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {

@@ -37,6 +37,7 @@ mod timer;
 mod transmit;
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use arrivals::Arrivals;
 use congestion::INITIAL_DATAGRAMS;
@@ -293,7 +294,7 @@ impl Connection {
             datagrams_lost: self.flight.lost,
             datagrams_late: self.flight.late,
             datagrams_acknowledged: self.flight.acknowledged,
-            round_trip: self.flight.round_trip.smoothed(),
+            round_trip: Duration::from_micros(self.flight.round_trip.smoothed().into()),
             congestion_window: self.flight.congestion.window(),
             in_flight: self.flight.bytes(),
             mtu: self.sizes.mtu(),
