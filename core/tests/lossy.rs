@@ -12,7 +12,7 @@ use support::{Net, client_config, server_config};
 const MESSAGES: u32 = 2_000;
 const CHANNELS: u8 = 3;
 const MAX_LENGTH: u32 = 20_480;
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 const BAD_NETWORK: Conditions = Conditions {
     loss: 0.2,

@@ -386,7 +386,7 @@ impl Connection {
             actual_bytes_received: amount(Metric::ActualReceived),
             waiting: self.outbox.waiting_new(),
             waiting_resends: self.outbox.waiting_resends(),
-            round_trip: self.flight.round_trip.smoothed(),
+            round_trip: Duration::from_micros(self.flight.round_trip.smoothed().into()),
             last_ping: self.clock.last(),
             average_ping: self.clock.average(),
             lowest_ping: self.clock.lowest(),
