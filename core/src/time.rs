@@ -48,6 +48,22 @@ impl Instant {
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
+
+    /// Microseconds from `earlier` to `self`, cut to 32 bits: small machines divide 64 bits, as a `Duration` does, slowly.
+    pub(crate) fn micros_since(self, earlier: Self) -> u32 {
+        u32::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(u32::MAX)
+    }
+
+    /// The instant `micros` microseconds later.
+    pub(crate) fn plus_micros(self, micros: u32) -> Self {
+        Self(self.0.saturating_add(micros.into()))
+    }
+}
+
+/// The microseconds of a time, cut to 32 bits.
+pub(crate) fn micros(time: Duration) -> u32 {
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    seconds.saturating_mul(1_000_000).saturating_add(time.subsec_micros())
 }
 
 impl Add<Duration> for Instant {

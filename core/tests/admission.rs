@@ -37,7 +37,11 @@ fn attempt(net: &mut Net, options: &ConnectOptions<'_>) -> Option<ConnectFailure
     match &net.client[0] {
         Told::Connected(_) => None,
         Told::Failed(_, reason) => Some(*reason),
-        other @ (Told::Disconnected(..) | Told::Message(..) | Told::Pong(..)) => panic!("{other:?}"),
+        other @ (Told::Disconnected(..)
+        | Told::Message(..)
+        | Told::Pong(..)
+        | Told::Receipt(..)
+        | Told::Progress(_)) => panic!("{other:?}"),
     }
 }
 

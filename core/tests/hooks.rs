@@ -132,7 +132,7 @@ fn a_hook_injects_refuses_and_drops() {
     let now = pair.now;
     let refused = pair.b.send(now, server, b"\x86secret", Delivery::RELIABLE);
     assert_eq!(refused, Err(SendError::Filtered));
-    assert_eq!(pair.b.send(now, server, b"\x86public", Delivery::RELIABLE), Ok(()));
+    assert_eq!(pair.b.send(now, server, b"\x86public", Delivery::RELIABLE), Ok(None));
     pair.b.hook.drops_from = Some(pair.a_address);
     let before = pair.b.peer.stats().datagrams_received;
     pair.a.send(now, client, b"\x86lost", Delivery::UNRELIABLE).expect("room");

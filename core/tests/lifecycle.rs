@@ -92,7 +92,12 @@ fn every_reliability_arrives_with_its_name_and_channel() {
         .iter()
         .map(|told| match told {
             Told::Message(_, delivery, bytes) => (*delivery, bytes[1]),
-            other @ (Told::Connected(_) | Told::Failed(..) | Told::Disconnected(..) | Told::Pong(..)) => {
+            other @ (Told::Connected(_)
+            | Told::Failed(..)
+            | Told::Disconnected(..)
+            | Told::Pong(..)
+            | Told::Receipt(..)
+            | Told::Progress(_)) => {
                 panic!("{other:?}")
             }
         })
@@ -224,7 +229,7 @@ fn mistakes_of_the_application_are_named() {
     let huge = vec![0x86; 8_192 * 512];
     assert_eq!(a.send(now, client, &huge, Delivery::RELIABLE), Err(SendError::TooLong));
     let half = vec![0x86; 3_000 * 512];
-    assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Ok(()));
+    assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Ok(None));
     assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Err(SendError::QuotaExceeded));
     a.disconnect(now, client);
     assert_eq!(a.send(now, client, &[0x86], Delivery::RELIABLE), Err(SendError::NotConnected));

@@ -108,6 +108,9 @@ pub struct Config {
     pub ping_interval: Option<Duration>,
     /// How long an acknowledgement may wait for others.
     pub ack_delay: Duration,
+    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come; 0 is
+    /// never.
+    pub progress_interval: u32,
     /// How long an unreliable message may wait to be sent before it is dropped.
     pub unreliable_timeout: Duration,
     /// The shortest time after which a datagram counts as lost without any other sign.
@@ -188,6 +191,7 @@ impl Config {
             close_timeout: Duration::from_secs(5),
             ping_interval: Some(Duration::from_secs(5)),
             ack_delay: Duration::from_millis(10),
+            progress_interval: 0,
             unreliable_timeout: Duration::from_secs(1),
             min_resend_timeout: Duration::from_millis(50),
             max_resend_timeout: Duration::from_secs(2),

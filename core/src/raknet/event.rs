@@ -82,6 +82,24 @@ pub enum Event<'p> {
         /// Its bytes.
         message: Message<'p>,
     },
+    /// It is known what became of a message sent with a receipt. Of messages whose fate was open when the connection
+    /// ended, nothing is told.
+    Receipt {
+        /// The connection.
+        id: ConnectionId,
+        /// What `send` returned.
+        receipt: Receipt,
+        /// What became of the message.
+        outcome: Outcome,
+    },
+    /// A message in parts has come further ([`Config::progress_interval`](super::Config)). Of several such messages
+    /// the last news of each direction are told.
+    Progress {
+        /// The connection.
+        id: ConnectionId,
+        /// How far.
+        progress: Progress,
+    },
     /// A server answered a ping.
     Pong {
         /// The server's address.
@@ -111,6 +129,62 @@ pub enum Event<'p> {
         /// What it says of itself, 0 to 398 bytes.
         data: Message<'p>,
     },
+}
+
+/// Names a message of one connection whose sender wants to know what becomes of it.
+///
+/// ```
+/// assert_ne!(rakwire::raknet::Receipt(1), rakwire::raknet::Receipt(2));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Receipt(pub u32);
+
+/// What became of a message that was sent with a receipt.
+///
+/// ```
+/// assert_eq!(rakwire::raknet::Outcome::default(), rakwire::raknet::Outcome::Acknowledged);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The other peer has it, all its parts.
+    #[default]
+    Acknowledged,
+    /// It was sent unreliably and no acknowledgement came, or it waited too long to be sent. It may have arrived all
+    /// the same.
+    Lost,
+}
+
+/// Which way a message in parts goes.
+///
+/// ```
+/// assert_ne!(rakwire::raknet::Direction::Sending, rakwire::raknet::Direction::Receiving);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// To the other peer.
+    Sending,
+    /// From the other peer.
+    Receiving,
+}
+
+/// How far a message in parts has come.
+///
+/// ```
+/// use rakwire::raknet::{Direction, Progress};
+///
+/// let progress = Progress { direction: Direction::Sending, message: 7, done: 32, parts: 128 };
+/// assert_eq!(progress.done * 100 / progress.parts, 25);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Tells it from the others that are under way in the same direction.
+    pub message: u16,
+    /// Parts that have arrived or were acknowledged.
+    pub done: u32,
+    /// Parts in all.
+    pub parts: u32,
 }
 
 /// What a stranger said.

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 
 use super::connection::SendError;
 use super::delivery::Delivery;
-use super::event::{ConnectionId, Event};
+use super::event::{ConnectionId, Event, Receipt};
 use super::peer::Peer;
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
@@ -155,7 +155,7 @@ impl<'a, H: Hook> Hooked<'a, H> {
         id: ConnectionId,
         message: &[u8],
         delivery: Delivery,
-    ) -> Result<(), SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         match self.hook.on_send(now, id, message, delivery) {
             Verdict::Pass => self.peer.send(now, id, message, delivery),
             Verdict::Drop => Err(SendError::Filtered),

@@ -38,7 +38,9 @@ pub use config::{
 };
 pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
-pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
+pub use event::{
+    ConnectFailure, ConnectionId, Direction, DisconnectReason, Event, Message, Outcome, Progress, Receipt,
+};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};

@@ -278,6 +278,17 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.size.saturating_add(size);
     }
 
+    /// Gives all blocks of a message but the first back, where only its header is still wanted, and returns how many
+    /// they were.
+    pub(crate) fn truncate(&mut self, message: Block) -> usize {
+        let node = self.node_mut(message);
+        node.size = 0;
+        node.used = 0;
+        node.last = Some(message);
+        let rest = node.next.take();
+        rest.map_or(0, |rest| self.free(rest))
+    }
+
     /// Gives the blocks of a message back and returns how many they were.
     #[inline]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -346,6 +357,16 @@ pub(super) mod tests {
             pool.release_promise(3);
             assert!(pool.store(&[0; 8], Purpose::Receive, 0).is_some());
             assert!(pool.store(&[], Purpose::Promised, 0).is_none());
+        });
+    }
+
+    #[test]
+    fn truncating_keeps_the_header() {
+        with_pool(|pool| {
+            let message = pool.store(&[1; 30], Purpose::Receive, 5).expect("room");
+            assert_eq!(pool.truncate(message), 3);
+            assert_eq!((pool.size(message), *pool.header(message), pool.available()), (0, 5, 15));
+            assert_eq!(pool.free(message), 1);
         });
     }
 }

@@ -1,11 +1,14 @@
 //! Two peers joined by the simulator, with their events kept in lists.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its own part
 
+pub mod ticking;
+
 use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Peer,
+    Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Outcome, Peer,
+    Progress, Receipt,
 };
 use rakwire::sim::{Conditions, Pair};
 
@@ -17,6 +20,8 @@ pub enum Told {
     Disconnected(ConnectionId, DisconnectReason),
     Message(ConnectionId, Delivery, Vec<u8>),
     Pong(Duration, Vec<u8>),
+    Receipt(Receipt, Outcome),
+    Progress(Progress),
 }
 
 pub fn client_config() -> Config {
@@ -112,6 +117,8 @@ fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
             Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
             Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
             Event::Pong { latency, data, .. } => Told::Pong(latency, data.to_vec()),
+            Event::Receipt { receipt, outcome, .. } => Told::Receipt(receipt, outcome),
+            Event::Progress { progress, .. } => Told::Progress(progress),
             Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => panic!("{event:?}"),
         });
     }

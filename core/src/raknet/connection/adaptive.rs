@@ -1,7 +1,5 @@
 //! A window that follows the queue: it tells congestion, which makes datagrams wait, from chance, which does not.
 
-use core::time::Duration;
-
 use super::congestion::{Acknowledged, Evidence, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
@@ -11,15 +9,15 @@ const MAX_WINDOW: u32 = 1 << 28;
 /// The queue that is too long, in microseconds: a quarter of the empty path's round trip, within these bounds.
 const MIN_QUEUE: u32 = 5_000;
 const MAX_QUEUE: u32 = 12_000;
-/// How long the lowest round-trip time counts; paths change.
-const MEMORY: Duration = Duration::from_secs(10);
+/// How long the lowest round-trip time counts, in microseconds; paths change.
+const MEMORY: u32 = 10_000_000;
 /// Samples after which a round of the search can be judged before it is over.
 const SAMPLES: u8 = 4;
 /// Datagrams whose fate is known before a share of losses means anything.
 const FATES: u32 = 128;
 /// The largest share of losses that is taken for chance, in 65,536ths: of datagrams and their acknowledgements together.
 const MAX_CHANCE: u32 = (1 << 16) / 5;
-/// What is lost beyond one and a half times the share of chance before it counts as congestion, later and during the search.
+/// What may be lost beyond one and a half times the share of chance before it is congestion, and during the search.
 const MARGIN: u32 = (1 << 16) / 16;
 const SEARCH_MARGIN: u32 = (1 << 16) / 3;
 /// Judgements after which an old share is forgotten.
@@ -51,7 +49,7 @@ struct Round {
     lowest: u32,
     samples: u8,
     bytes: u32,
-    /// The window was not the limit everywhere in the round.
+    /// Whether the window was the limit, so that the round says something of it.
     used: Used,
 }
 
@@ -66,7 +64,7 @@ enum Used {
 ///
 /// Each round it compares the lowest round-trip time of the round with the lowest of the last seconds. The difference
 /// is the queue that stands on the path; the lowest, because acknowledgements may wait. Without a queue losses are
-/// chance, unless their share rises: chance does not depend on what we send.
+/// chance, unless their share rises: chance does not depend on what we send. `docs/congestion.md` says more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Adaptive {
     phase: Phase,
@@ -97,33 +95,8 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) const fn new(datagram: u32) -> Self {
-        Self {
-            phase: Phase::Search,
-            window: INITIAL_DATAGRAMS * datagram,
-            datagram,
-            round: Round {
-                since: Instant::ZERO,
-                end: U24::new(0),
-                lowest: 0,
-                samples: 0,
-                bytes: 0,
-                used: Used::No,
-            },
-            base: [0; 2],
-            base_since: Instant::ZERO,
-            span: 0,
-            step: 1,
-            arrived: 0,
-            lost: 0,
-            chance: [0; 2],
-            judged: 0,
-            evidence: Evidence::Overtaken,
-            futile: 0,
-            before: 0,
-            rounds: 0,
-            reduced_at: Instant::ZERO,
-        }
+    pub(super) fn new(datagram: u32) -> Self {
+        Self { window: INITIAL_DATAGRAMS * datagram, datagram, step: 1, ..Self::default() }
     }
 
     pub(super) const fn window(&self) -> u32 {
@@ -164,7 +137,7 @@ impl Adaptive {
 
     fn note_base(&mut self, news: &Acknowledged) {
         let [current, last] = &mut self.base;
-        if *current == 0 || news.now.saturating_since(self.base_since) > MEMORY {
+        if *current == 0 || news.now.micros_since(self.base_since) > MEMORY {
             *last = if *current == 0 { news.round_trip } else { *current };
             *current = news.round_trip;
             self.base_since = news.now;
@@ -185,7 +158,7 @@ impl Adaptive {
 
     /// The queue that is too long. What the other peer waits before it acknowledges looks like one.
     fn limit(&self) -> u32 {
-        (self.base() / 4).clamp(MIN_QUEUE, MAX_QUEUE).max(self.span)
+        (self.base() / 4).clamp(MIN_QUEUE, MAX_QUEUE).max(self.span - self.span / 4)
     }
 
     fn grow(&mut self, bytes: u32) {
@@ -200,8 +173,7 @@ impl Adaptive {
 
     /// Ends the search with what the path carried in the round.
     fn settle(&mut self, news: &Acknowledged) {
-        let took = news.now.saturating_since(self.round.since).as_micros();
-        let took = u32::try_from(took).unwrap_or(u32::MAX).max(self.base()).max(1);
+        let took = news.now.micros_since(self.round.since).max(self.base());
         let carried = part(self.round.bytes, self.base(), took);
         self.phase = Phase::Follow;
         self.reduce(carried.max(self.window / 4), news.now);
@@ -262,7 +234,7 @@ impl Adaptive {
             return;
         }
         let window = part(self.window, self.base(), self.base().saturating_add(queue).max(1));
-        self.reduce(window.clamp(self.window / 2, self.window - self.window / 8), now);
+        self.reduce((window + self.datagram).clamp(self.window / 2, self.window - self.window / 8), now);
     }
 
     /// The share of losses, in 65,536ths, if more is lost than by chance.
@@ -278,7 +250,12 @@ impl Adaptive {
         if share > usual + MARGIN / 2 {
             self.step = 1;
         }
-        let margin = if self.phase == Phase::Search { SEARCH_MARGIN } else { MARGIN };
+        let margin = match self.phase {
+            Phase::Search => SEARCH_MARGIN,
+            // A queue and losses together are no chance.
+            Phase::Follow | Phase::Contest if self.queue() > MAX_QUEUE => MARGIN / 4,
+            Phase::Follow | Phase::Contest => MARGIN,
+        };
         (share > usual + usual / 2 + margin).then_some(share)
     }
 
@@ -314,8 +291,8 @@ impl Adaptive {
         }
     }
 
-    pub(super) fn on_found(&mut self, bytes: u32) {
-        self.lost = self.lost.saturating_sub(bytes);
+    pub(super) const fn on_found(&mut self) {
+        self.lost = self.lost.saturating_sub(self.datagram);
     }
 
     pub(super) fn on_silence(&mut self) {
@@ -329,4 +306,118 @@ impl Adaptive {
 fn part(whole: u32, numerator: u32, denominator: u32) -> u32 {
     let product = u64::from(whole) * u64::from(numerator);
     u32::try_from(product / u64::from(denominator.max(1))).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATAGRAM: u32 = 1_000;
+    const EMPTY: u32 = 50_000;
+
+    /// A path: its clock, and the next number.
+    struct Path {
+        adaptive: Adaptive,
+        now: Instant,
+        next: U24,
+    }
+
+    impl Path {
+        fn new() -> Self {
+            Self { adaptive: Adaptive::new(DATAGRAM), now: Instant::ZERO, next: U24::new(0) }
+        }
+
+        /// A round trip in which a window of datagrams leaves, of which `lost` are lost, and a queue of so many
+        /// microseconds stands. The window after it.
+        fn round(&mut self, queue: u32, lost: u32) -> u32 {
+            let window = self.adaptive.window();
+            let sent_at = self.now;
+            self.now = self.now.plus_micros(EMPTY + queue);
+            let first = self.next;
+            self.next = self.next.plus(window / DATAGRAM);
+            for ordinal in 0..lost {
+                let (now, evidence) = (self.now, Evidence::Missed);
+                self.adaptive.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, evidence });
+            }
+            for number in lost..window / DATAGRAM {
+                self.adaptive.on_acknowledged(&Acknowledged {
+                    now: self.now,
+                    bytes: DATAGRAM,
+                    in_flight: window,
+                    newest: first.plus(number),
+                    next: self.next,
+                    round_trip: EMPTY + queue,
+                    span: 0,
+                });
+            }
+            self.adaptive.window()
+        }
+
+        fn rounds(&mut self, rounds: u32, queue: u32) -> u32 {
+            (0..rounds).map(|_| self.round(queue, 0)).last().unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn the_search_doubles_until_a_queue_forms() {
+        let mut path = Path::new();
+        assert_eq!(path.round(0, 0), 20 * DATAGRAM);
+        assert_eq!(path.round(0, 0), 40 * DATAGRAM);
+        assert_eq!(path.adaptive.pace(), Pace::Searching);
+        let window = path.rounds(2, 10_000);
+        assert_eq!(path.adaptive.pace(), Pace::Steady);
+        assert!((10 * DATAGRAM..80 * DATAGRAM).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn chance_costs_nothing() {
+        let mut path = Path::new();
+        for _ in 0..6 {
+            let before = path.adaptive.window();
+            let after = path.round(0, before / DATAGRAM / 10);
+            assert!(after > before, "{after} after {before}");
+        }
+    }
+
+    #[test]
+    fn losses_that_grow_are_congestion() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(10, 0);
+        let after = (0..4).map(|_| path.round(0, path.adaptive.window() / DATAGRAM / 3)).min();
+        assert!(after < Some(before * 7 / 8), "{after:?} after {before}");
+    }
+
+    #[test]
+    fn the_window_gives_up_what_stands_in_the_queue() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(3, 0);
+        let after = path.rounds(2, 25_000);
+        assert!(after.abs_diff(before * 2 / 3) <= 8 * DATAGRAM, "{after} after {before}");
+    }
+
+    #[test]
+    fn a_queue_that_stays_is_shared_until_something_is_lost() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(3, 0);
+        let contested = path.rounds(20, 30_000);
+        assert!(contested >= before, "{contested} after {before}");
+        assert_eq!(path.adaptive.phase, Phase::Contest);
+        let after = path.round(30_000, 1);
+        assert!(after <= contested / 2 + DATAGRAM, "{after} after {contested}");
+        assert_eq!(path.adaptive.phase, Phase::Follow);
+    }
+
+    #[test]
+    fn silence_begins_the_search_anew() {
+        let mut path = Path::new();
+        path.rounds(6, 0);
+        path.adaptive.on_silence();
+        assert_eq!((path.adaptive.window(), path.adaptive.pace()), (8 * DATAGRAM, Pace::Searching));
+    }
 }

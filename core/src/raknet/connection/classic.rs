@@ -23,19 +23,12 @@ pub(super) struct Classic {
     /// Window and threshold before the last reduction, and the losses since then that nobody took back.
     before: (u32, u32),
     losses: u32,
+    first_loss: u32,
 }
 
 impl Classic {
-    pub(super) const fn new(datagram: u32) -> Self {
-        Self {
-            window: INITIAL_DATAGRAMS * datagram,
-            threshold: MAX_WINDOW,
-            datagram,
-            recovery_from: Instant::ZERO,
-            acknowledged: 0,
-            before: (0, 0),
-            losses: 0,
-        }
+    pub(super) fn new(datagram: u32) -> Self {
+        Self { window: INITIAL_DATAGRAMS * datagram, threshold: MAX_WINDOW, datagram, ..Self::default() }
     }
 
     pub(super) const fn window(&self) -> u32 {
@@ -73,17 +66,23 @@ impl Classic {
         }
         self.before = (self.window, self.threshold);
         self.losses = 1;
+        self.first_loss = loss.ordinal;
         self.recovery_from = loss.now;
         self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
         self.window = self.threshold;
         self.acknowledged = 0;
     }
 
-    pub(super) fn on_found(&mut self) {
-        self.losses = self.losses.saturating_sub(1);
+    pub(super) fn on_found(&mut self, ordinal: u32) {
+        let before_this_reduction = ordinal.wrapping_sub(self.first_loss) > u32::MAX / 2;
+        if self.losses == 0 || before_this_reduction {
+            return;
+        }
+        self.losses -= 1;
         if self.losses == 0 {
             self.window = self.window.max(self.before.0);
             self.threshold = self.threshold.max(self.before.1);
+            self.recovery_from = Instant::ZERO;
         }
     }
 
@@ -91,7 +90,7 @@ impl Classic {
         self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
         self.window = MIN_DATAGRAMS * self.datagram;
         self.acknowledged = 0;
-        self.before = (0, 0);
+        self.losses = 0;
     }
 }
 
@@ -117,9 +116,11 @@ mod tests {
         }
     }
 
-    fn lose(classic: &mut Classic, sent_at: u64, now: u64) {
-        let (now, sent_at) = (Instant::from_micros(now), Instant::from_micros(sent_at));
-        classic.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, evidence: Evidence::Missed });
+    /// The ordinal of the loss is the time of sending.
+    fn lose(classic: &mut Classic, sent_at: u32, now: u64) {
+        let (now, ordinal) = (Instant::from_micros(now), sent_at);
+        let sent_at = Instant::from_micros(sent_at.into());
+        classic.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, evidence: Evidence::Missed });
     }
 
     #[test]
@@ -162,11 +163,12 @@ mod tests {
         acknowledge(&mut classic, 90, 1_000 * DATAGRAM);
         lose(&mut classic, 5, 9);
         lose(&mut classic, 6, 10);
-        classic.on_found();
+        classic.on_found(4);
+        classic.on_found(5);
         assert_eq!(classic.window(), 50 * DATAGRAM);
-        classic.on_found();
+        classic.on_found(6);
         assert_eq!(classic.window(), 100 * DATAGRAM);
-        classic.on_found();
+        classic.on_found(6);
         assert_eq!((classic.window(), classic.pace()), (100 * DATAGRAM, Pace::Searching));
     }
 }

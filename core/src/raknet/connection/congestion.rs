@@ -46,6 +46,8 @@ pub(super) struct Loss {
     pub(super) now: Instant,
     pub(super) sent_at: Instant,
     pub(super) bytes: u32,
+    /// How many were found lost before, modulo 2^32.
+    pub(super) ordinal: u32,
     pub(super) evidence: Evidence,
 }
 
@@ -77,7 +79,7 @@ impl Default for Congestion {
 }
 
 impl Congestion {
-    pub(super) const fn new(control: CongestionControl, datagram: u32) -> Self {
+    pub(super) fn new(control: CongestionControl, datagram: u32) -> Self {
         let controller = match control {
             CongestionControl::Classic => Controller::Classic(Classic::new(datagram)),
             CongestionControl::Adaptive => Controller::Adaptive(Adaptive::new(datagram)),
@@ -125,11 +127,11 @@ impl Congestion {
         }
     }
 
-    /// A datagram that was found lost had only been late.
-    pub(super) fn on_found(&mut self, bytes: u32) {
+    /// A datagram that was found lost had only been late; `ordinal` is that of its loss.
+    pub(super) fn on_found(&mut self, ordinal: u32) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_found(),
-            Controller::Adaptive(adaptive) => adaptive.on_found(bytes),
+            Controller::Classic(classic) => classic.on_found(ordinal),
+            Controller::Adaptive(adaptive) => adaptive.on_found(),
         }
     }
 

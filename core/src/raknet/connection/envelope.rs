@@ -1,6 +1,7 @@
 //! What a connection keeps of a message beside its bytes.
 
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
+use crate::raknet::event::{Outcome, Receipt};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
@@ -19,6 +20,10 @@ pub(crate) enum Role {
     Partial,
     /// A part that arrived.
     Part,
+    /// The record of a message that is sent in parts.
+    Sending,
+    /// What became of a message, for the application to read.
+    Receipt,
 }
 
 /// What a connection keeps of a message, in the pool, beside its bytes.
@@ -38,10 +43,14 @@ pub(crate) struct Envelope {
     pub(super) order: U24,
     /// Datagram: its number.
     pub(super) datagram: U24,
-    /// To be sent: its turn among the priorities.
+    /// To be sent: its turn among the priorities. Lost datagram: how many were lost before it.
     pub(super) weight: u32,
-    /// Datagram: its bytes. Partial: the parts that arrived.
+    /// What the sender's receipt is called; zero for none.
+    pub(super) receipt: u32,
+    /// Datagram: its bytes. Partial: the parts that arrived. Sending: the parts that were acknowledged.
     pub(super) count: u32,
+    /// Receipt: what became of the message.
+    pub(super) outcome: Outcome,
     /// Partial: blocks promised and not taken yet.
     pub(super) promised: u32,
     /// To be sent: when it was queued. Datagram: when it was sent.
@@ -89,6 +98,11 @@ impl Envelope {
         self.reliability.has_channel() && !self.reliability.has_receipt()
     }
 
+    /// The receipt that the envelope stands for.
+    pub(crate) fn receipt(&self) -> Option<(Receipt, Outcome)> {
+        (self.role == Role::Receipt).then_some((Receipt(self.receipt), self.outcome))
+    }
+
     pub(crate) fn delivery(&self) -> Delivery {
         Delivery {
             reliability: self.reliability,
@@ -112,6 +126,10 @@ pub(super) mod key {
 
     pub(in super::super) const fn partial(owner: u16, split_id: u16) -> u64 {
         of(owner, split_id, u32::MAX)
+    }
+
+    pub(in super::super) const fn sending(owner: u16, split_id: u16) -> u64 {
+        of(owner, split_id, u32::MAX - 1)
     }
 
     pub(in super::super) const fn part(owner: u16, split_id: u16, index: u32) -> u64 {

@@ -1,13 +1,12 @@
 //! Datagrams in flight: acknowledgement, loss, round-trip time (supplement 4.5 to 4.8).
 
-use core::time::Duration;
-
 use super::Context;
 use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
 use crate::raknet::config::CongestionControl;
+use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -59,7 +58,7 @@ struct News {
     sent: Option<(Instant, (U24, Instant))>,
 }
 
-/// Numbers and bytes of the last lost datagrams; a number may come twice, but never after it was found.
+/// The numbers of the last lost datagrams, and the ordinals of their losses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
     datagrams: [Option<(U24, u32)>; REMEMBERED],
@@ -94,8 +93,7 @@ impl Flight {
 
     /// Bytes a second at which datagrams leave; before anything is known of the path, at once.
     pub(super) fn rate(&self) -> u32 {
-        let round_trip = self.round_trip.smoothed().as_micros();
-        self.congestion.rate(u32::try_from(round_trip).unwrap_or(u32::MAX))
+        self.congestion.rate(self.round_trip.smoothed())
     }
 
     pub(super) const fn take_number(&mut self) -> U24 {
@@ -165,8 +163,8 @@ impl Flight {
         record: Record,
         lookups: &mut u32,
     ) {
-        while let Some(bytes) = self.remembered.take(record) {
-            self.on_found(bytes);
+        while let Some(ordinal) = self.remembered.take(record) {
+            self.on_found(ordinal);
         }
         let Some((oldest, offsets)) = self.in_flight(cx, record) else {
             return;
@@ -185,9 +183,12 @@ impl Flight {
     fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
         let header = cx.pool.header(first);
         let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
+        let ordinal = header.weight;
         match header.role {
-            Role::LostDatagram => self.on_found(bytes),
-            Role::Datagram | Role::Message | Role::Partial | Role::Part => self.news.bytes += bytes,
+            Role::LostDatagram => self.on_found(ordinal),
+            Role::Datagram | Role::Message | Role::Partial | Role::Part | Role::Sending | Role::Receipt => {
+                self.news.bytes += bytes
+            }
         }
         self.acknowledged += 1;
         let sent = (number, sent_at);
@@ -197,7 +198,7 @@ impl Flight {
         let mut at = Some(first);
         while let Some(message) = at {
             at = cx.pool.after(message);
-            outbox.free(cx, message);
+            outbox.settle(cx, message, Outcome::Acknowledged);
         }
     }
 
@@ -207,7 +208,7 @@ impl Flight {
         let Some((oldest_sent_at, (newest, sent_at))) = news.sent else {
             return;
         };
-        let round_trip = cx.now.saturating_since(sent_at);
+        let round_trip = cx.now.micros_since(sent_at);
         self.round_trip.sample(round_trip);
         self.backoff = 0;
         if self.newest.is_none_or(|known| newest.is_newer_than(known)) {
@@ -219,18 +220,18 @@ impl Flight {
             in_flight: self.bytes.saturating_add(news.bytes),
             newest,
             next: self.next,
-            round_trip: micros(round_trip).max(1),
-            span: micros(sent_at.saturating_since(oldest_sent_at)),
+            round_trip: round_trip.max(1),
+            span: sent_at.micros_since(oldest_sent_at),
         };
         self.congestion.on_acknowledged(&news);
         self.lose_overtaken(cx);
     }
 
     /// A datagram that was taken for lost had only been late: so may others.
-    fn on_found(&mut self, bytes: u32) {
+    fn on_found(&mut self, ordinal: u32) {
         self.late += 1;
         self.patience = self.patience.saturating_add(LESSON).min(MAX_PATIENCE);
-        self.congestion.on_found(bytes);
+        self.congestion.on_found(ordinal);
     }
 
     fn forget(&mut self, cx: &mut Context<'_, '_>, first: Block) {
@@ -246,17 +247,17 @@ impl Flight {
         cx.pool.header_mut(first).role = Role::Message;
     }
 
-    /// How old a datagram must be to count as lost when a later one arrived.
-    fn patience(&self) -> Duration {
+    /// How old a datagram must be to count as lost when a later one arrived, in microseconds.
+    fn patience(&self) -> u32 {
         let round_trip = self.round_trip.smoothed();
-        round_trip + round_trip * (32 + u32::from(self.patience)) / 256
+        round_trip.saturating_add(round_trip / 8).saturating_add(round_trip / 256 * u32::from(self.patience))
     }
 
     /// When the oldest datagram counts as lost, if a later one arrived.
     fn overtaken_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let header = cx.pool.header(self.datagrams.oldest()?);
         let overtaken = self.newest?.is_newer_than(header.datagram);
-        overtaken.then(|| header.since + self.patience())
+        overtaken.then(|| header.since.plus_micros(self.patience()))
     }
 
     /// Gives up what was sent well before a datagram that arrived.
@@ -285,7 +286,7 @@ impl Flight {
                 continue;
             };
             let header = cx.pool.header(first);
-            if header.role == Role::Datagram && cx.now.saturating_since(header.since) >= patience {
+            if header.role == Role::Datagram && cx.now.micros_since(header.since) >= patience {
                 self.lose(cx, first, Some(Evidence::Missed));
             }
         }
@@ -293,11 +294,13 @@ impl Flight {
 
     /// Notes that the messages of a datagram are to be sent again. Without evidence it may be only late.
     fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, evidence: Option<Evidence>) {
+        let ordinal = self.lost as u32;
         let header = cx.pool.header_mut(first);
         header.role = Role::LostDatagram;
+        header.weight = ordinal;
         let (bytes, sent_at) = (header.count, header.since);
         if let Some(evidence) = evidence {
-            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, evidence });
+            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, evidence });
         }
         self.lost += 1;
         self.datagrams.remove(cx.pool, first);
@@ -315,7 +318,7 @@ impl Flight {
             return;
         };
         let header = cx.pool.header(first);
-        let forgotten = self.remembered.push((header.datagram, header.count));
+        let forgotten = self.remembered.push((header.datagram, header.weight));
         if forgotten.is_some() {
             self.patience = self.patience.saturating_sub(1);
         }
@@ -327,7 +330,7 @@ impl Flight {
         }
     }
 
-    fn timeout(&self, cx: &Context<'_, '_>) -> Duration {
+    fn timeout(&self, cx: &Context<'_, '_>) -> u32 {
         match self.backoff.checked_sub(1) {
             None => self.round_trip.probe_timeout(cx.config),
             Some(backoff) => self.round_trip.timeout(cx.config, backoff),
@@ -337,20 +340,23 @@ impl Flight {
     /// When the oldest datagram is given up.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let first = self.datagrams.oldest()?;
-        let timeout = cx.pool.header(first).since + self.timeout(cx);
-        Some(self.overtaken_at(cx).map_or(timeout, |at| at.min(timeout)))
+        let silent = || cx.pool.header(first).since.plus_micros(self.timeout(cx));
+        Some(self.overtaken_at(cx).unwrap_or_else(silent))
     }
 
     /// Gives up the datagrams whose time is over. The first time that are only a few: if the others are lost too, the
     /// answers will tell.
     pub(super) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         self.lose_overtaken(cx);
+        if self.overtaken_at(cx).is_some() {
+            return;
+        }
         let timeout = self.timeout(cx);
         let (most, evidence) =
             if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(Evidence::Overtaken)) };
         let mut given_up = 0;
         while let Some(first) = self.datagrams.oldest() {
-            if given_up == most || cx.pool.header(first).since + timeout > cx.now {
+            if given_up == most || cx.pool.header(first).since.plus_micros(timeout) > cx.now {
                 break;
             }
             self.lose(cx, first, evidence);
@@ -385,18 +391,14 @@ impl Remembered {
         place.replace(datagram)
     }
 
-    /// Forgets a datagram of the record and returns its bytes.
+    /// Forgets a datagram of the record and returns its ordinal.
     #[inline]
     fn take(&mut self, record: Record) -> Option<u32> {
         let length = record.last.since(record.first);
         let is_it = |(number, _): &(U24, u32)| number.since(record.first) <= length;
         let place = self.datagrams.iter_mut().find(|place| place.as_ref().is_some_and(is_it))?;
-        place.take().map(|(_, bytes)| bytes)
+        place.take().map(|(_, ordinal)| ordinal)
     }
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {

@@ -57,7 +57,7 @@ use timer::Times;
 
 use super::config::Config;
 use super::delivery::{Channel, Delivery};
-use super::event::{ConnectFailure, DisconnectReason};
+use super::event::{ConnectFailure, DisconnectReason, Receipt};
 use super::peer::ConnectOptions;
 use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
@@ -386,7 +386,7 @@ impl Connection {
             actual_bytes_received: amount(Metric::ActualReceived),
             waiting: self.outbox.waiting_new(),
             waiting_resends: self.outbox.waiting_resends(),
-            round_trip: self.flight.round_trip.smoothed(),
+            round_trip: Duration::from_micros(self.flight.round_trip.smoothed().into()),
             last_ping: self.clock.last(),
             average_ping: self.clock.average(),
             lowest_ping: self.clock.lowest(),
@@ -403,7 +403,7 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         payload: &[u8],
         delivery: Delivery,
-    ) -> Result<(), SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         if !matches!(self.state, State::Connected) {
             return Err(SendError::NotConnected);
         }
@@ -411,10 +411,10 @@ impl Connection {
         if *first < crate::wire::id::TIMESTAMP {
             return Err(SendError::ReservedId);
         }
-        self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        let receipt = self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
         self.counters.messages_sent += 1;
         self.metrics.add(cx.now, Metric::Pushed, payload.len());
-        Ok(())
+        Ok(receipt)
     }
 
     /// Queues a message of RakNet itself; false when there is no memory for it.
@@ -483,7 +483,10 @@ impl Connection {
     }
 
     fn has_own_news(&self) -> bool {
-        self.opened == Listed::Yes || self.ending.is_some()
+        self.opened == Listed::Yes
+            || self.ending.is_some()
+            || self.inbox.progress.is_some()
+            || self.outbox.has_progress()
     }
 
     /// Sets whether the application takes news.

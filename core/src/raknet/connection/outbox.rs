@@ -1,12 +1,13 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
 
-use super::envelope::Envelope;
+use super::envelope::{Envelope, Role, key};
 use super::sizes::Sizes;
 use super::{Context, SendError};
 use crate::raknet::delivery::{Channel, Delivery, Parts, Priority};
+use crate::raknet::event::{Direction, Outcome, Progress, Receipt};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
-use crate::storage::{Block, Link, Purpose, Queue};
+use crate::storage::{Block, Link, List, Purpose, Queue};
 
 /// The first weight of each priority and the step from one of its messages to the next: under load the shares are
 /// about 35 : 7 : 2.5 : 1.
@@ -32,8 +33,15 @@ pub(super) struct Outbox {
     channels: [Outgoing; Channel::COUNT],
     next_reliable: U24,
     next_split: u16,
+    next_receipt: u32,
     /// Blocks that wait or are in flight.
     blocks: u32,
+    /// Records of messages that are sent in parts and whose fate somebody wants to know.
+    sending: List,
+    /// Receipts for the application, and how many.
+    settled: Queue,
+    settled_count: u32,
+    progress: Option<Progress>,
 }
 
 /// Which way a capsule goes.
@@ -100,29 +108,40 @@ impl Outbox {
         payload: &[u8],
         delivery: Delivery,
         purpose: Purpose,
-    ) -> Result<(), SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         let part_size = sizes.part();
         let count = payload.len().div_ceil(part_size);
-        let blocks = self.admit(cx, payload.len(), part_size, purpose)?;
         let parts = if count > 1 { Parts::Many } else { Parts::One };
+        let record =
+            parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let blocks = self.admit(cx, payload.len(), part_size, usize::from(record), purpose)?;
         let mut envelope = self.number(cx, delivery, parts);
         if parts == Parts::Many {
             envelope.split_count = u32::try_from(count).unwrap_or(u32::MAX);
             envelope.split_id = self.next_split;
             self.next_split = self.next_split.wrapping_add(1);
         }
+        if record {
+            self.record(cx, &envelope, purpose);
+        }
         for part in payload.chunks(part_size) {
             envelope.weight = self.weight(cx, delivery.priority);
             // The room was checked for all parts at once.
-            let Some(message) = cx.pool.store(part, purpose, envelope) else {
-                break;
-            };
+            let Some(message) = cx.pool.store(part, purpose, envelope) else { break };
             self.queue(delivery.priority).push(cx.pool, message);
             self.count(delivery.priority.index(), part.len(), Change::In);
             envelope.split_index += 1;
         }
         self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok(())
+        Ok((envelope.receipt != 0).then_some(Receipt(envelope.receipt)))
+    }
+
+    /// Keeps a record of a message in parts until all are acknowledged.
+    fn record(&mut self, cx: &mut Context<'_, '_>, envelope: &Envelope, purpose: Purpose) {
+        let header = Envelope { role: Role::Sending, ..*envelope };
+        let Some(record) = cx.pool.store(&[], purpose, header) else { return };
+        cx.index.insert(cx.pool, key::sending(cx.slot, envelope.split_id), record);
+        self.sending.push(cx.pool, record);
     }
 
     /// Whether there is room for a message, and how many blocks it takes.
@@ -131,12 +150,14 @@ impl Outbox {
         cx: &Context<'_, '_>,
         bytes: usize,
         part: usize,
+        records: usize,
         purpose: Purpose,
     ) -> Result<usize, SendError> {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        let blocks = bytes / part * cx.pool.blocks_for(part) + (bytes % part).div_ceil(cx.pool.block_size());
+        let last = (bytes % part).div_ceil(cx.pool.block_size());
+        let blocks = bytes / part * cx.pool.blocks_for(part) + last + records;
         if purpose == Purpose::Send {
             if blocks > cx.send_quota {
                 return Err(SendError::TooLong);
@@ -150,10 +171,12 @@ impl Outbox {
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, never this one.
     fn number(&mut self, cx: &Context<'_, '_>, delivery: Delivery, parts: Parts) -> Envelope {
+        let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let mut envelope = Envelope {
             owner: cx.slot,
             reliability: delivery.reliability.on_wire(parts),
             since: cx.now,
+            receipt,
             ..Envelope::default()
         };
         if !delivery.reliability.has_channel() {
@@ -247,26 +270,116 @@ impl Outbox {
         number
     }
 
-    /// Queues what was lost, in the order it was sent, behind what was lost before.
+    /// Receipts count from 1; zero is none.
+    const fn take_receipt(&mut self) -> u32 {
+        self.next_receipt = self.next_receipt.wrapping_add(1);
+        if self.next_receipt == 0 {
+            self.next_receipt = 1;
+        }
+        self.next_receipt
+    }
+
+    /// Queues what was lost, in the order it was sent, behind what was lost before. What was sent unreliably stays lost.
     pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        if !cx.pool.header(message).reliability.is_reliable() {
+            self.settle(cx, message, Outcome::Lost);
+            return;
+        }
         self.resend.push(cx.pool, message);
         self.count(Priority::COUNT, cx.pool.size(message), Change::In);
+    }
+
+    /// It is known what became of a message, or of a part of one.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
+        let envelope = *cx.pool.header(message);
+        if envelope.split_count > 0 {
+            self.free(cx, message);
+            self.settle_part(cx, envelope.split_id);
+        } else if envelope.receipt != 0 {
+            let freed = cx.pool.truncate(message);
+            self.give_back(freed);
+            self.tell(cx, message, outcome);
+        } else {
+            self.free(cx, message);
+        }
+    }
+
+    /// A part of a message was acknowledged.
+    fn settle_part(&mut self, cx: &mut Context<'_, '_>, split_id: u16) {
+        let owner = cx.slot;
+        let is_it = |header: &Envelope| {
+            header.role == Role::Sending && header.owner == owner && header.split_id == split_id
+        };
+        let Some(record) = cx.index.find(cx.pool, key::sending(owner, split_id), is_it) else { return };
+        let header = cx.pool.header_mut(record);
+        header.count += 1;
+        let (done, parts, receipt) = (header.count, header.split_count, header.receipt);
+        if done.checked_rem(cx.config.progress_interval) == Some(0) {
+            self.progress = Some(Progress { direction: Direction::Sending, message: split_id, done, parts });
+        }
+        if done < parts {
+            return;
+        }
+        cx.index.remove(cx.pool, key::sending(owner, split_id), record);
+        self.sending.remove(cx.pool, record);
+        if receipt == 0 {
+            self.free(cx, record);
+        } else {
+            self.tell(cx, record, Outcome::Acknowledged);
+        }
+    }
+
+    /// Makes a receipt for the application out of what is left of a message.
+    fn tell(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
+        let header = cx.pool.header_mut(message);
+        header.role = Role::Receipt;
+        header.outcome = outcome;
+        self.settled.push(cx.pool, message);
+        self.settled_count += 1;
+    }
+
+    /// Takes the receipts for the application, one block each.
+    pub(super) fn take_settled(&mut self) -> (Queue, usize) {
+        let count = core::mem::take(&mut self.settled_count) as usize;
+        self.give_back(count);
+        (core::mem::take(&mut self.settled), count)
+    }
+
+    /// Takes the news of a message that is being sent.
+    pub(super) const fn take_progress(&mut self) -> Option<Progress> {
+        self.progress.take()
+    }
+
+    pub(super) const fn has_progress(&self) -> bool {
+        self.progress.is_some()
     }
 
     /// Gives a message back to the pool.
     pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
-        self.blocks = self.blocks.saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
+        self.give_back(freed);
+    }
+
+    fn give_back(&mut self, blocks: usize) {
+        self.blocks = self.blocks.saturating_sub(u32::try_from(blocks).unwrap_or(u32::MAX));
     }
 
     /// Gives everything that waits back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
-        let mut freed = self.resend.free_all(cx.pool);
+        let mut freed = self.resend.free_all(cx.pool) + self.settled.free_all(cx.pool);
         for queue in &mut self.waiting {
             freed += queue.free_all(cx.pool);
         }
+        while let Some(record) = self.sending.oldest() {
+            let split_id = cx.pool.header(record).split_id;
+            cx.index.remove(cx.pool, key::sending(cx.slot, split_id), record);
+            self.sending.remove(cx.pool, record);
+            freed += cx.pool.free(record);
+        }
         self.amounts = Default::default();
-        self.blocks = self.blocks.saturating_sub(u32::try_from(freed).unwrap_or(u32::MAX));
+        self.settled_count = 0;
+        self.progress = None;
+        self.give_back(freed);
     }
 }
 

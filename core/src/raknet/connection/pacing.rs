@@ -1,7 +1,5 @@
 //! When the next datagram may leave, so that a window is spread over its round trip.
 
-use core::time::Duration;
-
 use crate::time::Instant;
 
 /// Datagrams that may always leave together.
@@ -34,7 +32,7 @@ impl Pacer {
     }
 
     fn fill(&mut self, now: Instant, datagram: u32, rate: u32) {
-        let gained = in_time(rate, micros(now.saturating_since(self.filled)));
+        let gained = in_time(rate, now.micros_since(self.filled));
         if gained > 0 {
             let burst = in_time(rate, BURST_MICROS).max(BURST_DATAGRAMS.saturating_mul(datagram));
             let burst = i32::try_from(burst).unwrap_or(i32::MAX);
@@ -55,12 +53,9 @@ impl Pacer {
             return self.filled;
         };
         let wanted = u64::from(debt) + u64::from(in_time(rate, NAP_MICROS).max(1));
-        self.filled + Duration::from_micros(wanted * 1_000_000 / u64::from(rate.max(1)) + 1)
+        let wait = wanted * 1_000_000 / u64::from(rate.max(1)) + 1;
+        self.filled.plus_micros(u32::try_from(wait).unwrap_or(u32::MAX))
     }
-}
-
-fn micros(time: Duration) -> u32 {
-    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }
 
 /// Bytes that `rate` bytes a second carry in so many microseconds.

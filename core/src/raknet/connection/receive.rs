@@ -7,6 +7,7 @@ use super::metrics::Metric;
 use super::order::{Turn, comes_before};
 use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
+use crate::raknet::event::Progress;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
@@ -36,6 +37,8 @@ pub(super) struct Inbox {
     pub(super) promised: usize,
     /// The records of those messages.
     pub(super) partials: Queue,
+    /// How far the last of them has come, if that is to be told.
+    pub(super) progress: Option<Progress>,
 }
 
 impl Inbox {
@@ -63,6 +66,7 @@ impl Inbox {
 
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         self.messages.free_all(cx.pool);
+        self.progress = None;
         self.blocks = 0;
     }
 }
@@ -85,6 +89,7 @@ impl Connection {
             Ok(DatagramHeader::Nack { records }) => self.handle_missing(cx, records, reader),
             Err(error) => Err(error),
         };
+        self.collect_receipts(cx);
         match parsed {
             Ok(()) => self.times.silent_since = cx.now,
             Err(_) => cx.stats.drop(DropReason::BadDatagram),
@@ -402,10 +407,25 @@ impl Connection {
         }
     }
 
-    /// Takes the next message for the application.
+    /// Moves receipts to where the application reads.
+    pub(super) fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
+        let (receipts, count) = self.outbox.take_settled();
+        self.inbox.messages.append(cx.pool, receipts);
+        self.inbox.take(count);
+    }
+
+    /// Takes the news of a message in parts.
+    pub(crate) fn take_progress(&mut self) -> Option<Progress> {
+        self.inbox.progress.take().or_else(|| self.outbox.take_progress())
+    }
+
+    /// Takes the next message or receipt for the application.
     pub(crate) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
         let message = self.inbox.messages.pop(cx.pool)?;
         self.times.starved_since = None;
+        if cx.pool.header(message).receipt().is_some() {
+            return Some(message);
+        }
         self.counters.messages_received += 1;
         self.metrics.add(cx.now, Metric::Processed, cx.pool.size(message));
         self.translate_timestamp(cx, message);

@@ -1,8 +1,7 @@
 //! The round-trip time and what follows from it (supplement 4.7).
 
-use core::time::Duration;
-
 use crate::raknet::config::Config;
+use crate::time::micros;
 
 /// Smoothed round-trip time and its deviation, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,10 +15,10 @@ pub(super) struct RoundTrip {
 const EXTRA: u32 = 30_000;
 
 impl RoundTrip {
-    pub(super) fn sample(&mut self, rtt: Duration) {
-        let rtt = u32::try_from(rtt.as_micros()).unwrap_or(u32::MAX / 16).clamp(1, u32::MAX / 16);
+    pub(super) fn sample(&mut self, micros: u32) {
+        let rtt = micros.clamp(1, u32::MAX / 16);
         if self.smoothed == 0 {
-            *self = Self { smoothed: rtt, deviation: rtt, lowest: rtt };
+            *self = Self { smoothed: rtt, deviation: rtt / 2, lowest: rtt };
             return;
         }
         self.lowest = self.lowest.min(rtt);
@@ -32,32 +31,32 @@ impl RoundTrip {
         self.smoothed != 0
     }
 
-    /// Zero before the first sample.
-    pub(super) const fn smoothed(&self) -> Duration {
-        Duration::from_micros(self.smoothed as u64)
+    /// In microseconds; zero before the first sample.
+    pub(super) const fn smoothed(&self) -> u32 {
+        self.smoothed
     }
 
-    /// Zero before the first sample.
-    pub(super) const fn lowest(&self) -> Duration {
-        Duration::from_micros(self.lowest as u64)
+    /// In microseconds; zero before the first sample.
+    pub(super) const fn lowest(&self) -> u32 {
+        self.lowest
     }
 
-    /// After how long a datagram without an answer is sent again to find out, if nothing else is known of it.
-    pub(super) fn probe_timeout(&self, config: &Config) -> Duration {
+    /// After how many microseconds a datagram without an answer is sent again to find out, if nothing else is known of it.
+    pub(super) fn probe_timeout(&self, config: &Config) -> u32 {
         let plain = self.smoothed.saturating_add(4 * self.deviation).saturating_add(EXTRA / 2);
         self.bounded(plain, config)
     }
 
-    /// After how long a datagram without an answer counts as lost, doubled `backoff` times.
-    pub(super) fn timeout(&self, config: &Config, backoff: u8) -> Duration {
+    /// After how many microseconds a datagram without an answer counts as lost, doubled `backoff` times.
+    pub(super) fn timeout(&self, config: &Config, backoff: u8) -> u32 {
         let plain = (2 * self.smoothed).saturating_add(4 * self.deviation).saturating_add(EXTRA);
         self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
     }
 
-    fn bounded(&self, plain: u32, config: &Config) -> Duration {
-        let most = config.max_resend_timeout;
-        let timeout = if self.is_known() { Duration::from_micros(plain.into()) } else { most };
-        timeout.max(config.min_resend_timeout).min(most)
+    fn bounded(&self, plain: u32, config: &Config) -> u32 {
+        let most = micros(config.max_resend_timeout);
+        let timeout = if self.is_known() { plain } else { most };
+        timeout.max(micros(config.min_resend_timeout)).min(most)
     }
 }
 
@@ -69,6 +68,11 @@ const fn step(from: u32, to: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
+
+    fn millis(millis: u64) -> u32 {
+        micros(Duration::from_millis(millis))
+    }
 
     fn config() -> Config {
         let mut config = Config::new([0; 32]);
@@ -80,33 +84,33 @@ mod tests {
     fn the_timeout_follows_the_samples() {
         let mut config = config();
         let mut round_trip = RoundTrip::default();
-        assert_eq!(round_trip.timeout(&config, 0), Duration::from_secs(2));
-        assert_eq!(round_trip.probe_timeout(&config), Duration::from_secs(2));
-        round_trip.sample(Duration::from_millis(20));
-        assert_eq!(round_trip.timeout(&config, 0), Duration::from_millis(6 * 20 + 30));
-        assert_eq!(round_trip.probe_timeout(&config), Duration::from_millis(5 * 20 + 15));
+        assert_eq!(round_trip.timeout(&config, 0), millis(2_000));
+        assert_eq!(round_trip.probe_timeout(&config), millis(2_000));
+        round_trip.sample(millis(20));
+        assert_eq!(round_trip.timeout(&config, 0), millis(4 * 20 + 30));
+        assert_eq!(round_trip.probe_timeout(&config), millis(3 * 20 + 15));
         for _ in 0..500 {
-            round_trip.sample(Duration::from_millis(20));
+            round_trip.sample(millis(20));
         }
-        assert!(round_trip.timeout(&config, 0) < Duration::from_millis(72));
-        assert!(round_trip.timeout(&config, 1) > Duration::from_millis(138));
+        assert!(round_trip.timeout(&config, 0) < millis(72));
+        assert!(round_trip.timeout(&config, 1) > millis(138));
         assert_eq!(round_trip.timeout(&config, 200), round_trip.timeout(&config, 4));
         config.resend_backoff = 0;
         assert_eq!(round_trip.timeout(&config, 200), round_trip.timeout(&config, 0));
         config.min_resend_timeout = Duration::from_secs(1);
-        assert_eq!(round_trip.timeout(&config, 0), Duration::from_secs(1));
+        assert_eq!(round_trip.timeout(&config, 0), millis(1_000));
         config.max_resend_timeout = Duration::from_millis(60);
-        assert_eq!(round_trip.timeout(&config, 4), Duration::from_millis(60));
+        assert_eq!(round_trip.timeout(&config, 4), millis(60));
     }
 
     #[test]
     fn absurd_samples_do_not_overflow() {
         let mut round_trip = RoundTrip::default();
         for _ in 0..100 {
-            round_trip.sample(Duration::MAX);
-            round_trip.sample(Duration::ZERO);
+            round_trip.sample(u32::MAX);
+            round_trip.sample(0);
         }
-        assert!(round_trip.timeout(&config(), 4) <= Duration::from_secs(2));
-        assert!(round_trip.probe_timeout(&config()) <= Duration::from_secs(2));
+        assert!(round_trip.timeout(&config(), 4) <= millis(2_000));
+        assert!(round_trip.probe_timeout(&config()) <= millis(2_000));
     }
 }

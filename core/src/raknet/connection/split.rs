@@ -7,7 +7,7 @@
 use super::envelope::{Envelope, Role, key};
 use super::receive::{Content, Refused};
 use super::{Connection, Context};
-use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::event::{ConnectFailure, Direction, DisconnectReason, Progress};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
 use crate::storage::{Block, Link, Purpose};
@@ -35,7 +35,12 @@ impl Connection {
         self.store_part(cx, record, &envelope, payload)?;
         let header = cx.pool.header_mut(record);
         header.count += 1;
-        if header.count < header.split_count {
+        let (done, parts) = (header.count, header.split_count);
+        if done.checked_rem(cx.config.progress_interval) == Some(0) {
+            let (direction, message) = (Direction::Receiving, split.id);
+            self.inbox.progress = Some(Progress { direction, message, done, parts });
+        }
+        if done < parts {
             return Ok(());
         }
         // The sender waits for this message with all its parts acknowledged but the last.

@@ -7,6 +7,7 @@ use super::outbox::Turn;
 use super::{Connection, Context, DisconnectReason, Ending, State};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::config::Resends;
+use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
@@ -16,7 +17,9 @@ use crate::time::Instant;
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = self.compose(cx, buffer)?;
+        let length = self.compose(cx, buffer);
+        self.collect_receipts(cx);
+        let length = length?;
         self.metrics.add(cx.now, Metric::ActualSent, length);
         Some(length)
     }
@@ -162,14 +165,17 @@ impl Connection {
             tracked.push(cx.pool, message);
             return write_capsule(cx, writer, message, &Envelope { reliable, ..envelope }).is_ok();
         }
-        let expired = envelope.since + cx.config.unreliable_timeout < cx.now;
-        let written = if expired {
+        if envelope.since + cx.config.unreliable_timeout < cx.now {
             cx.stats.drop(DropReason::Expired);
-            true
+            self.outbox.settle(cx, message, Outcome::Lost);
+            return true;
+        }
+        let written = write_capsule(cx, writer, message, &envelope).is_ok();
+        if envelope.receipt == 0 {
+            self.outbox.free(cx, message);
         } else {
-            write_capsule(cx, writer, message, &envelope).is_ok()
-        };
-        self.outbox.free(cx, message);
+            tracked.push(cx.pool, message);
+        }
         written
     }
 

@@ -11,7 +11,7 @@ use super::bans::BanList;
 use super::config::Config;
 use super::connection::{Connection, ConnectionState, Envelope, SendError, Side};
 use super::delivery::Delivery;
-use super::event::{ConnectionId, Said};
+use super::event::{ConnectionId, Receipt, Said};
 use super::offline::{Answerers, Desk};
 use super::resources::{Resources, Tables};
 use super::stats::{ConnectionStats, PeerStats};
@@ -387,7 +387,8 @@ impl<'a> Peer<'a> {
 
     /// Takes a message for sending. It is copied; `message` is free at once.
     ///
-    /// The first byte is the id of the message: 0x86 and above are free for applications.
+    /// The first byte is the id of the message: 0x86 and above are free for applications. With a receipt reliability the
+    /// name of the receipt comes back, and [`Event::Receipt`](super::Event::Receipt) tells what became of the message.
     ///
     /// # Errors
     /// A [`SendError`] that says what to do; nothing of the message was kept then.
@@ -397,7 +398,7 @@ impl<'a> Peer<'a> {
         id: ConnectionId,
         message: &[u8],
         delivery: Delivery,
-    ) -> Result<(), SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
         self.get(id).ok_or(SendError::NotConnected)?;
         self.with(id.slot, |connection, cx| connection.send(cx, message, delivery))

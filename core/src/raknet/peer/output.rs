@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use super::{Lent, Peer, Stranger};
 use crate::machine::Transmit;
 use crate::raknet::connection::Ending;
-use crate::raknet::event::{Event, Message, Said};
+use crate::raknet::event::{Event, Message, Progress, Said};
 use crate::raknet::hook::Verdict;
 use crate::storage::{Block, Listed};
 use crate::time::Instant;
@@ -115,6 +115,8 @@ impl Peer<'_> {
             None
         } else if connection.take_opened() {
             Some(News::Opened)
+        } else if let Some(progress) = connection.take_progress() {
+            Some(News::Progress(progress))
         } else if let Some(message) = connection.take_message(&mut cx) {
             Some(News::Message(message))
         } else {
@@ -138,6 +140,11 @@ impl Peer<'_> {
         let remote = connection.remote()?;
         Some(match news {
             News::Opened => Event::Connected { id, remote, guid: connection.guid(), side: connection.side() },
+            News::Progress(progress) => Event::Progress { id, progress },
+            News::Message(message) if pool.header(message).receipt().is_some() => {
+                let (receipt, outcome) = pool.header(message).receipt()?;
+                Event::Receipt { id, receipt, outcome }
+            }
             News::Message(message) => {
                 let delivery = pool.header(message).delivery();
                 Event::Message { id, delivery, message: Message::new(pool, message) }
@@ -153,6 +160,7 @@ impl Peer<'_> {
 #[derive(Clone, Copy)]
 enum News {
     Opened,
+    Progress(Progress),
     Message(Block),
     Ended(Ending),
     Stranger(Stranger),

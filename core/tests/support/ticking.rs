@@ -1,0 +1,88 @@
+//! A peer that acknowledges like others do: only when its clock ticks, everything at once.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::raknet::Peer;
+use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
+use rakwire::{Instant, Machine, Transmit};
+
+/// Records that one datagram has room for.
+const ROOM: usize = 200;
+
+pub struct Ticking {
+    pub peer: Peer<'static>,
+    period: Duration,
+    next: Option<Instant>,
+    records: Vec<Record>,
+}
+
+impl Ticking {
+    /// Acknowledges every `period`; with a period of zero as the peer itself does.
+    pub fn new(peer: Peer<'static>, period: Duration) -> Self {
+        Self { peer, period, next: None, records: Vec::new() }
+    }
+
+    fn hold(&mut self, now: Instant, datagram: &[u8]) -> bool {
+        let mut reader = Reader::new(datagram);
+        let Ok(DatagramHeader::Ack { records, .. }) = DatagramHeader::read(&mut reader) else {
+            return false;
+        };
+        self.records.extend((0..records).map(|_| Record::read(&mut reader).expect("a record of our own")));
+        let period = u64::try_from(self.period.as_micros()).expect("not long");
+        self.next.get_or_insert_with(|| Instant::from_micros((now.as_micros() / period + 1) * period));
+        true
+    }
+
+    fn release(&mut self, now: Instant, buffer: &mut [u8]) -> Option<usize> {
+        if self.next? > now {
+            return None;
+        }
+        let count = self.records.len().min(ROOM);
+        let mut writer = Writer::new(buffer);
+        let records = u16::try_from(count).expect("few");
+        DatagramHeader::Ack { arrival_speed: None, records }.write(&mut writer).expect("room");
+        for record in self.records.drain(..count) {
+            record.write(&mut writer).expect("room");
+        }
+        if self.records.is_empty() {
+            self.next = None;
+        }
+        Some(writer.written())
+    }
+}
+
+impl Machine for Ticking {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        self.peer.handle_datagram(now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.peer.handle_timeout(now);
+    }
+
+    fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
+        let mut own = [0; MAX_DATAGRAM];
+        // Everything goes to the one peer of the test.
+        let mut to = SocketAddr::from(([0, 0, 0, 0], 0));
+        if let Some(remote) = self.peer.connections().next().and_then(|id| self.peer.connection(id)) {
+            to = remote.remote;
+        }
+        if let Some(length) = self.release(now, buffer) {
+            return Some(Transmit { to, payload: &buffer[..length] });
+        }
+        loop {
+            let transmit = self.peer.poll_transmit(now, &mut own)?;
+            let (to, length) = (transmit.to, transmit.payload.len());
+            if self.period == Duration::ZERO || !self.hold(now, &own[..length]) {
+                buffer[..length].copy_from_slice(&own[..length]);
+                return Some(Transmit { to, payload: &buffer[..length] });
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.peer.poll_timeout(), self.next].into_iter().flatten().min()
+    }
+}
