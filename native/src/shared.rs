@@ -100,7 +100,7 @@ impl Link {
         message: &[u8],
         delivery: rakwire::raknet::Delivery,
     ) -> Result<(), SendError> {
-        self.shared.act(|state, now| state.peer.send(now, self.id, message, delivery))
+        self.shared.act(|state, now| state.peer.send(now, self.id, message, delivery).map(drop))
     }
 }
 

@@ -270,7 +270,11 @@ impl Tables {
                     let _ = waiting.send(pong.clone());
                 }
             }
-            Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => {}
+            Event::OutOfBand { .. }
+            | Event::Advertisement { .. }
+            | Event::Receipt { .. }
+            | Event::Progress { .. }
+            | _ => {}
         }
     }
 

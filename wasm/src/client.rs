@@ -45,7 +45,7 @@ impl Client {
 
     pub(crate) fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
         let id = self.id.ok_or(SendError::NotConnected)?;
-        self.peer.send(now, id, message, delivery)
+        self.peer.send(now, id, message, delivery).map(drop)
     }
 
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) {
