@@ -139,7 +139,7 @@ impl Connection {
     fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
         self.guid = guid;
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
-        self.flight = Flight::new(self.sizes.data_datagram());
+        self.flight = Flight::new(self.sizes.data_datagram()).starting_at(self.flight.next_number());
         self.enter(cx, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {

@@ -1,0 +1,32 @@
+//! Sequences that once broke a promise, as short as they could be made.
+
+mod model;
+
+use model::operation::End::{Client, Server};
+use model::operation::{End, Operation, Send, Sequence, Setup};
+use model::route::Fault::{Doubled, Late, Lost};
+use model::world;
+use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
+
+const SMALL: Setup = Setup { first_number: 0xFF_FFFC, blocks: 64, block_size: 256, mtu: 1_492 };
+
+/// Runs a sequence of which every promise must be kept.
+fn keep(setup: Setup, operations: Vec<Operation>) {
+    let kept = world::run(&Sequence { setup, operations });
+    assert!(kept.is_ok(), "{kept:?}");
+}
+
+const fn send(from: End, reliability: Reliability, priority: Priority, length: u16, copies: u8) -> Operation {
+    let delivery = Delivery { reliability, channel: Channel::ZERO, priority };
+    Operation::Send(Send { from, delivery, length, copies })
+}
+
+const fn advance(millis: u16) -> Operation {
+    Operation::Advance { millis }
+}
+
+/// The numbers of a client's datagrams began at 0 wherever they should, and a server far from there took none.
+#[test]
+fn both_ends_start_their_numbers_where_they_are_told() {
+    keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
+}
