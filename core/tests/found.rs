@@ -30,3 +30,19 @@ const fn advance(millis: u16) -> Operation {
 fn both_ends_start_their_numbers_where_they_are_told() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
+
+/// A farewell overtook parts that were lost or late, and the other end took nothing after it.
+#[test]
+fn a_farewell_comes_after_what_was_sent_before() {
+    keep(
+        SMALL,
+        vec![
+            send(Client, Reliability::Reliable, Priority::Medium, 2_048, 2),
+            Operation::Neglect(Server),
+            send(Client, Reliability::ReliableSequenced, Priority::Low, 2_048, 2),
+            Operation::Disconnect(Client),
+            Operation::Fault { to: Server, fault: Late, mask: 0b1010_1100 },
+            advance(179),
+        ],
+    );
+}

@@ -297,16 +297,30 @@ impl Connection {
             State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
                 self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Cancelled));
             }
-            State::Connected => {
-                self.enter(cx, State::Closing);
-                let farewell = Delivery::RELIABLE_ORDERED.with_priority(Priority::Low);
-                if !self.send_control(cx, &Control::Disconnect, farewell) {
-                    self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
-                }
-            }
+            State::Connected => self.enter(cx, State::Closing),
             State::Free | State::Refusing | State::Closing | State::Draining | State::Gone => {}
         }
     }
+
+    /// Everything was acknowledged: says goodbye, and once that was acknowledged too, it is over.
+    pub(super) fn leave(&mut self, cx: &mut Context<'_, '_>) -> Farewell {
+        let due = matches!(self.state, State::Closing) && self.farewell == Farewell::Due;
+        self.farewell = Farewell::Said;
+        if due && self.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
+            return Farewell::Due;
+        }
+        self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
+        Farewell::Said
+    }
+}
+
+/// How far a connection that ends has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// What was sent before comes first: the other peer takes nothing more once it has heard the farewell.
+    #[default]
+    Due,
+    Said,
 }
 
 /// Compares without telling by the time taken where the difference is.

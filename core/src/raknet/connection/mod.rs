@@ -42,7 +42,7 @@ use arrivals::Arrivals;
 use clock::Clock;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
-use handshake::Opening;
+use handshake::{Farewell, Opening};
 use metrics::{Metric, Metrics};
 use order::Incoming;
 use outbox::Outbox;
@@ -201,6 +201,7 @@ pub(crate) struct Connection {
     /// The connection opened, and nobody was told yet.
     opened: Listed,
     ending: Option<Ending>,
+    farewell: Farewell,
     pub(crate) ready: Listed,
     pub(crate) noticed: Listed,
     pub(crate) counted: Listed,

@@ -2,9 +2,10 @@
 
 use super::arrivals::RecordKind;
 use super::envelope::Envelope;
+use super::handshake::Farewell;
 use super::metrics::Metric;
 use super::outbox::Turn;
-use super::{Connection, Context, DisconnectReason, Ending, State};
+use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::config::Resends;
 use crate::raknet::stats::DropReason;
@@ -45,7 +46,10 @@ impl Connection {
         }
         let data = self.compose_data(cx, buffer);
         if data.is_none() && matches!(self.state, State::Closing | State::Refusing) && self.is_delivered() {
-            self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
+            return match self.leave(cx) {
+                Farewell::Due => self.compose_data(cx, buffer),
+                Farewell::Said => None,
+            };
         }
         data
     }
