@@ -46,3 +46,19 @@ fn a_farewell_comes_after_what_was_sent_before() {
         ],
     );
 }
+
+/// A connection that drained while the machine slept was due for ever: it owed an acknowledgement to nobody.
+#[test]
+fn a_connection_that_drains_is_over_after_a_sleep() {
+    keep(
+        Setup { mtu: 576, blocks: 512, ..SMALL },
+        vec![
+            advance(252),
+            Operation::Fault { to: Client, fault: Lost, mask: 0b1110_1010 },
+            send(Client, Reliability::UnreliableSequenced, Priority::Immediate, 624, 2),
+            Operation::Disconnect(Server),
+            advance(173),
+            Operation::Jump { millis: 23_164 },
+        ],
+    );
+}

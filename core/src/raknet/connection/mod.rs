@@ -444,6 +444,7 @@ impl Connection {
             self.ending = Some(ending);
         }
         self.times.state_since = cx.now;
+        self.times.owed_since = None;
         self.flight.clear(cx, &mut self.outbox);
         self.outbox.clear(cx);
         self.clear_received(cx);
