@@ -62,3 +62,32 @@ fn a_connection_that_drains_is_over_after_a_sleep() {
         ],
     );
 }
+
+/// A message that found no room kept out the one behind it in the same datagram, for which it waited.
+#[test]
+fn what_finds_no_room_keeps_nothing_else_out() {
+    keep(
+        Setup { blocks: 128, block_size: 64, ..SMALL },
+        vec![
+            send(Server, Reliability::ReliableOrdered, Priority::High, 21, 2),
+            send(Server, Reliability::ReliableOrdered, Priority::Immediate, 1_024, 4),
+        ],
+    );
+}
+
+/// The unreliable messages of a datagram that was refused for want of memory arrived again with its double.
+#[test]
+fn the_double_of_a_refused_datagram_brings_nothing_unreliable() {
+    keep(
+        Setup { block_size: 64, ..SMALL },
+        vec![
+            Operation::Pause(Server),
+            send(Client, Reliability::UnreliableWithReceipt, Priority::Immediate, 744, 4),
+            advance(173),
+            send(Client, Reliability::ReliableOrdered, Priority::Low, 3_941, 1),
+            send(Client, Reliability::UnreliableWithReceipt, Priority::Immediate, 19, 1),
+            Operation::Fault { to: Server, fault: Doubled, mask: 0b0110_1001 },
+            advance(191),
+        ],
+    );
+}

@@ -18,6 +18,8 @@ pub(super) enum Verdict {
     New,
     /// Arrived before: acknowledged again, not looked at.
     Duplicate,
+    /// Arrived before, and some of its reliable messages found no room: they may now.
+    Again,
     /// Too far ahead or behind: as if it had never arrived.
     Outside,
 }
@@ -65,6 +67,8 @@ pub(super) struct Arrivals {
     /// One more than the newest number that arrived.
     next: U24,
     seen: Bits,
+    /// Arrived, but not with all its messages.
+    refused: Bits,
     unacknowledged: Bits,
     missing: Bits,
     unacknowledged_count: u32,
@@ -94,6 +98,8 @@ impl Arrivals {
             Verdict::Outside
         } else if self.seen.get(number) {
             Verdict::Duplicate
+        } else if self.refused.get(number) {
+            Verdict::Again
         } else {
             Verdict::New
         }
@@ -112,12 +118,23 @@ impl Arrivals {
         self.forget_missing(number);
     }
 
+    /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
+    /// nobody gains from having it sent again at once.
+    pub(super) fn refuse(&mut self, number: U24) {
+        if !number.is_older_than(self.next) {
+            self.advance_to(number);
+        }
+        self.refused.set(number, true);
+        self.forget_missing(number);
+    }
+
     /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.
     fn advance_to(&mut self, number: U24) {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
             self.seen.set(passed, false);
+            self.refused.set(passed, false);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
             if behind > 0 && behind <= MAX_MISSING {

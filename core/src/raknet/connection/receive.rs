@@ -132,7 +132,8 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        let parsed = match self.arrivals.classify(number) {
+        let verdict = self.arrivals.classify(number);
+        let parsed = match verdict {
             Verdict::Outside => {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
@@ -141,13 +142,13 @@ impl Connection {
                 cx.stats.drop(DropReason::DuplicateDatagram);
                 Ok(())
             }
-            Verdict::New => match self.handle_capsules(cx, reader) {
-                Err(Refused::NoMemory) => {
-                    cx.stats.drop(DropReason::NoMemory);
-                    return Ok(());
-                }
-                Err(Refused::OutsideWindow) => {
-                    cx.stats.drop(DropReason::OutsideWindow);
+            Verdict::New | Verdict::Again => match self.handle_capsules(cx, reader, verdict) {
+                Err(refused) => {
+                    cx.stats.drop(match refused {
+                        Refused::NoMemory => DropReason::NoMemory,
+                        Refused::OutsideWindow => DropReason::OutsideWindow,
+                    });
+                    self.arrivals.refuse(number);
                     return Ok(());
                 }
                 Ok(parsed) => {
@@ -172,12 +173,16 @@ impl Connection {
         }
     }
 
-    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands.
+    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands. One that finds no room
+    /// does not keep those behind it out: they may be what makes room.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
         mut reader: Reader<'_>,
+        verdict: Verdict,
     ) -> Result<Result<(), WireError>, Refused> {
+        let mut refused = Ok(());
+        let mut parsed = Ok(());
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
         while reader.remaining() >= MIN_CAPSULE
             && !matches!(self.state, State::Draining | State::Refusing | State::Gone)
@@ -185,15 +190,23 @@ impl Connection {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
                 // Zeros after the last capsule are padding.
-                Err(WireError::BadLength) => return Ok(Ok(())),
-                Err(error) => return Ok(Err(error)),
+                Err(WireError::BadLength) => break,
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
             };
             match reader.take(capsule.length()) {
-                Ok(payload) => self.handle_capsule(cx, &capsule, payload)?,
-                Err(error) => return Ok(Err(error)),
+                // What is unreliable had its chance when the datagram came first.
+                Ok(_) if verdict == Verdict::Again && !capsule.reliability.has_number_on_wire() => {}
+                Ok(payload) => refused = self.handle_capsule(cx, &capsule, payload).and(refused),
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
             }
         }
-        Ok(Ok(()))
+        refused.map(|()| parsed)
     }
 
     fn handle_capsule(
