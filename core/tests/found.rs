@@ -91,3 +91,19 @@ fn the_double_of_a_refused_datagram_brings_nothing_unreliable() {
         ],
     );
 }
+
+/// A connection that had found no room once, before a gap closed, was ended although it was its own application that
+/// read nothing after that.
+#[test]
+fn an_application_that_reads_late_is_not_the_other_ends_doing() {
+    keep(
+        Setup { block_size: 256, blocks: 128, ..SMALL },
+        vec![
+            advance(89),
+            Operation::Pause(Server),
+            send(Client, Reliability::Reliable, Priority::Low, 3_717, 4),
+            Operation::Fault { to: Server, fault: Late, mask: 0b0111_0001 },
+            advance(14_117),
+        ],
+    );
+}

@@ -344,6 +344,7 @@ impl Connection {
         }
         let message = self.store(cx, envelope, content, Turn::Now)?;
         self.inbox.messages.push(cx.pool, message);
+        self.times.starved_since = None;
         Ok(())
     }
 
@@ -381,6 +382,7 @@ impl Connection {
         };
         match stored {
             Some(message) => {
+                self.times.starved_since = None;
                 self.inbox.take(blocks);
                 Ok(message)
             }

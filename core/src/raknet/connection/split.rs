@@ -75,6 +75,7 @@ impl Connection {
         cx.index.insert(cx.pool, key::partial(cx.slot, split.id), record);
         self.inbox.partials.push(cx.pool, record);
         self.inbox.promised += promised;
+        self.times.starved_since = None;
         self.inbox.take(1);
         Ok(record)
     }
