@@ -348,8 +348,9 @@ impl<'a> Peer<'a> {
         known
     }
 
-    /// Ends a connection. What was sent before is delivered first; [`Event::Disconnected`] says when it is over. A
-    /// connection that is not open yet ends at once.
+    /// Ends a connection. What was sent before is delivered first, and then the other peer is told;
+    /// [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A connection that is not open yet
+    /// ends at once.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
         if self.get(id).is_some() {
@@ -376,7 +377,8 @@ impl<'a> Peer<'a> {
             .unwrap_or(Err(SendError::NotConnected))
     }
 
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`] tells. A lost ping is not repeated.
+    /// Asks the server at `to` what it says of itself; [`Event::Pong`](super::Event::Pong) tells. A lost ping is not
+    /// repeated.
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
