@@ -3,6 +3,7 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
 
+use super::random::Random;
 use super::route::Fault;
 
 /// One of the two peers: the one that dials, and the one that is dialled.
@@ -224,6 +225,13 @@ pub struct Sequence {
 const MOST: usize = 300;
 
 impl Sequence {
+    /// Bytes for a short sequence, by a seed.
+    pub fn random(seed: u64) -> Vec<u8> {
+        let mut random = Random::new(seed);
+        let length = 20 + random.below(600) as usize;
+        random.bytes(length)
+    }
+
     /// Any bytes are some sequence.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut u = Unstructured::new(bytes);

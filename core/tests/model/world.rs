@@ -365,7 +365,12 @@ impl World {
                     }
                     own.life = Life::Over;
                 }
-                event => return Err(format!("{end:?} was told {event:?}")),
+                event @ (Event::Connected { .. }
+                | Event::ConnectFailed { .. }
+                | Event::Disconnected { .. }
+                | Event::Message { .. }
+                | Event::Pong { .. }
+                | _) => return Err(format!("{end:?} was told {event:?}")),
             }
         }
         if own.paused == Attention::Attending {

@@ -1,6 +1,7 @@
 //! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
 
 use crate::cursor::{WireError, Writer};
+use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
@@ -91,7 +92,8 @@ impl Arrivals {
 
     /// What `number` means, without remembering it.
     pub(super) fn classify(&self, number: U24) -> Verdict {
-        if !number.is_older_than(self.next) {
+        let is_older = number.is_older_than(self.next);
+        if !planted::or(Planted::PlainCompare, number.get() < self.next.get(), is_older) {
             return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
         }
         if self.next.since(number) > WINDOW {
@@ -110,7 +112,7 @@ impl Arrivals {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.seen.set(number, true);
+        self.seen.set(planted::or(Planted::SeenOffByOne, number.next(), number), true);
         if !self.unacknowledged.get(number) {
             self.unacknowledged.set(number, true);
             self.unacknowledged_count += 1;
@@ -133,7 +135,7 @@ impl Arrivals {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
-            self.seen.set(passed, false);
+            self.seen.set(passed, planted::is_on(Planted::GapsSeen));
             self.refused.set(passed, false);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
@@ -219,7 +221,7 @@ impl Arrivals {
         while at != last && bits.get(at.next()) {
             at = at.next();
         }
-        Some(Record { first, last: at })
+        Some(Record { first, last: planted::or(Planted::RecordTooLong, at.next(), at) })
     }
 
     fn forget(&mut self, kind: RecordKind, record: Record) {

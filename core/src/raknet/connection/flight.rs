@@ -7,6 +7,7 @@ use super::congestion::Congestion;
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
+use crate::planted::{self, Planted};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::datagram::Record;
 use crate::serial::U24;
@@ -120,7 +121,7 @@ impl Flight {
             if !spend(cx, lookups) {
                 break;
             }
-            let number = oldest.plus(offset);
+            let number = oldest.plus(planted::or(Planted::AckOffByOne, offset + 1, offset));
             let Some(first) = Self::find(cx, number) else {
                 continue;
             };
@@ -244,7 +245,9 @@ impl Flight {
             let mut at = Some(first);
             while let Some(message) = at {
                 at = cx.pool.after(message);
-                outbox.free(cx, message);
+                if !planted::is_on(Planted::LeakAtEnd) {
+                    outbox.free(cx, message);
+                }
             }
         }
     }

@@ -58,6 +58,7 @@ use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
+use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
 use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
@@ -426,7 +427,7 @@ impl Connection {
 
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && self.flight.is_empty()
+        self.outbox.is_empty() && (self.flight.is_empty() || planted::is_on(Planted::HastyFarewell))
     }
 
     /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.

@@ -7,6 +7,7 @@
 use super::envelope::{Envelope, Role, key};
 use super::receive::{Content, Refused};
 use super::{Connection, Context};
+use crate::planted::{self, Planted};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
@@ -103,14 +104,14 @@ impl Connection {
         let header = cx.pool.header_mut(record);
         let part = blocks.min(header.promised as usize);
         header.promised -= u32::try_from(part).unwrap_or(header.promised);
-        cx.pool.release_promise(part);
+        cx.pool.release_promise(planted::or(Planted::PromiseKept, 0, part));
         self.inbox.promised = self.inbox.promised.saturating_sub(part);
     }
 
     /// Puts the parts of a complete message together and forgets its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Link {
         let split_id = cx.pool.header(record).split_id;
-        let count = cx.pool.header(record).split_count;
+        let count = cx.pool.header(record).split_count - planted::or(Planted::LastPartLeftOut, 1, 0);
         let mut whole: Link = None;
         for index in 0..count {
             let Some(part) = take_part(cx, split_id, index) else {

@@ -7,6 +7,7 @@ use super::metrics::Metric;
 use super::outbox::Turn;
 use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
+use crate::planted::{self, Planted};
 use crate::raknet::config::Resends;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::Wire;
@@ -156,7 +157,7 @@ impl Connection {
         envelope: &Envelope,
         tracked: &mut Queue,
     ) -> bool {
-        match cx.config.resends {
+        match planted::or(Planted::LostForgotten, Resends::Off, cx.config.resends) {
             Resends::On => {
                 tracked.push(cx.pool, message);
                 write_capsule(cx, writer, message, envelope).is_ok()

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::{Lent, Peer, Pong};
 use crate::machine::Transmit;
+use crate::planted::{self, Planted};
 use crate::raknet::connection::Ending;
 use crate::raknet::event::{Event, Message};
 use crate::raknet::hook::Verdict;
@@ -12,7 +13,7 @@ use crate::time::Instant;
 
 impl Peer<'_> {
     /// Composes the next datagram to send at `now` in `buffer`, which must have room for
-    /// [`MAX_DATAGRAM`](super::wire::MAX_DATAGRAM) bytes.
+    /// [`MAX_DATAGRAM`](crate::wire::MAX_DATAGRAM) bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         let (to, length) = match self.desk.poll_transmit(&self.config, self.last_now, buffer) {
@@ -46,7 +47,7 @@ impl Peer<'_> {
             return;
         };
         connection.ready = Listed::No;
-        let deadline = connection.deadline(&cx);
+        let deadline = connection.deadline(&cx).filter(|_| !planted::is_on(Planted::TimerNotRearmed));
         self.tables.deadlines.set(slot, deadline);
         self.notice(slot);
         self.release_if_finished(slot);
@@ -102,7 +103,7 @@ impl Peer<'_> {
             Lent::Message { message, id } => {
                 let blocks = self.tables.pool.free(message);
                 if let Some(connection) = self.get_mut(id) {
-                    connection.on_read(blocks);
+                    connection.on_read(planted::or(Planted::ReadStillHeld, 0, blocks));
                 }
             }
         }
