@@ -7,6 +7,7 @@ pub mod operation;
 pub mod random;
 pub mod route;
 pub mod shrink;
+pub mod soak;
 pub mod wire;
 pub mod world;
 

@@ -473,12 +473,25 @@ fn may_end(reason: DisconnectReason, life: Life, other: &Station, trouble: Troub
         DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left || is_clogged(other),
         DisconnectReason::MessageTooLarge | _ => false,
     };
-    if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}")) }
+    if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}; {}", queues(other))) }
+}
+
+/// What a sender still had to do, to tell why.
+fn queues(sender: &Station) -> String {
+    let stats = sender.life.id().and_then(|id| sender.peer.connection_stats(id));
+    stats.map_or_else(String::new, |stats| {
+        format!(
+            "the other end had {:?} and resends {:?} waiting, {} bytes of {} in flight",
+            stats.waiting, stats.waiting_resends, stats.in_flight, stats.congestion_window
+        )
+    })
 }
 
 /// Whether messages of low priority, on which others wait, wait themselves behind resends of those others, which find
-/// no room: priorities can bring two honest peers to that.
+/// no room: priorities can bring two honest peers to that. It is not seen any more once both have given up.
 fn is_clogged(sender: &Station) -> bool {
-    let stats = sender.life.id().and_then(|id| sender.peer.connection_stats(id));
-    stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
+    let Some(id) = sender.life.id() else { return true };
+    let over = sender.peer.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected);
+    let stats = sender.peer.connection_stats(id);
+    over || stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
 }
