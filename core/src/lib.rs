@@ -76,6 +76,7 @@
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
 //! ([`raknet::aggregate`]). `sim`: the simulator. None is on by default.
+//! `planted-bugs` is for this crate's own tests alone: it lets them switch bugs on, to see that they are found.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -102,6 +103,11 @@ pub mod bits;
 mod cookie;
 mod cursor;
 mod machine;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+#[cfg(not(feature = "planted-bugs"))]
+#[expect(unreachable_pub, reason = "public to tests that switch bugs on")]
+mod planted;
 pub mod raknet;
 mod serial;
 #[cfg(feature = "sim")]

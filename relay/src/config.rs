@@ -98,6 +98,19 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// How often a client is pinged; it is given up after three of them without a sign of life.
     pub ping_interval: Duration,
+    /// How long a TCP connection may take for the head of a request, counted from its start or from the answer before.
+    pub head_timeout: Duration,
+}
+
+impl Limits {
+    /// TCP connections at the same time, those of clients included.
+    ///
+    /// Twice the clients, so that a full relay can still tell others that it is full, and some for a small relay's page
+    /// and files.
+    #[must_use]
+    pub const fn max_connections(&self) -> usize {
+        self.max_clients.saturating_mul(2).saturating_add(64)
+    }
 }
 
 impl Default for Limits {
@@ -108,6 +121,7 @@ impl Default for Limits {
             queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
             idle_timeout: Duration::from_secs(60),
             ping_interval: Duration::from_secs(15),
+            head_timeout: Duration::from_secs(10),
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Counters {
     to_client: TrafficCounter,
     unreachable: AtomicU64,
     origins_refused: AtomicU64,
+    connections_refused: AtomicU64,
+    heads_timed_out: AtomicU64,
     drops: [AtomicU64; DropReason::ALL.len()],
     closes: [AtomicU64; CloseKind::ALL.len()],
 }
@@ -77,6 +79,8 @@ impl Counters {
             to_client: self.to_client.snapshot(),
             unreachable: load(&self.unreachable),
             origins_refused: load(&self.origins_refused),
+            connections_refused: load(&self.connections_refused),
+            heads_timed_out: load(&self.heads_timed_out),
             drops: self.drops.each_ref().map(load),
             closes: self.closes.each_ref().map(load),
         }
@@ -105,6 +109,14 @@ impl Counters {
 
     pub(crate) fn origin_refused(&self) {
         self.origins_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.connections_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn head_timed_out(&self) {
+        self.heads_timed_out.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn dropped(&self, reason: DropReason) {
@@ -141,6 +153,10 @@ pub struct Snapshot {
     pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
+    /// TCP connections that were closed at once, because there were [`Limits::max_connections`](crate::Limits::max_connections) already.
+    pub connections_refused: u64,
+    /// TCP connections that were closed because they did not finish the head of a request, be it the first or the next.
+    pub heads_timed_out: u64,
     drops: [u64; DropReason::ALL.len()],
     closes: [u64; CloseKind::ALL.len()],
 }
@@ -171,6 +187,8 @@ impl fmt::Display for Snapshot {
         let others = [
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
+            ("connections refused".to_owned(), self.connections_refused),
+            ("heads timed out".to_owned(), self.heads_timed_out),
         ];
         for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
             write!(f, ", {name}: {count}")?;
@@ -194,6 +212,9 @@ mod tests {
         counters.sent_to_client(7);
         counters.dropped(DropReason::SendRefused);
         counters.closed(CloseKind::ClientVanished);
+        counters.connection_refused();
+        counters.head_timed_out();
+        counters.head_timed_out();
         let snapshot = counters.snapshot();
         assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
         assert_eq!(snapshot.to_server, Traffic { datagrams: 2, bytes: 111 });
@@ -201,7 +222,7 @@ mod tests {
         assert_eq!(
             snapshot.to_string(),
             "1 clients of 2 sessions, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
-             dropped SendRefused: 1, closed ClientVanished: 1"
+             connections refused: 1, heads timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
         );
     }
 

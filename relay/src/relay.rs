@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::io::{App, router, tune};
+use crate::io::{App, router, serve};
 
 /// How long a shutdown waits for connections that do not end.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -64,7 +63,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// When the listener fails for good.
+    /// None so far: a listener that cannot accept tries again.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let Self { listener, local_addr, router, app } = self;
         let stop = app.stop.clone();
@@ -79,20 +78,18 @@ impl Relay {
             }
         };
         info!(%local_addr, "listening");
-        let serve =
-            axum::serve(listener.tap_io(|stream| tune(stream)), router).with_graceful_shutdown(announce_stop);
-        let served = tokio::select! {
-            served = serve => served,
-            () = impatient(&stop) => Ok(()),
-        };
-        stop.cancel();
+        let serve = serve(Arc::clone(&app), listener, router);
+        tokio::select! {
+            ((), ()) = async { tokio::join!(announce_stop, serve) } => {}
+            () = impatient(&stop) => {}
+        }
         app.sessions.close();
         if tokio::time::timeout(SHUTDOWN_PATIENCE, app.sessions.wait()).await.is_err() {
             warn!(left = app.sessions.len(), "gave up waiting for sessions to end");
         }
         summary.abort();
         info!("ended: {}", app.counters.snapshot());
-        served
+        Ok(())
     }
 }
 

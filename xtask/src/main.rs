@@ -6,6 +6,7 @@
 mod artifacts;
 mod checks;
 mod demo;
+mod fuzz;
 mod process;
 mod service;
 mod setup;
@@ -42,6 +43,10 @@ enum Command {
     Demo(demo::Options),
     /// Run every test of every part.
     Test(Selection),
+    /// Look for faults of the core with generated input.
+    Fuzz(fuzz::FuzzOptions),
+    /// Run the core over bad networks, thousands of times.
+    Soak(fuzz::SoakOptions),
     /// What a change must pass: formatting, lints, docs, dependency policy and every test.
     Ci(Selection),
 }
@@ -79,6 +84,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Wasm => artifacts::wasm(&mut shell),
         Command::Web => artifacts::web(&mut shell),
         Command::Demo(options) => demo::run(&mut shell, &options),
+        Command::Fuzz(options) => fuzz::command(&mut shell, &options),
+        Command::Soak(options) => fuzz::soak(&shell, &options),
         Command::Test(selection) => run_stages(&mut shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&mut shell, &test::ci_stages(), &selection),
     }

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use crate::artifacts;
 use crate::checks;
 use crate::demo;
+use crate::fuzz;
 use crate::setup::{Need, THUMB, WASM};
 use crate::shell::{Shell, Stdout};
 use crate::stage::Stage;
@@ -24,6 +25,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             about: "the tests of all crates, with foreign RakNet peers",
             needs: &[Need::Peers],
             run: cargo_tests,
+        },
+        Stage {
+            name: "fuzz",
+            about: "generated input against the core, for a minute",
+            needs: &[Need::CargoFuzz],
+            run: fuzz::stage,
         },
         Stage {
             name: "wasm",

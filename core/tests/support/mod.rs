@@ -1,6 +1,7 @@
 //! Two peers joined by the simulator, with their events kept in lists.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its own part
 
+pub mod forged;
 pub mod ticking;
 
 use core::time::Duration;

@@ -20,6 +20,8 @@ pub(crate) struct App {
     pub(crate) counters: Arc<Counters>,
     /// One permit a client.
     pub(crate) places: Arc<Semaphore>,
+    /// One permit a TCP connection.
+    pub(crate) connections: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
@@ -32,9 +34,14 @@ impl App {
             origins,
             limits,
             counters: Arc::default(),
-            places: Arc::new(Semaphore::new(limits.max_clients.min(Semaphore::MAX_PERMITS))),
+            places: semaphore(limits.max_clients),
+            connections: semaphore(limits.max_connections()),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
         }
     }
+}
+
+fn semaphore(permits: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)))
 }

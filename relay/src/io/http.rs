@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use tower_http::services::ServeDir;
 use tracing::debug;
 
 use super::app::App;
+use super::serve::Connected;
 use super::{client, websocket};
 
 /// All paths of the relay.
@@ -29,6 +30,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
 /// Only a wrong origin is refused here. All else is refused by a close code, because that is all a page gets to see.
 async fn open(
     State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
@@ -46,7 +48,7 @@ async fn open(
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     websocket::configure(upgrade, &app.limits).on_upgrade(async move |socket| {
-        let _tracked = tracked;
+        let _held = (tracked, connected);
         client::serve(&app, socket, target).await;
     })
 }

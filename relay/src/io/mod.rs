@@ -4,10 +4,11 @@ mod app;
 mod client;
 mod drive;
 mod http;
+mod serve;
 mod tcp;
 mod udp;
 mod websocket;
 
 pub(crate) use app::App;
 pub(crate) use http::router;
-pub(crate) use tcp::tune;
+pub(crate) use serve::serve;

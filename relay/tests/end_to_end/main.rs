@@ -2,6 +2,8 @@
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
 #[cfg(test)]
+mod connections;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod limits;

@@ -25,6 +25,7 @@ pub(crate) enum Need {
     WasmBindgen,
     WasmPack,
     CargoDeny,
+    CargoFuzz,
     Packages,
     Peers,
 }
@@ -36,7 +37,7 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Node,
         Self::Components,
         Self::ThumbTarget,
@@ -45,6 +46,7 @@ impl Need {
         Self::WasmBindgen,
         Self::WasmPack,
         Self::CargoDeny,
+        Self::CargoFuzz,
         Self::Packages,
         Self::Peers,
     ];
@@ -63,6 +65,7 @@ impl Need {
             Self::WasmBindgen => "wasm-bindgen",
             Self::WasmPack => "wasm-pack",
             Self::CargoDeny => "cargo-deny",
+            Self::CargoFuzz => "cargo-fuzz",
             Self::Packages => "npm packages",
             Self::Peers => "foreign RakNet peers",
         }
@@ -78,6 +81,7 @@ impl Need {
             Self::WasmBindgen => tools::wasm_bindgen(shell),
             Self::WasmPack => tools::wasm_pack(shell),
             Self::CargoDeny => tools::cargo_deny(shell),
+            Self::CargoFuzz => tools::cargo_fuzz(shell),
             Self::Packages => npm::packages(shell),
             Self::Peers => peers::build(shell),
         }
@@ -102,6 +106,7 @@ impl Need {
             }
             Self::WasmPack => format!("`cargo install --locked wasm-pack@{}`", tools::WASM_PACK),
             Self::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
+            Self::CargoFuzz => format!("`cargo install --locked cargo-fuzz@{}`", tools::CARGO_FUZZ),
             Self::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
             Self::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         }

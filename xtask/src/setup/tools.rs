@@ -11,6 +11,7 @@ use crate::shell::Shell;
 
 pub(super) const WASM_PACK: &str = "0.15.1";
 pub(super) const CARGO_DENY: &str = "0.20.2";
+pub(super) const CARGO_FUZZ: &str = "0.13.2";
 
 /// A tool as cargo knows it.
 struct Tool<'a> {
@@ -58,6 +59,17 @@ pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
     tool.install(shell)
 }
 
+pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "cargo-fuzz",
+        program: "cargo-fuzz",
+        version: CARGO_FUZZ,
+        any_version: true,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
 /// Removes what building the tools left.
 pub(super) fn clean(shell: &Shell) {
     // Nothing left is what is wanted.
@@ -88,7 +100,7 @@ impl Tool<'_> {
         shell
             .cmd("cargo", args)
             .with(|command| {
-                // The three tools share many dependencies, and none of them has much to compute.
+                // The tools share many dependencies, and none of them has much to compute.
                 command
                     .env("CARGO_TARGET_DIR", build_dir(shell))
                     .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")

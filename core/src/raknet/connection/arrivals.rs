@@ -1,6 +1,7 @@
 //! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
 
 use crate::cursor::{WireError, Writer};
+use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
@@ -18,6 +19,8 @@ pub(super) enum Verdict {
     New,
     /// Arrived before: acknowledged again, not looked at.
     Duplicate,
+    /// Arrived before, and some of its reliable messages found no room: they may now.
+    Again,
     /// Too far ahead or behind: as if it had never arrived.
     Outside,
 }
@@ -65,6 +68,8 @@ pub(super) struct Arrivals {
     /// One more than the newest number that arrived.
     next: U24,
     seen: Bits,
+    /// Arrived, but not with all its messages.
+    refused: Bits,
     unacknowledged: Bits,
     missing: Bits,
     unacknowledged_count: u32,
@@ -87,13 +92,16 @@ impl Arrivals {
 
     /// What `number` means, without remembering it.
     pub(super) fn classify(&self, number: U24) -> Verdict {
-        if !number.is_older_than(self.next) {
+        let is_older = number.is_older_than(self.next);
+        if !planted::or(Planted::PlainCompare, number.get() < self.next.get(), is_older) {
             return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
         }
         if self.next.since(number) > WINDOW {
             Verdict::Outside
         } else if self.seen.get(number) {
             Verdict::Duplicate
+        } else if self.refused.get(number) {
+            Verdict::Again
         } else {
             Verdict::New
         }
@@ -104,11 +112,21 @@ impl Arrivals {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.seen.set(number, true);
+        self.seen.set(planted::or(Planted::SeenOffByOne, number.next(), number), true);
         if !self.unacknowledged.get(number) {
             self.unacknowledged.set(number, true);
             self.unacknowledged_count += 1;
         }
+        self.forget_missing(number);
+    }
+
+    /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
+    /// nobody gains from having it sent again at once.
+    pub(super) fn refuse(&mut self, number: U24) {
+        if !number.is_older_than(self.next) {
+            self.advance_to(number);
+        }
+        self.refused.set(number, true);
         self.forget_missing(number);
     }
 
@@ -117,7 +135,8 @@ impl Arrivals {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
-            self.seen.set(passed, false);
+            self.seen.set(passed, planted::is_on(Planted::GapsSeen));
+            self.refused.set(passed, false);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
             if behind > 0 && behind <= MAX_MISSING {
@@ -202,7 +221,7 @@ impl Arrivals {
         while at != last && bits.get(at.next()) {
             at = at.next();
         }
-        Some(Record { first, last: at })
+        Some(Record { first, last: planted::or(Planted::RecordTooLong, at.next(), at) })
     }
 
     fn forget(&mut self, kind: RecordKind, record: Record) {

@@ -5,6 +5,7 @@ use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
+use crate::planted::{self, Planted};
 use crate::raknet::config::CongestionControl;
 use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
@@ -173,7 +174,8 @@ impl Flight {
             if !spend(cx, lookups) {
                 break;
             }
-            if let Some(first) = Self::find(cx, oldest.plus(offset)) {
+            let number = oldest.plus(planted::or(Planted::AckOffByOne, offset + 1, offset));
+            if let Some(first) = Self::find(cx, number) {
                 self.acknowledge(cx, outbox, first);
             }
         }
@@ -377,7 +379,9 @@ impl Flight {
             let mut at = Some(first);
             while let Some(message) = at {
                 at = cx.pool.after(message);
-                outbox.free(cx, message);
+                if !planted::is_on(Planted::LeakAtEnd) {
+                    outbox.free(cx, message);
+                }
             }
         }
     }

@@ -40,7 +40,7 @@ struct Answer {
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
         Self {
-            attempts: options.attempts.unwrap_or(cx.config.connect_attempts).max(3),
+            attempts: options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254),
             protocol: options.protocol_version.unwrap_or(cx.config.protocol_version),
             interval: options.interval.unwrap_or(cx.config.connect_interval),
             next_request: cx.now,
@@ -140,7 +140,9 @@ impl Connection {
     fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
         self.guid = guid;
         self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
-        self.flight = Flight::new(cx.config.congestion_control, self.sizes.data_datagram());
+        let datagram = self.sizes.data_datagram();
+        let flight = Flight::new(cx.config.congestion_control, datagram);
+        self.flight = flight.starting_at(self.flight.next_number());
         self.enter(cx, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
@@ -196,7 +198,7 @@ impl Connection {
             (Ok(Control::InvalidPassword { .. }), State::Requested) => {
                 self.end(cx, State::Draining, Ending::Failed(ConnectFailure::InvalidPassword));
             }
-            (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.pong(cx, time),
+            (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.times.pong_due = Some(time),
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
                 self.on_pong(cx, ping_time, time);
             }
@@ -258,11 +260,6 @@ impl Connection {
         self.ping(cx, Delivery::UNRELIABLE);
     }
 
-    fn pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64) {
-        let pong = Control::Pong { ping_time, time: cx.now.as_millis() };
-        self.send_control(cx, &pong, Delivery::UNRELIABLE.with_priority(Priority::Immediate));
-    }
-
     /// A ping, or a message of the handshake that serves as one, came back. The wire counts milliseconds; when it was
     /// sent is known better here.
     fn on_pong(&mut self, cx: &mut Context<'_, '_>, ping_time: u64, remote_time: u64) {
@@ -298,16 +295,30 @@ impl Connection {
             State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
                 self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Cancelled));
             }
-            State::Connected => {
-                self.enter(cx, State::Closing);
-                let farewell = Delivery::RELIABLE_ORDERED.with_priority(Priority::Low);
-                if !self.send_control(cx, &Control::Disconnect, farewell) {
-                    self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
-                }
-            }
+            State::Connected => self.enter(cx, State::Closing),
             State::Free | State::Refusing | State::Closing | State::Draining | State::Gone => {}
         }
     }
+
+    /// Everything was acknowledged: says goodbye, and once that was acknowledged too, it is over.
+    pub(super) fn leave(&mut self, cx: &mut Context<'_, '_>) -> Farewell {
+        let due = matches!(self.state, State::Closing) && self.farewell == Farewell::Due;
+        self.farewell = Farewell::Said;
+        if due && self.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
+            return Farewell::Due;
+        }
+        self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
+        Farewell::Said
+    }
+}
+
+/// How far a connection that ends has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Farewell {
+    /// What was sent before comes first: the other peer takes nothing more once it has heard the farewell.
+    #[default]
+    Due,
+    Said,
 }
 
 /// Compares without telling by the time taken where the difference is.

@@ -46,7 +46,7 @@ use clock::Clock;
 use congestion::INITIAL_DATAGRAMS;
 pub(crate) use envelope::Envelope;
 use flight::Flight;
-use handshake::Opening;
+use handshake::{Farewell, Opening};
 use metrics::{Metric, Metrics};
 use order::Incoming;
 use outbox::Outbox;
@@ -63,6 +63,7 @@ use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
+use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
 use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
@@ -206,6 +207,7 @@ pub(crate) struct Connection {
     /// The connection opened, and nobody was told yet.
     opened: Listed,
     ending: Option<Ending>,
+    farewell: Farewell,
     pub(crate) ready: Listed,
     pub(crate) noticed: Listed,
     pub(crate) counted: Listed,
@@ -435,7 +437,7 @@ impl Connection {
 
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && self.flight.is_empty()
+        self.outbox.is_empty() && (self.flight.is_empty() || planted::is_on(Planted::HastyFarewell))
     }
 
     /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
@@ -453,6 +455,7 @@ impl Connection {
             self.ending = Some(ending);
         }
         self.times.state_since = cx.now;
+        self.times.owed_since = None;
         self.flight.clear(cx, &mut self.outbox);
         self.outbox.clear(cx);
         self.clear_received(cx);

@@ -1,6 +1,7 @@
 //! Ordered and sequenced messages of one channel (supplement 4.14).
 
 use super::envelope::Envelope;
+use crate::planted::{self, Planted};
 use crate::serial::U24;
 use crate::storage::OrderHeap;
 
@@ -34,10 +35,12 @@ impl Incoming {
 
     pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
         if envelope.order.is_newer_than(self.order) {
-            return Turn::Later;
+            return planted::or(Planted::OrderedEarly, Turn::Now, Turn::Later);
         }
         let outdated = envelope.order != self.order
-            || envelope.reliability.is_sequenced() && envelope.sequence.is_older_than(self.sequence);
+            || envelope.reliability.is_sequenced()
+                && envelope.sequence.is_older_than(self.sequence)
+                && !planted::is_on(Planted::SequencedOlder);
         if outdated { Turn::Never } else { Turn::Now }
     }
 
@@ -47,7 +50,7 @@ impl Incoming {
             self.sequence = envelope.sequence.next();
         } else {
             self.order = self.order.next();
-            self.sequence = U24::new(0);
+            self.sequence = planted::or(Planted::SequenceGoesOn, self.sequence, U24::new(0));
         }
     }
 }

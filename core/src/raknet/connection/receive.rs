@@ -9,16 +9,19 @@ use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
 use crate::raknet::event::Progress;
 use crate::raknet::stats::DropReason;
-use crate::raknet::wire::Wire;
 use crate::raknet::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use crate::raknet::wire::control::MAX_CONTROL;
 use crate::raknet::wire::datagram::{DatagramHeader, Record};
 use crate::raknet::wire::id;
+use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::serial::U24;
 use crate::storage::{Arrival, Block, Purpose, Queue};
 
 /// Datagrams after which an acknowledgement no longer waits for more.
 const ACKNOWLEDGE_AT_ONCE: u32 = 8;
+
+/// Bytes of the longest datagram that is looked at: what fits an Ethernet frame, whatever MTU was agreed on.
+const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// Why a capsule could not be taken: its datagram stays unacknowledged, and the other peer sends it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +85,10 @@ impl Connection {
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.metrics.add(cx.now, Metric::ActualReceived, datagram.len());
+        if datagram.len() > LONGEST_DATAGRAM {
+            cx.stats.drop(DropReason::BadDatagram);
+            return;
+        }
         let mut reader = Reader::new(datagram);
         let parsed = match DatagramHeader::read(&mut reader) {
             Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
@@ -103,15 +110,16 @@ impl Connection {
         mut reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let mut lookups = LOOKUPS_PER_DATAGRAM;
-        for _ in 0..records {
+        let parsed = (0..records).try_for_each(|_| {
             let record = Record::read(&mut reader)?;
             self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
-        }
+            Ok(())
+        });
         self.flight.conclude(cx);
         if self.flight.is_empty() && !self.outbox.has_resends() {
             self.times.owed_since = None;
         }
-        Ok(())
+        parsed
     }
 
     fn handle_missing(
@@ -138,7 +146,8 @@ impl Connection {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        let parsed = match self.arrivals.classify(number) {
+        let verdict = self.arrivals.classify(number);
+        let parsed = match verdict {
             Verdict::Outside => {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
@@ -147,13 +156,13 @@ impl Connection {
                 cx.stats.drop(DropReason::DuplicateDatagram);
                 Ok(())
             }
-            Verdict::New => match self.handle_capsules(cx, reader) {
-                Err(Refused::NoMemory) => {
-                    cx.stats.drop(DropReason::NoMemory);
-                    return Ok(());
-                }
-                Err(Refused::OutsideWindow) => {
-                    cx.stats.drop(DropReason::OutsideWindow);
+            Verdict::New | Verdict::Again => match self.handle_capsules(cx, reader, verdict) {
+                Err(refused) => {
+                    cx.stats.drop(match refused {
+                        Refused::NoMemory => DropReason::NoMemory,
+                        Refused::OutsideWindow => DropReason::OutsideWindow,
+                    });
+                    self.arrivals.refuse(number);
                     return Ok(());
                 }
                 Ok(parsed) => {
@@ -178,12 +187,16 @@ impl Connection {
         }
     }
 
-    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands.
+    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands. One that finds no room
+    /// does not keep those behind it out: they may be what makes room.
     fn handle_capsules(
         &mut self,
         cx: &mut Context<'_, '_>,
         mut reader: Reader<'_>,
+        verdict: Verdict,
     ) -> Result<Result<(), WireError>, Refused> {
+        let mut refused = Ok(());
+        let mut parsed = Ok(());
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
         while reader.remaining() >= MIN_CAPSULE
             && !matches!(self.state, State::Draining | State::Refusing | State::Gone)
@@ -191,15 +204,23 @@ impl Connection {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
                 // Zeros after the last capsule are padding.
-                Err(WireError::BadLength) => return Ok(Ok(())),
-                Err(error) => return Ok(Err(error)),
+                Err(WireError::BadLength) => break,
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
             };
             match reader.take(capsule.length()) {
-                Ok(payload) => self.handle_capsule(cx, &capsule, payload)?,
-                Err(error) => return Ok(Err(error)),
+                // What is unreliable had its chance when the datagram came first.
+                Ok(_) if verdict == Verdict::Again && !capsule.reliability.has_number_on_wire() => {}
+                Ok(payload) => refused = self.handle_capsule(cx, &capsule, payload).and(refused),
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
             }
         }
-        Ok(Ok(()))
+        refused.map(|()| parsed)
     }
 
     fn handle_capsule(
@@ -209,7 +230,13 @@ impl Connection {
         payload: &[u8],
     ) -> Result<(), Refused> {
         if !capsule.reliability.has_number_on_wire() {
-            return self.handle_once(cx, capsule, payload);
+            // Nobody waits for it, so that it finds no room says nothing of what does.
+            let starved_since = self.times.starved_since;
+            let handled = self.handle_once(cx, capsule, payload);
+            if handled.is_err() {
+                self.times.starved_since = starved_since;
+            }
+            return handled;
         }
         match self.reliable.check(cx.pool, capsule.reliable) {
             Arrival::Duplicate => {
@@ -337,6 +364,7 @@ impl Connection {
         }
         let message = self.store(cx, envelope, content, Turn::Now)?;
         self.inbox.messages.push(cx.pool, message);
+        self.times.starved_since = None;
         Ok(())
     }
 
@@ -374,6 +402,7 @@ impl Connection {
         };
         match stored {
             Some(message) => {
+                self.times.starved_since = None;
                 self.inbox.take(blocks);
                 Ok(message)
             }

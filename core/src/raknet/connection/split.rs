@@ -7,6 +7,7 @@
 use super::envelope::{Envelope, Role, key};
 use super::receive::{Content, Refused};
 use super::{Connection, Context};
+use crate::planted::{self, Planted};
 use crate::raknet::event::{ConnectFailure, Direction, DisconnectReason, Progress};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
@@ -80,6 +81,7 @@ impl Connection {
         cx.index.insert(cx.pool, key::partial(cx.slot, split.id), record);
         self.inbox.partials.push(cx.pool, record);
         self.inbox.promised += promised;
+        self.times.starved_since = None;
         self.inbox.take(1);
         Ok(record)
     }
@@ -92,13 +94,19 @@ impl Connection {
         payload: &[u8],
     ) -> Result<(), Refused> {
         let kept = Envelope { role: Role::Part, ..*envelope };
-        let Some(part) = cx.pool.store(payload, Purpose::Promised, kept) else {
+        let blocks = cx.pool.blocks_for(payload.len());
+        // A part longer than the MTU allows takes more than was promised for it.
+        let excess = blocks.saturating_sub(cx.pool.blocks_for(self.sizes.foreign_part()));
+        let fits = excess == 0
+            || self.inbox.admits(cx, excess, self.turn(envelope)) && cx.pool.room(Purpose::Receive) >= excess;
+        let stored = if fits { cx.pool.store(payload, Purpose::Promised, kept) } else { None };
+        let Some(part) = stored else {
             return Err(self.starve(cx));
         };
-        let blocks = cx.pool.blocks_for(payload.len());
+        self.times.starved_since = None;
         cx.index.insert(cx.pool, key::part(cx.slot, envelope.split_id, envelope.split_index), part);
         self.inbox.take(blocks);
-        self.fulfil(cx, record, blocks);
+        self.fulfil(cx, record, blocks - excess);
         Ok(())
     }
 
@@ -107,14 +115,14 @@ impl Connection {
         let header = cx.pool.header_mut(record);
         let part = blocks.min(header.promised as usize);
         header.promised -= u32::try_from(part).unwrap_or(header.promised);
-        cx.pool.release_promise(part);
+        cx.pool.release_promise(planted::or(Planted::PromiseKept, 0, part));
         self.inbox.promised = self.inbox.promised.saturating_sub(part);
     }
 
     /// Puts the parts of a complete message together and forgets its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Link {
         let split_id = cx.pool.header(record).split_id;
-        let count = cx.pool.header(record).split_count;
+        let count = cx.pool.header(record).split_count - planted::or(Planted::LastPartLeftOut, 1, 0);
         let mut whole: Link = None;
         for index in 0..count {
             let Some(part) = take_part(cx, split_id, index) else {

@@ -25,6 +25,11 @@ pub(super) struct Times {
     pub(super) ping_at: Option<Instant>,
     /// When the last ping was sent.
     pub(super) pinged: Option<Instant>,
+    /// A ping is due.
+    pub(super) ping_due: Option<Instant>,
+    /// The time of the last ping of the other peer that got no pong yet. Others before it get none: a flood of pings
+    /// takes no memory.
+    pub(super) pong_due: Option<u64>,
     /// Since when nothing more fits into the memory for what arrives.
     pub(super) starved_since: Option<Instant>,
 }
@@ -119,6 +124,10 @@ impl Connection {
 
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.times.ping_at = cx.config.ping_interval.map(|interval| cx.now + interval);
+        if !delivery.reliability.is_reliable() {
+            self.times.ping_due = Some(cx.now);
+            return;
+        }
         self.times.pinged = Some(cx.now);
         let ping = Control::Ping { time: cx.now.as_millis() };
         self.send_control(cx, &ping, delivery.with_priority(Priority::Immediate));

@@ -2,17 +2,24 @@
 
 use super::arrivals::RecordKind;
 use super::envelope::Envelope;
+use super::handshake::Farewell;
 use super::metrics::Metric;
 use super::outbox::Turn;
-use super::{Connection, Context, DisconnectReason, Ending, State};
+use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
+use crate::planted::{self, Planted};
 use crate::raknet::config::Resends;
+use crate::raknet::delivery::Reliability;
 use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
+use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, Queue};
 use crate::time::Instant;
+
+/// Bytes of a pong.
+const LONGEST_PING: usize = 17;
 
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
@@ -49,7 +56,10 @@ impl Connection {
         }
         let data = self.compose_data(cx, buffer);
         if data.is_none() && matches!(self.state, State::Closing | State::Refusing) && self.is_delivered() {
-            self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
+            return match self.leave(cx) {
+                Farewell::Due => self.compose_data(cx, buffer),
+                Farewell::Said => None,
+            };
         }
         data
     }
@@ -77,16 +87,16 @@ impl Connection {
     }
 
     fn compose_data(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        if !self.may_send(cx) {
-            return None;
-        }
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.flight.next_number();
         DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
         let header = writer.written();
+        self.compose_pings(cx, &mut writer).ok()?;
         let mut tracked = Queue::default();
-        while self.compose_capsule(cx, &mut writer, limit, &mut tracked) {}
+        if self.may_send(cx) {
+            while self.compose_capsule(cx, &mut writer, limit, &mut tracked) {}
+        }
         if writer.written() == header {
             return None;
         }
@@ -103,6 +113,37 @@ impl Connection {
             DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
         Some(length)
+    }
+
+    /// Appends the ping and the pong that are due. They wait for no window, take no memory and are written with the
+    /// time at which they leave.
+    fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        let time = cx.now.as_millis();
+        if self.times.ping_due.take().is_some() {
+            self.times.pinged = Some(cx.now);
+            self.compose_control(cx, writer, &Control::Ping { time })?;
+        }
+        if let Some(ping_time) = self.times.pong_due.take() {
+            self.compose_control(cx, writer, &Control::Pong { ping_time, time })?;
+        }
+        Ok(())
+    }
+
+    /// Appends an unreliable message of RakNet itself.
+    fn compose_control(
+        &mut self,
+        cx: &Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        control: &Control<'_>,
+    ) -> Result<(), WireError> {
+        let mut buffer = [0; LONGEST_PING];
+        let mut payload = Writer::new(&mut buffer);
+        control.write(&mut payload)?;
+        let payload = payload.finish();
+        self.metrics.add(cx.now, Metric::Sent, payload.len());
+        let envelope = Envelope { reliability: Reliability::Unreliable, ..Envelope::default() };
+        envelope.capsule(payload.len()).write(writer)?;
+        writer.bytes(payload)
     }
 
     fn has_more(&self) -> bool {
@@ -187,7 +228,7 @@ impl Connection {
         envelope: &Envelope,
         tracked: &mut Queue,
     ) -> bool {
-        match cx.config.resends {
+        match planted::or(Planted::LostForgotten, Resends::Off, cx.config.resends) {
             Resends::On => {
                 tracked.push(cx.pool, message);
                 write_capsule(cx, writer, message, envelope).is_ok()

@@ -376,8 +376,9 @@ impl<'a> Peer<'a> {
         known
     }
 
-    /// Ends a connection. What was sent before is delivered first; [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A
-    /// connection that is not open yet ends at once.
+    /// Ends a connection. What was sent before is delivered first, and then the other peer is told;
+    /// [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A connection that is not open yet
+    /// ends at once.
     pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.advance(now);
         if self.get(id).is_some() {

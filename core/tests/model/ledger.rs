@@ -1,0 +1,191 @@
+//! The messages of one direction: what was sent, what arrived, and what every reliability promises of it.
+
+use rakwire::raknet::{Channel, Delivery, Reliability};
+
+use super::{Broken, Kept};
+
+/// A message with its number in it begins with this; the first byte of a message of one or two bytes is its name.
+const NUMBERED: u8 = 0x86;
+const SHORT_NAMES: usize = (u8::MAX - NUMBERED) as usize;
+const NUMBERED_LENGTH: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    UnderWay,
+    Arrived,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    delivery: Delivery,
+    length: usize,
+    /// Its place among the ordered and sequenced messages of its channel.
+    place: usize,
+    fate: Fate,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Order {
+    sent: usize,
+    /// Places before this one were delivered or will never be.
+    passed: usize,
+    /// The places of ordered messages, oldest first, and how many of them arrived.
+    ordered: Vec<usize>,
+    arrived: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    sent: Vec<Sent>,
+    /// The numbers of the messages too short to hold one.
+    short: Vec<usize>,
+    channels: Vec<Order>,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self { sent: Vec::new(), short: Vec::new(), channels: vec![Order::default(); Channel::COUNT] }
+    }
+}
+
+impl Ledger {
+    /// The next message, of about `length` bytes: every message differs from all others.
+    pub fn compose(&self, length: usize) -> Vec<u8> {
+        let length = if length < NUMBERED_LENGTH && self.short.len() >= SHORT_NAMES {
+            NUMBERED_LENGTH
+        } else {
+            length.max(1)
+        };
+        content(self.sent.len(), self.short.len(), length)
+    }
+
+    /// Notes that the message that [`compose`](Self::compose) gave was accepted for sending.
+    pub fn accept(&mut self, delivery: Delivery, message: &[u8]) {
+        let number = self.sent.len();
+        if message.len() < NUMBERED_LENGTH {
+            self.short.push(number);
+        }
+        let mut place = 0;
+        if delivery.reliability.has_channel() {
+            let order = &mut self.channels[usize::from(delivery.channel.number())];
+            place = order.sent;
+            order.sent += 1;
+            if delivery.reliability.is_ordered() {
+                order.ordered.push(place);
+            }
+        }
+        self.sent.push(Sent { delivery, length: message.len(), place, fate: Fate::UnderWay });
+    }
+
+    /// Takes a message that arrived.
+    pub fn arrive(&mut self, delivery: Delivery, bytes: &[u8]) -> Kept {
+        let (number, short) = self.number(bytes).ok_or_else(|| format!("nobody sent {bytes:02x?}"))?;
+        let sent = self.sent[number];
+        if content(number, short, sent.length) != bytes {
+            return Err(format!("message {number} changed on its way"));
+        }
+        if sent.fate == Fate::Arrived {
+            return Err(format!("message {number} arrived twice, {:?}", sent.delivery));
+        }
+        self.sent[number].fate = Fate::Arrived;
+        if !may_travel_as(sent.delivery.reliability, delivery.reliability) {
+            return Err(format!("message {number}, {:?}, arrived as {delivery:?}", sent.delivery));
+        }
+        if !sent.delivery.reliability.has_channel() {
+            return Ok(());
+        }
+        if sent.delivery.channel != delivery.channel {
+            return Err(format!("message {number}, {:?}, arrived as {delivery:?}", sent.delivery));
+        }
+        self.pass(&sent).map_err(|reason| format!("message {number}, {:?}, {reason}", sent.delivery))
+    }
+
+    /// Ordered messages leave out none; sequenced ones never go back and overtake no ordered one.
+    fn pass(&mut self, sent: &Sent) -> Kept {
+        let order = &mut self.channels[usize::from(sent.delivery.channel.number())];
+        if sent.place < order.passed {
+            return Err(format!("at {} came after what was sent later, {}", sent.place, order.passed - 1));
+        }
+        let missing = order.ordered.get(order.arrived).copied().filter(|missing| *missing < sent.place);
+        if let Some(missing) = missing {
+            return Err(format!("at {} came before the ordered message at {missing}", sent.place));
+        }
+        if sent.delivery.reliability.is_ordered() {
+            order.arrived += 1;
+        }
+        order.passed = sent.place + 1;
+        Ok(())
+    }
+
+    fn number(&self, bytes: &[u8]) -> Option<(usize, usize)> {
+        let [name, rest @ ..] = bytes else { return None };
+        if let [high, low, ..] = rest
+            && *name == NUMBERED
+        {
+            let number = usize::from(u16::from_be_bytes([*high, *low]));
+            return (number < self.sent.len()).then_some((number, 0));
+        }
+        let short = usize::from(name.checked_sub(NUMBERED + 1)?);
+        Some((*self.short.get(short)?, short))
+    }
+
+    /// A message that the receiver should have been given by now.
+    pub fn owed(&self) -> Option<Broken> {
+        self.sent.iter().enumerate().find(|(_, sent)| self.is_owed(sent)).map(|(number, sent)| {
+            format!("message {number} of {} bytes, {:?}, never arrived", sent.length, sent.delivery)
+        })
+    }
+
+    fn is_owed(&self, sent: &Sent) -> bool {
+        let outdated = || {
+            sent.delivery.reliability.is_sequenced()
+                && self.channels[usize::from(sent.delivery.channel.number())].passed > sent.place
+        };
+        sent.fate == Fate::UnderWay && sent.delivery.reliability.is_reliable() && !outdated()
+    }
+
+    /// How many messages were sent.
+    pub fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Whether another message can be told from all others.
+    pub fn has_room(&self) -> bool {
+        self.sent.len() < usize::from(u16::MAX)
+    }
+
+    pub fn arrived(&self) -> usize {
+        self.sent.iter().filter(|sent| sent.fate == Fate::Arrived).count()
+    }
+}
+
+fn content(number: usize, short: usize, length: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..length).map(|index| (number * 31 + index * 7) as u8).collect();
+    match bytes.as_mut_slice() {
+        [name, high, low, ..] => {
+            *name = NUMBERED;
+            [*high, *low] = (number as u16).to_be_bytes();
+        }
+        [name, ..] => *name = NUMBERED + 1 + short as u8,
+        [] => {}
+    }
+    bytes
+}
+
+/// Receipts are local, and what is split is reliable.
+fn may_travel_as(sent: Reliability, arrived: Reliability) -> bool {
+    let forms: &[Reliability] = match sent {
+        Reliability::Unreliable | Reliability::UnreliableWithReceipt => {
+            &[Reliability::Unreliable, Reliability::Reliable]
+        }
+        Reliability::UnreliableSequenced => {
+            &[Reliability::UnreliableSequenced, Reliability::ReliableSequenced]
+        }
+        Reliability::Reliable | Reliability::ReliableWithReceipt => &[Reliability::Reliable],
+        Reliability::ReliableOrdered | Reliability::ReliableOrderedWithReceipt => {
+            &[Reliability::ReliableOrdered]
+        }
+        Reliability::ReliableSequenced => &[Reliability::ReliableSequenced],
+    };
+    forms.contains(&arrived)
+}

@@ -1,0 +1,16 @@
+//! What is promised, and runs that hold a peer to it. The tests here and the fuzz targets share these files.
+#![allow(dead_code, unreachable_pub, unnameable_types, missing_docs)] // each user has its own part
+
+mod forge;
+pub mod ledger;
+pub mod operation;
+pub mod random;
+pub mod route;
+pub mod shrink;
+pub mod soak;
+pub mod wire;
+pub mod world;
+
+/// Which promise was broken, in words.
+pub type Broken = String;
+pub type Kept = Result<(), Broken>;

@@ -1,0 +1,95 @@
+//! One direction of a path whose faults are ordered, one datagram at a time.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use rakwire::Instant;
+
+const LATENCY: Duration = Duration::from_millis(10);
+const LATE: Duration = Duration::from_millis(35);
+const REMEMBERED: usize = 64;
+
+/// What happens to one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, arbitrary::Arbitrary)]
+pub enum Fault {
+    Lost,
+    Doubled,
+    Late,
+}
+
+#[derive(Debug)]
+struct Transit {
+    arrival: Instant,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+pub struct Route {
+    transit: Vec<Transit>,
+    faults: VecDeque<Option<Fault>>,
+    sent: VecDeque<Vec<u8>>,
+    /// When something was last lost.
+    pub lost_at: Option<Instant>,
+}
+
+impl Route {
+    /// Orders a fault for each of the next eight datagrams whose bit is set.
+    pub fn order(&mut self, fault: Fault, mask: u8) {
+        for bit in 0..8 {
+            let ordered = (mask >> bit & 1 == 1).then_some(fault);
+            match self.faults.get_mut(bit) {
+                Some(slot) => *slot = ordered.or(*slot),
+                None => self.faults.push_back(ordered),
+            }
+        }
+    }
+
+    pub fn mend(&mut self) {
+        self.faults.clear();
+    }
+
+    /// Forgets what was sent: it belongs to a connection that is over.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn send(&mut self, now: Instant, bytes: &[u8]) {
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(bytes.to_vec());
+        let fault = self.faults.pop_front().flatten();
+        if fault == Some(Fault::Lost) {
+            self.lost_at = Some(now);
+            return;
+        }
+        let delay = if fault == Some(Fault::Late) { LATE } else { LATENCY };
+        self.carry(now + delay, bytes.to_vec());
+        if fault == Some(Fault::Doubled) {
+            self.carry(now + LATE, bytes.to_vec());
+        }
+    }
+
+    /// Lets a datagram that was sent before arrive once more.
+    pub fn replay(&mut self, now: Instant, age: usize) {
+        if let Some(bytes) = self.sent.iter().rev().nth(age).cloned() {
+            self.carry(now, bytes);
+        }
+    }
+
+    fn carry(&mut self, arrival: Instant, bytes: Vec<u8>) {
+        let place = self.transit.partition_point(|other| other.arrival <= arrival);
+        self.transit.insert(place, Transit { arrival, bytes });
+    }
+
+    pub fn next_arrival(&self) -> Option<Instant> {
+        self.transit.first().map(|first| first.arrival)
+    }
+
+    pub fn receive(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if self.next_arrival()? > now {
+            return None;
+        }
+        Some(self.transit.remove(0).bytes)
+    }
+}

@@ -1,0 +1,24 @@
+//! The shortest part of a sequence that still breaks a promise.
+
+use super::operation::Sequence;
+use super::world;
+
+/// Leaves out what the failure does not need, in pieces of half the length, a quarter and so on.
+pub fn shrink(mut sequence: Sequence) -> Sequence {
+    let mut piece = sequence.operations.len();
+    while piece > 0 {
+        let mut start = 0;
+        while start < sequence.operations.len() {
+            let mut shorter = sequence.clone();
+            let end = (start + piece).min(shorter.operations.len());
+            shorter.operations.drain(start..end);
+            if world::run(&shorter).is_err() {
+                sequence = shorter;
+            } else {
+                start = end;
+            }
+        }
+        piece /= 2;
+    }
+    sequence
+}

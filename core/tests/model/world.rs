@@ -1,0 +1,498 @@
+//! Two peers, the path between them and what must be true of them whatever is done.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::raknet::{
+    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, SendError,
+};
+use rakwire::{Instant, U24};
+
+use super::ledger::Ledger;
+use super::operation::{End, Operation, Send, Sequence, Setup};
+use super::route::Route;
+use super::{Broken, Kept, forge};
+
+/// How long a peer may be silent, and how long after a fault its consequences may show.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const AFTERMATH: Duration = Duration::from_secs(20);
+/// The longest that anything may take once the path is whole again.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often something may happen while the clock stands still.
+const STANDSTILL: u32 = 64;
+const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+/// A pong is not longer than its ping, but for the two bytes of a pong that says nothing.
+const LONGEST_PONG: usize = 35;
+
+/// Whether only the two peers spoke for themselves on this connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    Whole,
+    /// Somebody forged datagrams of a peer: only memory, work and the absence of panics are promised.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attention {
+    Attending,
+    Neglecting,
+}
+
+/// What one application knows of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    None,
+    Open(ConnectionId),
+    /// It asked for the end.
+    Leaving(ConnectionId),
+    Over,
+}
+
+impl Life {
+    const fn id(self) -> Option<ConnectionId> {
+        match self {
+            Self::Open(id) | Self::Leaving(id) => Some(id),
+            Self::None | Self::Over => None,
+        }
+    }
+}
+
+struct Station {
+    peer: Peer<'static>,
+    address: SocketAddr,
+    life: Life,
+    /// Whether the application takes events at all, and those of this connection.
+    attention: Attention,
+    paused: Attention,
+    /// Since when it has not taken some: what it is told then may have happened long ago.
+    absent_since: Option<Instant>,
+    /// What this end sent, and the path that it takes.
+    ledger: Ledger,
+    route: Route,
+}
+
+pub struct World {
+    now: Instant,
+    ends: [Station; 2],
+    trust: Trust,
+    first_number: u32,
+    longest: usize,
+    /// When the clock last jumped.
+    jumped_at: Option<Instant>,
+    /// What strangers may still be answered.
+    credit: usize,
+    /// Messages that arrived in all.
+    pub delivered: usize,
+}
+
+/// Runs a sequence to its end; an error says which promise was broken.
+pub fn run(sequence: &Sequence) -> Result<usize, Broken> {
+    let mut world = World::new(sequence.setup);
+    world.connect()?;
+    for (number, operation) in sequence.operations.iter().enumerate() {
+        world.perform(operation).map_err(|broken| format!("operation {number}, {operation:?}: {broken}"))?;
+    }
+    world.finish().map_err(|broken| format!("at the end: {broken}"))?;
+    Ok(world.delivered)
+}
+
+fn station(setup: Setup, end: End) -> Station {
+    let mut config = Config::new([end.index() as u8 + 1; 32]);
+    config.max_incoming = if end == End::Server { 1 } else { 0 };
+    config.mtu = setup.mtu;
+    config.timeout = TIMEOUT;
+    let capacity = Capacity { connections: 2, blocks: setup.blocks, block_size: setup.block_size };
+    let mut peer = Peer::with_capacity(capacity, config);
+    peer.start_numbers_at(U24::new(setup.first_number));
+    Station {
+        peer,
+        address: SocketAddr::from(([192, 0, 2, end.index() as u8 + 1], 7)),
+        life: Life::None,
+        attention: Attention::Attending,
+        paused: Attention::Attending,
+        absent_since: None,
+        ledger: Ledger::default(),
+        route: Route::default(),
+    }
+}
+
+impl World {
+    fn new(setup: Setup) -> Self {
+        Self {
+            now: Instant::from_micros(100_000_000),
+            ends: End::BOTH.map(|end| station(setup, end)),
+            trust: Trust::Whole,
+            first_number: setup.first_number,
+            longest: setup.blocks * setup.block_size / 8,
+            jumped_at: None,
+            credit: 0,
+            delivered: 0,
+        }
+    }
+
+    fn end(&mut self, end: End) -> &mut Station {
+        &mut self.ends[end.index()]
+    }
+
+    /// Opens a connection over a path without faults, if the last one is over on both sides.
+    fn connect(&mut self) -> Kept {
+        if self.ends.iter().any(|station| station.peer.connections().next().is_some()) {
+            return Ok(());
+        }
+        // What was forged before may still be answered.
+        End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
+        self.trust = Trust::Whole;
+        for station in &mut self.ends {
+            station.route.forget();
+            station.ledger = Ledger::default();
+            station.life = Life::None;
+            station.attention = Attention::Attending;
+            station.paused = Attention::Attending;
+            station.absent_since = None;
+        }
+        let (now, to) = (self.now, self.ends[End::Server.index()].address);
+        self.end(End::Client).peer.connect(now, to).map_err(|error| error.to_string())?;
+        self.run_until(|world| world.ends.iter().all(|station| matches!(station.life, Life::Open(_))))?;
+        let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
+        if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
+    }
+
+    fn perform(&mut self, operation: &Operation) -> Kept {
+        match operation {
+            Operation::Send(send) => self.send(*send),
+            Operation::Advance { millis } => self.advance(Duration::from_millis((*millis).into())),
+            Operation::Fault { to, fault, mask } => {
+                self.end(to.other()).route.order(*fault, *mask);
+                Ok(())
+            }
+            Operation::Replay { to, age } => {
+                let now = self.now;
+                self.end(to.other()).route.replay(now, usize::from(*age));
+                Ok(())
+            }
+            Operation::StepBack { millis } => {
+                let micros = self.now.as_micros().saturating_sub(u64::from(*millis) * 1_000);
+                self.now = Instant::from_micros(micros);
+                Ok(())
+            }
+            Operation::Jump { millis } => {
+                self.now = self.now + Duration::from_millis((*millis).into());
+                self.jumped_at = Some(self.now);
+                Ok(())
+            }
+            Operation::Stranger { to, forgery } => {
+                self.intrude(*to, &forge::compose(forgery, self.first_number))
+            }
+            Operation::Forge { to, forgery } => {
+                self.trust = Trust::Gone;
+                let (now, from) = (self.now, self.end(to.other()).address);
+                let datagram = forge::compose(forgery, self.first_number);
+                self.end(*to).peer.handle_datagram(now, from, &datagram);
+                Ok(())
+            }
+            Operation::Connect => self.connect(),
+            Operation::Disconnect(end) => self.disconnect(*end),
+            Operation::Pause(end) => self.pause(*end),
+            Operation::Resume(end) => self.resume(*end),
+            Operation::Neglect(end) => {
+                let now = self.now;
+                let station = self.end(*end);
+                station.attention = Attention::Neglecting;
+                station.absent_since.get_or_insert(now);
+                Ok(())
+            }
+            Operation::Attend(end) => {
+                self.end(*end).attention = Attention::Attending;
+                Ok(())
+            }
+        }
+    }
+
+    fn send(&mut self, send: Send) -> Kept {
+        let (now, longest) = (self.now, self.longest);
+        let station = self.end(send.from);
+        let Life::Open(id) = station.life else { return Ok(()) };
+        for _ in 0..send.copies {
+            if !station.ledger.has_room() {
+                return Ok(());
+            }
+            let message = station.ledger.compose(usize::from(send.length).min(longest));
+            match station.peer.send(now, id, &message, send.delivery) {
+                Ok(_) => station.ledger.accept(send.delivery, &message),
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted | SendError::NotConnected) => {}
+                Err(error) => return Err(format!("{} bytes were refused: {error}", message.len())),
+            }
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, end: End) -> Kept {
+        let now = self.now;
+        let station = self.end(end);
+        if let Life::Open(id) = station.life {
+            station.peer.disconnect(now, id);
+            station.life = Life::Leaving(id);
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, end: End) -> Kept {
+        let now = self.now;
+        let station = self.end(end);
+        let Some(id) = station.life.id() else { return Ok(()) };
+        station.paused = Attention::Neglecting;
+        station.absent_since.get_or_insert(now);
+        if station.peer.pause(id) { Ok(()) } else { Err("a connection without an end is unknown".to_owned()) }
+    }
+
+    fn resume(&mut self, end: End) -> Kept {
+        let station = self.end(end);
+        let Some(id) = station.life.id() else { return Ok(()) };
+        station.paused = Attention::Attending;
+        if station.peer.resume(id) {
+            Ok(())
+        } else {
+            Err("a connection without an end is unknown".to_owned())
+        }
+    }
+
+    /// A stranger's datagram changes nothing, and its answer is not longer than itself.
+    fn intrude(&mut self, to: End, datagram: &[u8]) -> Kept {
+        let now = self.now;
+        self.credit += datagram.len().max(LONGEST_PONG);
+        let peer = &mut self.end(to).peer;
+        let state = |peer: &Peer<'_>| (peer.connections().count(), peer.blocks_available());
+        let before = state(peer);
+        peer.handle_datagram(now, STRANGER.into(), datagram);
+        let after = state(peer);
+        if before == after { Ok(()) } else { Err(format!("a stranger changed {before:?} to {after:?}")) }
+    }
+
+    fn advance(&mut self, time: Duration) -> Kept {
+        let end = self.now + time;
+        self.run_while(end, |_| false)?;
+        self.now = end;
+        Ok(())
+    }
+
+    /// Lets everything happen until `done`, at most as long as anything may take.
+    fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> Kept {
+        self.run_while(self.now + PATIENCE, done)
+    }
+
+    fn run_while(&mut self, end: Instant, mut done: impl FnMut(&mut Self) -> bool) -> Kept {
+        let mut still = 0;
+        loop {
+            End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
+            End::BOTH.into_iter().try_for_each(|end| self.tell(end))?;
+            // Taking events may have made room, and room may have something to say.
+            if done(self) {
+                return Ok(());
+            }
+            let next = self
+                .ends
+                .iter()
+                .flat_map(|station| [station.peer.poll_timeout(), station.route.next_arrival()]);
+            let Some(next) = next.flatten().min().map(|next| next.max(self.now)).filter(|next| *next <= end)
+            else {
+                return Ok(());
+            };
+            still = if next == self.now { still + 1 } else { 0 };
+            if still > STANDSTILL {
+                return Err("something is always due now".to_owned());
+            }
+            self.now = next;
+            End::BOTH.into_iter().for_each(|end| self.happen(end));
+        }
+    }
+
+    /// What reaches this end by now, and what is due there.
+    fn happen(&mut self, end: End) {
+        let now = self.now;
+        let from = self.end(end.other()).address;
+        while let Some(datagram) = self.end(end.other()).route.receive(now) {
+            self.end(end).peer.handle_datagram(now, from, &datagram);
+        }
+        let peer = &mut self.end(end).peer;
+        if peer.poll_timeout().is_some_and(|at| at <= now) {
+            peer.handle_timeout(now);
+        }
+    }
+
+    fn transmit(&mut self, end: End) -> Kept {
+        let (now, to) = (self.now, self.end(end.other()).address);
+        let mut credit = self.credit;
+        let Station { peer, route, .. } = self.end(end);
+        // Every datagram carries a message or records, and there are never more of those.
+        let most = peer.blocks() + 64;
+        let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
+        let mut count = 0;
+        while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
+            count += 1;
+            if count > most {
+                return Err(format!("{end:?} sends for ever"));
+            }
+            if transmit.to == to {
+                route.send(now, transmit.payload);
+            } else {
+                credit = credit
+                    .checked_sub(transmit.payload.len())
+                    .ok_or_else(|| format!("{end:?} answers strangers with more than they sent"))?;
+            }
+        }
+        self.credit = credit;
+        Ok(())
+    }
+
+    fn tell(&mut self, end: End) -> Kept {
+        if self.end(end).attention == Attention::Neglecting {
+            return Ok(());
+        }
+        let [client, server] = &mut self.ends;
+        let (own, other) = if end == End::Client { (client, server) } else { (server, client) };
+        while let Some(event) = own.peer.poll_event() {
+            match event {
+                Event::Connected { id, remote, .. } if remote == other.address => own.life = Life::Open(id),
+                Event::Message { id, delivery, message } if Some(id) == own.life.id() => {
+                    self.delivered += 1;
+                    arrive(self.trust, &mut other.ledger, delivery, &message.to_vec())?;
+                }
+                Event::Disconnected { id, reason, .. } if Some(id) == own.life.id() => {
+                    if self.trust == Trust::Whole {
+                        let trouble = trouble(self.now, own, other, self.jumped_at);
+                        may_end(reason, own.life, other, trouble)
+                            .map_err(|broken| format!("{end:?}: {broken}"))?;
+                    }
+                    own.life = Life::Over;
+                }
+                Event::Receipt { id, .. } if Some(id) == own.life.id() => {}
+                event @ (Event::Connected { .. }
+                | Event::ConnectFailed { .. }
+                | Event::Disconnected { .. }
+                | Event::Message { .. }
+                | Event::Pong { .. }
+                | _) => return Err(format!("{end:?} was told {event:?}")),
+            }
+        }
+        if own.paused == Attention::Attending {
+            own.absent_since = None;
+        }
+        Ok(())
+    }
+
+    /// Mends everything, waits until what was promised has come true, then ends the connection and counts blocks.
+    fn finish(&mut self) -> Kept {
+        for end in End::BOTH {
+            self.end(end).route.mend();
+            self.end(end).attention = Attention::Attending;
+            self.resume(end)?;
+        }
+        self.run_until(|world| world.is_settled())?;
+        if !self.is_settled() {
+            return Err(self.complaint());
+        }
+        End::BOTH.into_iter().try_for_each(|end| self.disconnect(end))?;
+        self.run_until(Self::is_over)?;
+        if self.is_over() { Ok(()) } else { Err(format!("a connection never ends: {}", self.memory())) }
+    }
+
+    /// Whether nothing more is promised: everything was delivered and acknowledged, or the connection is over.
+    fn is_settled(&mut self) -> bool {
+        let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
+        match self.trust {
+            Trust::Whole if open => self.ends.iter().all(|station| {
+                station.ledger.owed().is_none() && station.peer.blocks_available() == station.peer.blocks()
+            }),
+            Trust::Whole => self.is_over(),
+            Trust::Gone => true,
+        }
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.ends.iter().all(|station| {
+            station.peer.connections().next().is_none()
+                && station.peer.blocks_available() == station.peer.blocks()
+        })
+    }
+
+    fn complaint(&self) -> Broken {
+        let owed = self.ends.iter().find_map(|station| station.ledger.owed());
+        owed.unwrap_or_else(|| format!("memory is held for nothing: {}", self.memory()))
+    }
+
+    fn memory(&self) -> String {
+        let memory = self.ends.iter().map(|station| {
+            let connection = station.peer.connections().next();
+            let state: Option<ConnectionState> =
+                connection.and_then(|id| station.peer.connection(id)).map(|info| info.state);
+            format!("{} of {} blocks, {state:?}", station.peer.blocks_available(), station.peer.blocks())
+        });
+        memory.collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn arrive(trust: Trust, ledger: &mut Ledger, delivery: Delivery, bytes: &[u8]) -> Kept {
+    match trust {
+        Trust::Whole => ledger.arrive(delivery, bytes),
+        Trust::Gone => Ok(()),
+    }
+}
+
+/// What may excuse the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    None,
+    Losses,
+    /// Nobody looked at the clock for a while.
+    Jump,
+}
+
+fn trouble(now: Instant, own: &Station, other: &Station, jumped_at: Option<Instant>) -> Trouble {
+    let told_at = own.absent_since.unwrap_or(now);
+    let shows = |at: Option<Instant>| at.is_some_and(|at| told_at <= at + AFTERMATH);
+    if shows(jumped_at) {
+        Trouble::Jump
+    } else if shows(own.route.lost_at) || shows(other.route.lost_at) {
+        Trouble::Losses
+    } else {
+        Trouble::None
+    }
+}
+
+/// Whether a connection may end for this reason.
+fn may_end(reason: DisconnectReason, life: Life, other: &Station, trouble: Trouble) -> Kept {
+    let other_left = !matches!(other.life, Life::Open(_));
+    let allowed = match reason {
+        DisconnectReason::Local => matches!(life, Life::Leaving(_)),
+        DisconnectReason::Remote => {
+            if let Some(owed) = other.ledger.owed() {
+                return Err(format!("the other end said goodbye, but {owed}"));
+            }
+            other_left
+        }
+        DisconnectReason::Lost => trouble != Trouble::None || other_left,
+        DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left || is_clogged(other),
+        DisconnectReason::MessageTooLarge | _ => false,
+    };
+    if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}; {}", queues(other))) }
+}
+
+/// What a sender still had to do, to tell why.
+fn queues(sender: &Station) -> String {
+    let stats = sender.life.id().and_then(|id| sender.peer.connection_stats(id));
+    stats.map_or_else(String::new, |stats| {
+        format!(
+            "the other end had {:?} and resends {:?} waiting, {} bytes of {} in flight",
+            stats.waiting, stats.waiting_resends, stats.in_flight, stats.congestion_window
+        )
+    })
+}
+
+/// Whether messages of low priority, on which others wait, wait themselves behind resends of those others, which find
+/// no room: priorities can bring two honest peers to that. It is not seen any more once both have given up.
+fn is_clogged(sender: &Station) -> bool {
+    let Some(id) = sender.life.id() else { return true };
+    let over = sender.peer.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected);
+    let stats = sender.peer.connection_stats(id);
+    over || stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
+}

@@ -1,0 +1,74 @@
+//! What an attacker writes, and what that costs the peer that it is sent to.
+
+use core::net::SocketAddr;
+
+use rakwire::raknet::{Guid, Peer, Reliability};
+use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::offline::{ClientSecurity, Offline};
+use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
+use rakwire::{Instant, U24};
+
+pub const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+
+pub fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
+    let mut buffer = [0; 2_048];
+    let mut writer = Writer::new(&mut buffer);
+    packet.write(&mut writer).expect("the buffer is large enough");
+    writer.finish().to_vec()
+}
+
+/// The capsule of a message of one kind, with its numbers.
+pub fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
+    CapsuleHeader {
+        reliability,
+        bits: 8,
+        reliable: U24::new(reliable),
+        sequence: U24::new(0),
+        order: U24::new(order),
+        channel: 0,
+        split: None,
+    }
+}
+
+/// A datagram of data with one capsule.
+pub fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(number) });
+    let bits = u16::try_from(payload.len() * 8).expect("a short payload");
+    bytes.extend(written(&CapsuleHeader { bits, ..capsule }));
+    bytes.extend(payload);
+    bytes
+}
+
+/// A complaint about all numbers from `first` to `last`, some times over.
+pub fn missing(first: u32, last: u32, times: u16) -> Vec<u8> {
+    let mut bytes = written(&DatagramHeader::Nack { records: times });
+    let record = written(&Record { first: U24::new(first), last: U24::new(last) });
+    (0..times).for_each(|_| bytes.extend(&record));
+    bytes
+}
+
+pub fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
+    let server = SocketAddr::from(([192, 0, 2, 2], 2));
+    written(&Offline::Request2 { security, server, mtu: 1_492, guid: Guid(guid) })
+}
+
+/// Takes everything that a peer has to say: to whom, and which bytes.
+pub fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut buffer = [0; MAX_DATAGRAM];
+    let mut answers = Vec::new();
+    while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
+        answers.push((transmit.to, transmit.payload.to_vec()));
+    }
+    answers
+}
+
+/// How many bytes a peer has to say, without keeping them.
+pub fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
+    let mut buffer = [0; MAX_DATAGRAM];
+    let mut bytes = 0;
+    while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
+        bytes += transmit.payload.len();
+    }
+    bytes
+}

@@ -1,0 +1,103 @@
+//! Accepts TCP connections and serves HTTP on them: no more than are allowed, and none that does not ask for anything.
+
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, error};
+
+use super::app::App;
+use super::tcp::tune;
+
+/// How long the listener rests when the system has nothing left for a connection, such as file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a connection holds for as long as it is open. Whoever takes it over, as a WebSocket does, needs a clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+/// Serves until the relay stops, and then until each connection has its answer.
+pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
+    let connections = TaskTracker::new();
+    loop {
+        let stream = tokio::select! {
+            stream = accept(&listener) => stream,
+            () = app.stop.cancelled() => break,
+        };
+        let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
+            app.counters.connection_refused();
+            debug!("too many connections");
+            continue;
+        };
+        tune(&stream);
+        let connected = Connected { _permit: Arc::new(permit) };
+        connections.spawn(serve_connection(Arc::clone(&app), stream, router.clone(), connected));
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) if is_of_the_client(error.kind()) => {}
+            Err(error) => {
+                error!(%error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Errors of a connection that ended before it was accepted.
+const fn is_of_the_client(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// Answers the requests of one connection, until it ends or becomes a WebSocket.
+async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(connected.clone());
+        router.call(request)
+    });
+    // Not the builder of hyper-util: it waits for the first bytes, to see the version in them, without any timeout.
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.limits.head_timeout)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = app.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    match served {
+        Err(error) if error.is_timeout() => {
+            app.counters.head_timed_out();
+            debug!("no request in time");
+        }
+        Err(error) => debug!(%error, "connection failed"),
+        Ok(()) => {}
+    }
+}

@@ -1,0 +1,129 @@
+//! TCP connections that ask for nothing, or never finish to ask.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::connect_async;
+
+use crate::support::{Client, PATIENCE, Running, Server, config, eventually, get, within};
+
+async fn start(max_clients: usize, head_timeout: Duration) -> Running {
+    let mut config = config(Server::echo().await);
+    config.limits.max_clients = max_clients;
+    config.limits.head_timeout = head_timeout;
+    Running::start(config).await
+}
+
+/// What arrives until the relay ends the connection, in order or by a reset.
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let _ = within(stream.read_to_end(&mut bytes)).await;
+    String::from_utf8(bytes).unwrap()
+}
+
+async fn echoes(client: &mut Client) {
+    client.send(b"hello").await;
+    assert_eq!(client.receive().await, b"hello");
+}
+
+#[tokio::test]
+async fn a_head_that_is_not_finished_ends_the_connection() {
+    let timeout = Duration::from_millis(300);
+    let relay = start(10, timeout).await;
+    let mut client = relay.client().await;
+    let health = "GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n";
+    for (count, part) in ["", "GET /heal", &health[..health.len() - 2], health].into_iter().enumerate() {
+        let started = Instant::now();
+        let mut stream = TcpStream::connect(relay.address).await.unwrap();
+        stream.write_all(part.as_bytes()).await.unwrap();
+        let answer = read_to_end(&mut stream).await;
+        assert!(started.elapsed() >= timeout, "{part:?}");
+        assert_eq!(answer.starts_with("HTTP/1.1 200"), part == health, "{part:?}: {answer}");
+        eventually("it is counted", || relay.snapshot().heads_timed_out == count as u64 + 1).await;
+    }
+    echoes(&mut client).await;
+    assert_eq!(relay.snapshot().connections_refused, 0);
+}
+
+#[tokio::test]
+async fn a_head_that_trickles_in_gains_no_time() {
+    let relay = start(10, Duration::from_millis(300)).await;
+    let mut stream = TcpStream::connect(relay.address).await.unwrap();
+    let trickle = async {
+        while stream.write_all(b"G").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(trickle).await;
+    eventually("it is counted", || relay.snapshot().heads_timed_out == 1).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
+    let timeout = Duration::from_secs(2);
+    let relay = start(2, timeout).await;
+    let mut early = relay.client().await;
+    let mut flood = Vec::new();
+    for _ in 0..100 {
+        flood.push(TcpStream::connect(relay.address).await.unwrap());
+    }
+    let flooded = Instant::now();
+    // 2 x 2 + 64 places, of which the WebSocket has one.
+    eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
+    assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
+    assert_eq!(relay.snapshot().heads_timed_out, 0, "the others are still there");
+    assert!(connect_async(format!("ws://{}/ws?target=game", relay.address)).await.is_err());
+    echoes(&mut early).await;
+
+    let mut late = loop {
+        match connect_async(format!("ws://{}/ws?target=game", relay.address)).await {
+            Ok((socket, _)) => break Client(socket),
+            Err(_) => assert!(flooded.elapsed() < PATIENCE, "never let in"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert!(flooded.elapsed() < timeout + Duration::from_secs(5), "{:?}", flooded.elapsed());
+    echoes(&mut late).await;
+    echoes(&mut early).await;
+    eventually("all are counted", || relay.snapshot().heads_timed_out == 67).await;
+}
+
+#[tokio::test]
+async fn connections_that_have_ended_make_room() {
+    let relay = start(1, PATIENCE).await;
+    for _ in 0..100 {
+        assert_eq!(get(relay.address, "/healthz").await.1, "ok");
+        drop(relay.client().await);
+    }
+    assert_eq!(relay.snapshot().connections_refused, 0);
+}
+
+#[tokio::test]
+async fn a_websocket_holds_its_connection_to_its_end() {
+    let relay = start(8, PATIENCE).await;
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(relay.client().await);
+    }
+    let mut idle = Vec::new();
+    for _ in 0..2 * 8 + 64 {
+        idle.push(TcpStream::connect(relay.address).await.unwrap());
+    }
+    eventually("as many are refused", || relay.snapshot().connections_refused == 8).await;
+    drop(clients);
+    eventually("the clients are gone", || relay.snapshot().clients == 0).await;
+    echoes(&mut relay.client().await).await;
+}
+
+#[tokio::test]
+async fn a_silent_connection_does_not_hold_up_a_shutdown() {
+    let relay = start(1, PATIENCE).await;
+    let mut silent = TcpStream::connect(relay.address).await.unwrap();
+    // Connections are accepted in order: the silent one is served by now.
+    echoes(&mut relay.client().await).await;
+    let started = Instant::now();
+    relay.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert_eq!(read_to_end(&mut silent).await, "");
+}
