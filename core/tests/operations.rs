@@ -38,6 +38,6 @@ fn what_is_read_is_written_the_same() {
 fn sparse(random: &mut Random) -> Vec<u8> {
     let length = 4 + random.below(80) as usize;
     let mut bytes = random.bytes(length);
-    bytes.iter_mut().skip(1).for_each(|byte| *byte *= (random.next() & 1) as u8);
+    bytes.iter_mut().skip(1).for_each(|byte| *byte *= (random.draw() & 1) as u8);
     bytes
 }

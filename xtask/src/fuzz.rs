@@ -9,7 +9,7 @@ use crate::setup::{self, Need};
 use crate::shell::Shell;
 
 /// Where the targets, their inputs and what they find lie.
-const FOLDER: &str = "fuzz";
+pub(crate) const FOLDER: &str = "fuzz";
 const TARGETS: [&str; 3] = ["datagram", "offline", "endpoint"];
 /// What the stage of the tests takes.
 const STAGE_SECONDS: u32 = 60;
@@ -68,7 +68,7 @@ fn share(seconds: u32) -> u32 {
 /// was committed.
 fn run(shell: &Shell, target: &str, share: &str) -> Result<()> {
     let found = format!("target/fuzz/{target}");
-    let artifacts = format!("target/fuzz/artifacts/{target}/");
+    let artifacts = format!("target/fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
         let folder = shell.path(folder);
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;

@@ -73,7 +73,8 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
 }
 
 fn fmt(shell: &mut Shell) -> Result<()> {
-    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
+    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()?;
+    shell.cmd_in(fuzz::FOLDER, "cargo", ["fmt", "--check"]).run()
 }
 
 fn deny(shell: &mut Shell) -> Result<()> {

@@ -144,11 +144,6 @@ impl Ledger {
         sent.fate == Fate::UnderWay && sent.delivery.reliability.is_reliable() && !outdated()
     }
 
-    /// How many messages were sent.
-    pub fn len(&self) -> usize {
-        self.sent.len()
-    }
-
     /// Whether another message can be told from all others.
     pub fn has_room(&self) -> bool {
         self.sent.len() < usize::from(u16::MAX)

@@ -100,7 +100,7 @@ pub fn run(seed: u64) -> Result<usize, Broken> {
     let (a, b) = connect(&mut pair)?;
     pair.set_conditions(conditions);
     let messages = 20 + random.below(80);
-    let (mut up, mut down) = (Flow::new(random.next(), messages), Flow::new(random.next(), messages));
+    let (mut up, mut down) = (Flow::new(random.draw(), messages), Flow::new(random.draw(), messages));
     let end = pair.now + LIMIT;
     while !(up.is_done() && down.is_done()) {
         up.send(&mut pair.a, pair.now, a)?;
