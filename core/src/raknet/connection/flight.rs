@@ -21,7 +21,7 @@ const SILENT_TIMEOUTS: u8 = 3;
 /// Datagrams that the first timeout sends again, to find out what became of the others.
 const PROBES: u8 = 2;
 /// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
-const SORTED: usize = 16;
+const SORTED: usize = 128;
 /// Lost datagrams that are remembered after their messages were sent again.
 const REMEMBERED: usize = 16;
 /// How much more patience one datagram that came late teaches, in 256ths of a round trip, and how much can be learnt.
