@@ -153,7 +153,8 @@ pub struct Snapshot {
     pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
-    /// TCP connections that were closed at once, because there were [`Limits::max_connections`](crate::Limits::max_connections) already.
+    /// TCP connections that were closed at once, because there were as many as
+    /// [`Limits::max_connections`](crate::Limits::max_connections) already.
     pub connections_refused: u64,
     /// TCP connections that were closed because they did not finish the head of a request, be it the first or the next.
     pub heads_timed_out: u64,
