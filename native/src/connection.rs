@@ -1,6 +1,7 @@
 //! A connection, as its application holds it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Guid, SendError};
 
@@ -151,7 +152,7 @@ impl Connection {
     /// ```
     pub async fn disconnect(&self) {
         let link = &self.link;
-        link.shared.act(|state, now| state.peer.disconnect(now, link.id));
+        link.shared.act(|state, now| state.hooked.peer.disconnect(now, link.id));
         link.entry.inbox.ended().await;
     }
 
@@ -166,7 +167,22 @@ impl Connection {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
-        self.link.shared.act(|state, _| state.peer.connection_stats(self.link.id))
+        self.link.shared.act(|state, _| state.hooked.peer.connection_stats(self.link.id))
+    }
+
+    /// Sets how long the other peer of this connection may stay silent while it owes an acknowledgement; false when
+    /// nothing is left of the connection.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::Connection;
+    ///
+    /// fn while_loading(connection: &Connection) -> bool {
+    ///     connection.set_timeout(Duration::from_secs(60))
+    /// }
+    /// ```
+    pub fn set_timeout(&self, timeout: Duration) -> bool {
+        self.link.shared.act(|state, _| state.hooked.peer.set_timeout(self.link.id, timeout))
     }
 
     /// The address of the other peer.
