@@ -3,6 +3,7 @@
 #include "MessageIdentifiers.h"
 #include "RakPeerInterface.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -164,7 +165,7 @@ class Echoes {
     std::vector<char> expected;
     Clock::time_point last = Clock::now();
 public:
-    long count = 0, next = 0;
+    long count = 0, next = 0, answered = 0;
     explicit Echoes(const Options &o) : o(o), seen((size_t)o.count), expected((size_t)o.size) {}
     void take(const unsigned char *data, size_t length) {
         if (length != expected.size()) throw std::runtime_error("wrong length");
@@ -177,12 +178,13 @@ public:
         seen[n] = true;
         count++;
         if (n >= next) next = n + 1;
+        answered = std::max(answered, next);
         last = Clock::now();
     }
     bool silent(int milliseconds) const { return Clock::now() - last > std::chrono::milliseconds(milliseconds); }
     // Lost messages count as answered, or the window would stay shut.
     void go_on(long sent) {
-        if (may_lose(o.reliability) && next < sent && silent(300)) next = sent, last = Clock::now();
+        if (may_lose(o.reliability) && answered < sent && silent(300)) answered = sent, last = Clock::now();
     }
     bool done(long sent) const {
         return count == o.count || (may_lose(o.reliability) && sent == o.count && count && silent(1000));
@@ -223,7 +225,7 @@ int client(const Options &o) {
                 echoes.go_on(sent);
             }
             // The number of unanswered messages is what counts; without an order it is not that of the newest echo.
-            while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.next : echoes.count) < o.window) {
+            while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.answered : echoes.count) < o.window) {
                 fill(message, (uint32_t)sent++);
                 peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, o.reliability, 0, server, false);
             }

@@ -80,7 +80,7 @@ class Echoes:
         self.sequenced = options.reliability.endswith("sequenced")
         self.may_lose = self.sequenced or options.reliability.startswith("unreliable")
         self.seen = bytearray(options.count)
-        self.next = 0
+        self.next = self.answered = 0
         self.last = time.monotonic()
 
     def take(self, data):
@@ -98,6 +98,7 @@ class Echoes:
         self.seen[number] = 1
         self.state["echoed"] += 1
         self.next = max(self.next, number + 1)
+        self.answered = max(self.answered, self.next)
         self.last = time.monotonic()
 
     def silent(self, seconds):
@@ -105,10 +106,10 @@ class Echoes:
 
     def unanswered(self, sent):
         # Lost messages count as answered, or the window would stay shut.
-        if self.may_lose and self.next < sent and self.silent(0.3):
-            self.next = sent
+        if self.may_lose and self.answered < sent and self.silent(0.3):
+            self.answered = sent
             self.last = time.monotonic()
-        return sent - (self.next if self.may_lose else self.state["echoed"])
+        return sent - (self.answered if self.may_lose else self.state["echoed"])
 
     def done(self, sent):
         echoed = self.state["echoed"]

@@ -136,6 +136,7 @@ struct State {
     seen: Vec<bool>,
     count: u32,
     next: u32,
+    answered: u32,
     sent: u32,
     last: Instant,
 }
@@ -143,7 +144,7 @@ struct State {
 impl<'o> Echoes<'o> {
     fn new(options: &'o Options) -> Self {
         let seen = vec![false; options.count as usize];
-        let state = State { seen, count: 0, next: 0, sent: 0, last: Instant::now() };
+        let state = State { seen, count: 0, next: 0, answered: 0, sent: 0, last: Instant::now() };
         Self { options, state: Mutex::new(state), moved: Notify::new() }
     }
 
@@ -169,6 +170,7 @@ impl<'o> Echoes<'o> {
         state.seen[number as usize] = true;
         state.count += 1;
         state.next = state.next.max(number + 1);
+        state.answered = state.answered.max(number + 1);
         state.last = Instant::now();
         self.moved.notify_one();
         Ok(())
@@ -184,11 +186,11 @@ impl<'o> Echoes<'o> {
     fn has_room(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let silent = state.last.elapsed() > Duration::from_millis(300);
-        if self.options.may_lose() && state.next < state.sent && silent {
-            state.next = state.sent;
+        if self.options.may_lose() && state.answered < state.sent && silent {
+            state.answered = state.sent;
             state.last = Instant::now();
         }
-        let answered = if self.options.may_lose() { state.next } else { state.count };
+        let answered = if self.options.may_lose() { state.answered } else { state.count };
         state.sent - answered < self.options.window
     }
 
