@@ -41,7 +41,7 @@ pub struct Options {
     /// ones are dropped and counted. 16 MiB unless changed.
     pub arrival_queue: usize,
     /// A bad network to simulate between the endpoint and its socket, for tests and for games that want to know how
-    /// they feel; none unless set.
+    /// they feel; none unless set. What is on its way takes memory without a limit.
     ///
     /// ```
     /// let mut options = rakwire_native::Options::client()?;

@@ -98,14 +98,10 @@ mod tests {
     #[test]
     fn every_part_is_read() {
         let text = "loss=5%, latency=50ms,jitter=500us,duplicate=1%,reorder=0.02,seed=9";
-        let conditions = Conditions {
-            loss: 0.05,
-            duplication: 0.01,
-            reordering: 0.02,
-            latency: Duration::from_millis(50),
-            jitter: Duration::from_micros(500),
-        };
-        assert_eq!(text.parse(), Ok(Simulation { conditions, seed: 9 }));
+        let Simulation { conditions, seed } = text.parse().expect("a simulation");
+        assert_eq!((conditions.loss, conditions.duplication, conditions.reordering), (0.05, 0.01, 0.02));
+        assert_eq!(conditions.latency, Duration::from_millis(50));
+        assert_eq!((conditions.jitter, seed), (Duration::from_micros(500), 9));
         assert_eq!("latency=2s".parse::<Simulation>().map(|read| read.conditions.latency.as_secs()), Ok(2));
     }
 

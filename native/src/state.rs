@@ -196,6 +196,9 @@ impl State {
 impl Tables {
     /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
     /// sends them again. Acknowledgements always are, or this side could not send.
+    ///
+    /// `Peer::pause` would not do: it fills the memory that all connections share up to the share of one, so two slow
+    /// readers could hold up everybody else.
     fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         if self.paused.is_empty() {
             return true;

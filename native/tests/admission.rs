@@ -170,10 +170,8 @@ struct Polite;
 
 impl Hook for Polite {
     fn on_event(&mut self, _now: rakwire::Instant, event: &Event<'_>) -> Verdict {
-        match event {
-            Event::Message { message, .. } if message.to_vec() == b"\x90no" => Verdict::Drop,
-            _ => Verdict::Pass,
-        }
+        let says_no = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
+        if says_no { Verdict::Drop } else { Verdict::Pass }
     }
 
     fn on_send(

@@ -62,7 +62,11 @@ impl Case {
             Reliability::UnreliableWithReceipt => Reliability::Unreliable,
             Reliability::ReliableWithReceipt => Reliability::Reliable,
             Reliability::ReliableOrderedWithReceipt => Reliability::ReliableOrdered,
-            other => other,
+            Reliability::Unreliable
+            | Reliability::UnreliableSequenced
+            | Reliability::Reliable
+            | Reliability::ReliableOrdered
+            | Reliability::ReliableSequenced => self.reliability,
         }
     }
 

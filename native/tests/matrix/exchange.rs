@@ -181,7 +181,7 @@ pub(crate) async fn with_client(cell: Cell, seed: u64) -> Result<(), String> {
     let case = cell.case;
     let server = endpoint(8, |options| options.config.cookies = cell.peer.cookies).await?;
     let proxy = proxy(cell, server.local_addr(), seed).await?;
-    let address = proxy.as_ref().map_or(server.local_addr(), |proxy| proxy.address);
+    let address = proxy.as_ref().map_or_else(|| server.local_addr(), |proxy| proxy.address);
     let mut client = tokio::task::spawn_blocking(move || cell.peer.connect(address, cell));
     let mut arrived = Arrived::new(case);
     let verdict = tokio::select! {
