@@ -3,6 +3,7 @@
 #include "MessageIdentifiers.h"
 #include "RakPeerInterface.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -23,6 +24,7 @@ constexpr unsigned MAX_CONNECTIONS = 1024;
 
 struct Options {
     std::string mode, host;
+    PacketReliability reliability = RELIABLE_ORDERED;
     int port = -1, protocol = 0;
     long count = 10, size = 100, window = 64;
     double timeout = 60;
@@ -30,10 +32,27 @@ struct Options {
 
 [[noreturn]] void usage() {
     std::fprintf(stderr,
-        "usage: peer server --port PORT [--protocol N]\n"
-        "       peer client HOST:PORT [--protocol N] [--count N] [--size BYTES] [--window W] [--timeout SECONDS]\n"
+        "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n"
+        "       peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W]\n"
+        "                   [--timeout SECONDS]\n"
         "       peer ping HOST:PORT [--timeout SECONDS]\n");
     std::exit(2);
+}
+
+PacketReliability reliability(const std::string &name) {
+    static const char *const names[] = {
+        "unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced",
+        "unreliable-with-receipt", "reliable-with-receipt", "reliable-ordered-with-receipt",
+    };
+    for (int i = 0; i < 8; i++)
+        if (name == names[i]) return (PacketReliability)i;
+    usage();
+}
+
+bool is_sequenced(PacketReliability r) { return r == UNRELIABLE_SEQUENCED || r == RELIABLE_SEQUENCED; }
+bool is_ordered(PacketReliability r) { return r == RELIABLE_ORDERED || r == RELIABLE_ORDERED_WITH_ACK_RECEIPT; }
+bool may_lose(PacketReliability r) {
+    return r == UNRELIABLE || r == UNRELIABLE_WITH_ACK_RECEIPT || is_sequenced(r);
 }
 
 Options parse(int argc, char **argv) {
@@ -57,6 +76,7 @@ Options parse(int argc, char **argv) {
         else if (arg == "--size") o.size = (long)value;
         else if (arg == "--window") o.window = (long)value;
         else if (arg == "--timeout") o.timeout = value;
+        else if (arg == "--reliability") o.reliability = reliability(argv[i]);
         else usage();
     }
     bool server = o.mode == "server";
@@ -113,7 +133,7 @@ int serve(const Options &o) {
     for (Idle idle;; idle.wait()) {
         while (Packet *p = peer->Receive()) {
             if (p->length && p->data[0] >= ID_USER_PACKET_ENUM)
-                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0,
+                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, o.reliability, 0,
                            p->systemAddress, false);
             peer->DeallocatePacket(p);
             idle.busy();
@@ -138,53 +158,85 @@ const char *failure(unsigned char id) {
     }
 }
 
+// What came back, and whether it may come now.
+class Echoes {
+    const Options &o;
+    std::vector<bool> seen;
+    std::vector<char> expected;
+    Clock::time_point last = Clock::now();
+public:
+    long count = 0, next = 0, answered = 0;
+    explicit Echoes(const Options &o) : o(o), seen((size_t)o.count), expected((size_t)o.size) {}
+    void take(const unsigned char *data, size_t length) {
+        if (length != expected.size()) throw std::runtime_error("wrong length");
+        long n = (long)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
+        if (is_ordered(o.reliability)) n = next;
+        if (n >= o.count || seen[n]) throw std::runtime_error("a message that was not sent, or twice");
+        if (is_sequenced(o.reliability) && n < next) throw std::runtime_error("an outdated message");
+        fill(expected, (uint32_t)n);
+        if (std::memcmp(data, expected.data(), length) != 0) throw std::runtime_error("wrong content or order");
+        seen[n] = true;
+        count++;
+        if (n >= next) next = n + 1;
+        answered = std::max(answered, next);
+        last = Clock::now();
+    }
+    bool silent(int milliseconds) const { return Clock::now() - last > std::chrono::milliseconds(milliseconds); }
+    // Lost messages count as answered, or the window would stay shut.
+    void go_on(long sent) {
+        if (may_lose(o.reliability) && answered < sent && silent(300)) answered = sent, last = Clock::now();
+    }
+    bool done(long sent) const {
+        return count == o.count || (may_lose(o.reliability) && sent == o.count && count && silent(1000));
+    }
+};
+
 int client(const Options &o) {
     auto deadline = Clock::now() + std::chrono::duration<double>(o.timeout);
     bool connected = false;
-    long sent = 0, echoed = 0;
+    long sent = 0;
+    Echoes echoes(o);
     RakPeerInterface *peer = nullptr;
     try {
         peer = start(o, 1, 0, nullptr);
         if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
             throw std::runtime_error("cannot start the connection attempt");
-        std::vector<char> message((size_t)o.size), expected((size_t)o.size);
+        std::vector<char> message((size_t)o.size);
         SystemAddress server = UNASSIGNED_SYSTEM_ADDRESS;
         Clock::time_point began = Clock::now();
         Idle idle;
-        while (echoed < o.count) {
+        while (!echoes.done(sent)) {
             if (Clock::now() > deadline) throw std::runtime_error("time limit reached");
-            Packet *p = peer->Receive();
-            if (!p) {
+            if (Packet *p = peer->Receive()) {
+                idle.busy();
+                unsigned char id = p->length ? p->data[0] : 0;
+                if (id == ID_CONNECTION_REQUEST_ACCEPTED) {
+                    connected = true;
+                    server = p->systemAddress;
+                    began = Clock::now();
+                } else if (const char *error = failure(id)) {
+                    throw std::runtime_error(error);
+                } else if (id >= ID_USER_PACKET_ENUM) {
+                    echoes.take(p->data, p->length);
+                }
+                peer->DeallocatePacket(p);
+            } else {
                 idle.wait();
-                continue;
+                echoes.go_on(sent);
             }
-            idle.busy();
-            unsigned char id = p->length ? p->data[0] : 0;
-            if (id == ID_CONNECTION_REQUEST_ACCEPTED) {
-                connected = true;
-                server = p->systemAddress;
-                began = Clock::now();
-            } else if (const char *error = failure(id)) {
-                throw std::runtime_error(error);
-            } else if (id >= ID_USER_PACKET_ENUM) {
-                fill(expected, (uint32_t)echoed);
-                if (p->length != expected.size() || std::memcmp(p->data, expected.data(), expected.size()) != 0)
-                    throw std::runtime_error("wrong content or order");
-                echoed++;
-            }
-            peer->DeallocatePacket(p);
-            while (connected && sent < o.count && sent - echoed < o.window) {
+            // The number of unanswered messages is what counts; without an order it is not that of the newest echo.
+            while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.answered : echoes.count) < o.window) {
                 fill(message, (uint32_t)sent++);
-                peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0, server, false);
+                peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, o.reliability, 0, server, false);
             }
         }
         double seconds = std::chrono::duration<double>(Clock::now() - began).count();
         peer->Shutdown(500);
-        std::printf("{\"connected\":true,\"echoed\":%ld,\"bytes\":%ld,\"seconds\":%.6f}\n", echoed, echoed * o.size, seconds);
+        std::printf("{\"connected\":true,\"echoed\":%ld,\"bytes\":%ld,\"seconds\":%.6f}\n", echoes.count, echoes.count * o.size, seconds);
         return 0;
     } catch (const std::exception &e) {
         if (peer) peer->Shutdown(100);
-        std::printf("{\"connected\":%s,\"echoed\":%ld,\"error\":\"%s\"}\n", connected ? "true" : "false", echoed, e.what());
+        std::printf("{\"connected\":%s,\"echoed\":%ld,\"error\":\"%s\"}\n", connected ? "true" : "false", echoes.count, e.what());
         return 1;
     }
 }

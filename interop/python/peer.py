@@ -53,8 +53,69 @@ class Idle:
         time.sleep(0.0001 if time.monotonic() - self.last < 0.05 else 0.002)
 
 
-def send(peer, data, address):
-    peer.send(data, PacketPriority.IMMEDIATE_PRIORITY, PacketReliability.RELIABLE_ORDERED, 0, address)
+RELIABILITIES = {
+    "unreliable": PacketReliability.UNRELIABLE,
+    "unreliable-sequenced": PacketReliability.UNRELIABLE_SEQUENCED,
+    "reliable": PacketReliability.RELIABLE,
+    "reliable-ordered": PacketReliability.RELIABLE_ORDERED,
+    "reliable-sequenced": PacketReliability.RELIABLE_SEQUENCED,
+    "unreliable-with-receipt": PacketReliability.UNRELIABLE_WITH_ACK_RECEIPT,
+    "reliable-with-receipt": PacketReliability.RELIABLE_WITH_ACK_RECEIPT,
+    "reliable-ordered-with-receipt": PacketReliability.RELIABLE_ORDERED_WITH_ACK_RECEIPT,
+}
+
+
+def send(peer, data, reliability, address):
+    peer.send(data, PacketPriority.IMMEDIATE_PRIORITY, RELIABILITIES[reliability], 0, address)
+
+
+class Echoes:
+    """What came back, and whether it may come now."""
+
+    def __init__(self, options, state):
+        self.options = options
+        self.state = state
+        self.messages = Messages(options.size)
+        self.ordered = options.reliability.startswith("reliable-ordered")
+        self.sequenced = options.reliability.endswith("sequenced")
+        self.may_lose = self.sequenced or options.reliability.startswith("unreliable")
+        self.seen = bytearray(options.count)
+        self.next = self.answered = 0
+        self.last = time.monotonic()
+
+    def take(self, data):
+        number = self.next if self.ordered else int.from_bytes(data[1:5], "big")
+        if len(data) != self.options.size:
+            raise RuntimeError("wrong length")
+        if number >= self.options.count or self.seen[number]:
+            raise RuntimeError("a message that was not sent, or twice")
+        if self.sequenced and number < self.next:
+            raise RuntimeError("an outdated message")
+        expected = self.messages.get(number)
+        if data != expected:
+            permuted = sorted(data) == sorted(expected)
+            raise RuntimeError("the bytes of the message in another order" if permuted else "wrong content or order")
+        self.seen[number] = 1
+        self.state["echoed"] += 1
+        self.next = max(self.next, number + 1)
+        self.answered = max(self.answered, self.next)
+        self.last = time.monotonic()
+
+    def silent(self, seconds):
+        return time.monotonic() - self.last > seconds
+
+    def unanswered(self, sent):
+        # Lost messages count as answered, or the window would stay shut.
+        if self.may_lose and self.answered < sent and self.silent(0.3):
+            self.answered = sent
+            self.last = time.monotonic()
+        return sent - (self.answered if self.may_lose else self.state["echoed"])
+
+    def done(self, sent):
+        echoed = self.state["echoed"]
+        return echoed == self.options.count or (
+            self.may_lose and sent == self.options.count and echoed and self.silent(1)
+        )
 
 
 def start(protocol, **arguments):
@@ -86,38 +147,36 @@ def serve(options):
         idle.busy()
         data = packet.data
         if data and data[0] >= MessageIdentifiers.ID_USER_PACKET_ENUM:
-            send(peer, data, packet.system_address)
+            send(peer, data, options.reliability, packet.system_address)
 
 
 def exchange(peer, options, state):
-    messages = Messages(options.size)
-    host, port = options.address
+    echoes = Echoes(options, state)
     deadline = time.monotonic() + options.timeout
-    peer.connect(host, port)
+    peer.connect(*options.address)
     idle = Idle()
     sent = 0
     server = None
-    while state["echoed"] < options.count:
+    began = time.monotonic()
+    while not echoes.done(sent):
         if time.monotonic() > deadline:
             raise RuntimeError("time limit reached")
         packet = peer.receive()
         if packet is None:
             idle.wait()
-            continue
-        idle.busy()
-        data = packet.data
-        if data[0] == MessageIdentifiers.ID_CONNECTION_REQUEST_ACCEPTED:
-            state["connected"] = True
-            server = packet.system_address
-            began = time.monotonic()
-        elif data[0] in FAILURES:
-            raise RuntimeError(FAILURES[data[0]])
-        elif data[0] >= MessageIdentifiers.ID_USER_PACKET_ENUM:
-            if data != messages.get(state["echoed"]):
-                raise RuntimeError("wrong content or order")
-            state["echoed"] += 1
-        while server and sent < options.count and sent - state["echoed"] < options.window:
-            send(peer, messages.get(sent), server)
+        else:
+            idle.busy()
+            data = packet.data
+            if data[0] == MessageIdentifiers.ID_CONNECTION_REQUEST_ACCEPTED:
+                state["connected"] = True
+                server = packet.system_address
+                began = time.monotonic()
+            elif data[0] in FAILURES:
+                raise RuntimeError(FAILURES[data[0]])
+            elif data[0] >= MessageIdentifiers.ID_USER_PACKET_ENUM:
+                echoes.take(data)
+        while server and sent < options.count and echoes.unanswered(sent) < options.window:
+            send(peer, echoes.messages.get(sent), options.reliability, server)
             sent += 1
     return time.monotonic() - began
 
@@ -178,12 +237,14 @@ def main():
     server = modes.add_parser("server")
     server.add_argument("--port", type=whole(0, 65535), required=True)
     server.add_argument("--protocol", type=whole(0, 255))
+    server.add_argument("--reliability", choices=RELIABILITIES, default="reliable-ordered")
     for mode in ("client", "ping"):
         sub = modes.add_parser(mode)
         sub.add_argument("address", type=address, metavar="HOST:PORT")
         sub.add_argument("--timeout", type=float, default=60, metavar="SECONDS")
     sub = modes.choices["client"]
     sub.add_argument("--protocol", type=whole(0, 255))
+    sub.add_argument("--reliability", choices=RELIABILITIES, default="reliable-ordered")
     sub.add_argument("--count", type=whole(1), default=10)
     sub.add_argument("--size", type=whole(5), default=100, metavar="BYTES")
     sub.add_argument("--window", type=whole(1), default=64)

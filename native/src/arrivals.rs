@@ -7,6 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rakwire::Instant;
 use tokio::sync::Notify;
 
+use crate::paths::{Direction, Paths};
+use crate::simulation::Simulation;
+
 /// What one receive buffer held: datagrams of one sender, each `stride` bytes long but for the last.
 #[derive(Debug)]
 pub(crate) struct Train {
@@ -35,15 +38,19 @@ struct Waiting {
     trains: VecDeque<Train>,
     bytes: usize,
     dropped: u64,
+    /// The network that is simulated between the socket and this queue.
+    network: Option<Paths>,
 }
 
 /// Bytes that a train is counted with on top of its own.
 const OVERHEAD: usize = 64;
 
 impl Arrivals {
-    /// A queue of at most `limit` bytes, in which one train fits in any case.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, waiting: Mutex::default(), arrived: Notify::new() }
+    /// A queue of at most `limit` bytes, in which one train fits in any case, perhaps behind a simulated network.
+    pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
+        let network = simulation.map(|simulation| Paths::new(simulation, Direction::In));
+        let waiting = Mutex::new(Waiting { network, ..Waiting::default() });
+        Self { limit, waiting, arrived: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -53,7 +60,9 @@ impl Arrivals {
     pub(crate) fn push(&self, trains: impl Iterator<Item = Train>) {
         let mut waiting = self.lock();
         for train in trains {
-            if waiting.bytes >= self.limit {
+            if let Some(network) = &mut waiting.network {
+                train.datagrams().for_each(|datagram| network.send(train.at, train.from, datagram));
+            } else if waiting.bytes >= self.limit {
                 waiting.dropped += train.datagrams().count() as u64;
             } else {
                 waiting.bytes += train.bytes.len() + OVERHEAD;
@@ -64,11 +73,25 @@ impl Arrivals {
         self.arrived.notify_one();
     }
 
-    /// Takes everything that waits.
-    pub(crate) fn take(&self) -> VecDeque<Train> {
+    /// Takes everything that has arrived by `now`.
+    pub(crate) fn take(&self, now: Instant) -> VecDeque<Train> {
         let mut waiting = self.lock();
+        if let Some(network) = &mut waiting.network {
+            let trains = network.receive(now).into_iter().map(|parcel| Train {
+                at: parcel.at,
+                from: parcel.address,
+                stride: parcel.bytes.len(),
+                bytes: parcel.bytes,
+            });
+            return trains.collect();
+        }
         waiting.bytes = 0;
         std::mem::take(&mut waiting.trains)
+    }
+
+    /// When something will have arrived that is on its way through a simulated network.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.lock().network.as_ref()?.next()
     }
 
     /// How many datagrams found no room.
@@ -99,11 +122,23 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_counted() {
-        let arrivals = Arrivals::new(100);
+        let arrivals = Arrivals::new(100, None);
         arrivals.push([train(&[0; 100], 50), train(&[0; 9], 3), train(&[0; 1], 1)].into_iter());
         assert_eq!(arrivals.dropped(), 4);
-        assert_eq!(arrivals.take().len(), 1);
+        assert_eq!(arrivals.take(Instant::ZERO).len(), 1);
         arrivals.push([train(&[0; 1], 1)].into_iter());
-        assert_eq!((arrivals.take().len(), arrivals.dropped()), (1, 4));
+        assert_eq!((arrivals.take(Instant::ZERO).len(), arrivals.dropped()), (1, 4));
+    }
+
+    #[test]
+    fn a_simulated_network_comes_before_the_queue() {
+        let arrivals = Arrivals::new(0, "latency=2ms".parse().ok());
+        arrivals.push([train(&[1, 2, 3], 2)].into_iter());
+        let end = Instant::from_micros(2_000);
+        assert_eq!(arrivals.next(), Some(end));
+        assert!(arrivals.take(Instant::from_micros(1_999)).is_empty());
+        let arrived = arrivals.take(end);
+        assert!(arrived.iter().all(|train| train.at == end && train.datagrams().count() == 1));
+        assert_eq!((arrived.len(), arrivals.dropped()), (2, 0));
     }
 }

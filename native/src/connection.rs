@@ -1,8 +1,9 @@
 //! A connection, as its application holds it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Guid, SendError};
+use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Receipt, SendError};
 
 use crate::inbox::Phase;
 use crate::shared::Link;
@@ -52,6 +53,9 @@ impl Connection {
     /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,
     /// nothing of the message was taken.
     ///
+    /// With a receipt reliability the name of the receipt comes back; [`recv_receipt`](Self::recv_receipt) tells what
+    /// became of the message.
+    ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
     /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
@@ -62,10 +66,11 @@ impl Connection {
     ///
     /// async fn say(connection: &Connection, text: &str) -> Result<(), SendError> {
     ///     let chat = Delivery::RELIABLE_ORDERED.on(Channel::ZERO);
-    ///     connection.send(&[&[0x90], text.as_bytes()].concat(), chat).await
+    ///     connection.send(&[&[0x90], text.as_bytes()].concat(), chat).await?;
+    ///     Ok(())
     /// }
     /// ```
-    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
             result => return result,
@@ -96,7 +101,7 @@ impl Connection {
     ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
     /// }
     /// ```
-    pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+    pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         self.link.try_send(message, delivery)
     }
 
@@ -117,6 +122,27 @@ impl Connection {
     /// ```
     pub async fn recv(&self) -> Option<Incoming> {
         self.link.entry.inbox.recv().await
+    }
+
+    /// What became of the next message that was sent with a receipt reliability; waits until that is known of one.
+    /// Nothing once the connection has ended: what was still open then stays unknown. The receipts of an application
+    /// that never asks for them take memory until the connection ends.
+    ///
+    /// ```
+    /// use rakwire_native::{Connection, Delivery, Outcome, Reliability, SendError};
+    ///
+    /// async fn deliver(connection: &Connection, state: &[u8]) -> Result<bool, SendError> {
+    ///     let sent = connection.send(state, Delivery::new(Reliability::UnreliableWithReceipt)).await?;
+    ///     while let Some((receipt, outcome)) = connection.recv_receipt().await {
+    ///         if Some(receipt) == sent {
+    ///             return Ok(outcome == Outcome::Acknowledged);
+    ///         }
+    ///     }
+    ///     Ok(false)
+    /// }
+    /// ```
+    pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
+        self.link.entry.inbox.recv_receipt().await
     }
 
     /// Why the connection ended; nothing while it has not.
@@ -151,7 +177,7 @@ impl Connection {
     /// ```
     pub async fn disconnect(&self) {
         let link = &self.link;
-        link.shared.act(|state, now| state.peer.disconnect(now, link.id));
+        link.shared.act(|state, now| state.hooked.peer.disconnect(now, link.id));
         link.entry.inbox.ended().await;
     }
 
@@ -166,7 +192,22 @@ impl Connection {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
-        self.link.shared.act(|state, _| state.peer.connection_stats(self.link.id))
+        self.link.shared.act(|state, _| state.hooked.peer.connection_stats(self.link.id))
+    }
+
+    /// Sets how long the other peer of this connection may stay silent while it owes an acknowledgement; false when
+    /// nothing is left of the connection.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::Connection;
+    ///
+    /// fn while_loading(connection: &Connection) -> bool {
+    ///     connection.set_timeout(Duration::from_secs(60))
+    /// }
+    /// ```
+    pub fn set_timeout(&self, timeout: Duration) -> bool {
+        self.link.shared.act(|state, _| state.hooked.peer.set_timeout(self.link.id, timeout))
     }
 
     /// The address of the other peer.

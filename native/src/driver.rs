@@ -3,27 +3,45 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Departure, Outgoing};
+use crate::paths::{Direction, Paths};
 use crate::shared::{Counters, Shared};
+use crate::simulation::Simulation;
 use crate::socket::{Buffers, Socket};
 use crate::state::Next;
 
 /// How long a socket that cannot receive is left alone.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Drives the endpoint until it has ended.
-pub(crate) async fn run(shared: Arc<Shared>, socket: Arc<Socket>) {
+/// Drives the endpoint until it has ended, perhaps behind a simulated network.
+pub(crate) async fn run(shared: Arc<Shared>, socket: Arc<Socket>, simulation: Option<Simulation>) {
     let receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
     let mut outgoing = Outgoing::new();
+    let mut network = simulation.map(|simulation| Paths::new(simulation, Direction::Out));
     loop {
         match shared.turn(&mut outgoing) {
             Next::Again => {
-                flush(&shared, &socket, &mut outgoing).await;
+                match &mut network {
+                    None => flush(&shared, &socket, &mut outgoing).await,
+                    Some(network) => {
+                        put_on_the_way(&shared, network, &mut outgoing);
+                        deliver(&shared, &socket, network).await;
+                    }
+                }
                 tokio::task::yield_now().await;
             }
-            Next::Sleep(until) => sleep(&shared, until).await,
+            Next::Sleep(until) => {
+                let arrival = network.as_ref().and_then(Paths::next);
+                sleep(&shared, [until, arrival, shared.arrivals.next()].into_iter().flatten().min()).await;
+                if let Some(network) = &mut network {
+                    deliver(&shared, &socket, network).await;
+                }
+            }
             Next::End => break,
         }
+    }
+    if let Some(network) = &mut network {
+        deliver_all(&shared, &socket, network).await;
     }
     receiver.abort();
     // It ends with the error that it was aborted.
@@ -50,11 +68,41 @@ async fn sleep(shared: &Shared, until: Option<rakwire::Instant>) {
 
 async fn flush(shared: &Shared, socket: &Socket, outgoing: &mut Outgoing) {
     while let Some(departure) = outgoing.next(socket.max_segments()) {
-        if let Err(error) = socket.send(&departure).await {
-            // As good as lost on the way: the protocol sends again what must arrive.
-            tracing::debug!(to = %departure.to, %error, "datagrams could not be sent");
-            Counters::add(&shared.counters.send_failures, departure.count as u64);
+        send(shared, socket, &departure).await;
+    }
+}
+
+async fn send(shared: &Shared, socket: &Socket, departure: &Departure<'_>) {
+    if let Err(error) = socket.send(departure).await {
+        // As good as lost on the way: the protocol sends again what must arrive.
+        tracing::debug!(to = %departure.to, %error, "datagrams could not be sent");
+        Counters::add(&shared.counters.send_failures, departure.count as u64);
+    }
+}
+
+/// Gives datagrams to a simulated network instead of the socket.
+fn put_on_the_way(shared: &Shared, network: &mut Paths, outgoing: &mut Outgoing) {
+    let now = shared.clock.now();
+    while let Some(departure) = outgoing.next(1) {
+        network.send(now, departure.to, departure.bytes);
+    }
+}
+
+/// Sends what has come through a simulated network.
+async fn deliver(shared: &Shared, socket: &Socket, network: &mut Paths) {
+    for parcel in network.receive(shared.clock.now()) {
+        let (to, bytes) = (parcel.address, &*parcel.bytes);
+        send(shared, socket, &Departure { to, size: bytes.len(), count: 1, bytes }).await;
+    }
+}
+
+/// Sends what is still on its way through a simulated network, each datagram in its time.
+async fn deliver_all(shared: &Shared, socket: &Socket, network: &mut Paths) {
+    while let Some(next) = network.next() {
+        if let Some(until) = shared.clock.deadline(next) {
+            tokio::time::sleep_until(until).await;
         }
+        deliver(shared, socket, network).await;
     }
 }
 

@@ -3,40 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use rakwire::raknet::Guid;
+use rakwire::raknet::{ConnectOptions, Guid, Hook};
 use tokio::net::ToSocketAddrs;
-use tokio::sync::oneshot;
 
 use crate::connection::Connection;
 use crate::driver;
-use crate::error::{BindError, ConnectError, PingError};
+use crate::error::{BindError, ConnectError};
 use crate::options::Options;
+use crate::plugin::Plugin;
 use crate::shared::{Link, Shared};
 use crate::socket::{Socket, canonical};
 use crate::state::Door;
 use crate::stats::EndpointStats;
-
-/// What a server answers to a ping.
-///
-/// ```
-/// fn is_near(pong: &rakwire_native::Pong) -> bool {
-///     pong.latency < std::time::Duration::from_millis(30)
-/// }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Pong {
-    /// The server's address.
-    pub from: SocketAddr,
-    /// The server's identity.
-    pub guid: Guid,
-    /// From the ping to the pong.
-    pub latency: Duration,
-    /// What the server says of itself, 0 to 399 bytes.
-    pub data: Vec<u8>,
-}
 
 /// A UDP socket with RakNet on it: opens connections, accepts them, pings servers.
 ///
@@ -56,7 +35,7 @@ pub struct Pong {
 /// ```
 #[derive(Debug)]
 pub struct Endpoint {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     local: SocketAddr,
     has_ipv6: bool,
 }
@@ -68,22 +47,59 @@ impl Endpoint {
     /// # Errors
     /// A [`BindError`] that names the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
+        let socket = Self::open(address).await?;
+        Ok(Self::start(socket, options, Plugin::NONE))
+    }
+
+    /// As [`bind`](Self::bind), with a hook that sees, filters and injects what passes through the endpoint. The hook is
+    /// made from the address that the socket got. It runs in the tasks of the endpoint, so it must not wait. A simulated
+    /// network stands between it and the socket.
+    ///
+    /// # Errors
+    /// A [`BindError`] that names the address.
+    ///
+    /// ```
+    /// use rakwire::raknet::{PacketLogger, PcapWriter};
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut file = Vec::new(); // a file in a real program
+    /// let endpoint = Endpoint::bind_with_hook("127.0.0.1:0", Options::client()?, |local| {
+    ///     PacketLogger(PcapWriter::new(local, move |bytes: &[u8]| file.extend_from_slice(bytes)))
+    /// });
+    /// endpoint.await?.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_with_hook<H: Hook + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: Options,
+        hook: impl FnOnce(SocketAddr) -> H,
+    ) -> Result<Self, BindError> {
+        let socket = Self::open(address).await?;
+        let plugin = Plugin::new(hook(socket.local_addr()));
+        Ok(Self::start(socket, options, plugin))
+    }
+
+    async fn open(address: impl ToSocketAddrs) -> Result<Socket, BindError> {
         let addresses = tokio::net::lookup_host(address).await.map_err(BindError::Resolve)?;
         let mut refused = BindError::NoAddress;
         for address in addresses {
             match Socket::bind(address) {
-                Ok(socket) => return Ok(Self::start(socket, options)),
+                Ok(socket) => return Ok(socket),
                 Err(source) => refused = BindError::Socket { address, source },
             }
         }
         Err(refused)
     }
 
-    fn start(socket: Socket, options: Options) -> Self {
-        let shared = Arc::new(Shared::new(options));
+    fn start(socket: Socket, options: Options, plugin: Plugin) -> Self {
+        let simulation = options.simulate;
+        let shared = Arc::new(Shared::new(options, plugin));
         let local = socket.local_addr();
         let has_ipv6 = socket.has_ipv6();
-        tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket)));
+        tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
         Self { shared, local, has_ipv6 }
     }
 
@@ -104,6 +120,34 @@ impl Endpoint {
     /// }
     /// ```
     pub async fn connect(&self, address: SocketAddr) -> Result<Connection, ConnectError> {
+        self.connect_with(address, &ConnectOptions::default()).await
+    }
+
+    /// As [`connect`](Self::connect), with a password, another protocol version or other times than the configuration
+    /// says.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::{ConnectError, ConnectOptions, Connection, Endpoint};
+    ///
+    /// async fn join(endpoint: &Endpoint, server: std::net::SocketAddr) -> Result<Connection, ConnectError> {
+    ///     let options = ConnectOptions {
+    ///         password: b"friends",
+    ///         protocol_version: Some(11),
+    ///         timeout: Some(Duration::from_secs(30)),
+    ///         ..Default::default()
+    ///     };
+    ///     endpoint.connect_with(server, &options).await
+    /// }
+    /// ```
+    pub async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: &ConnectOptions<'_>,
+    ) -> Result<Connection, ConnectError> {
         let address = canonical(address);
         if !self.reaches(address) {
             return Err(ConnectError::AddressFamily);
@@ -112,7 +156,7 @@ impl Endpoint {
             if state.tables.door == Door::Shut {
                 return Err(ConnectError::EndpointClosed);
             }
-            let id = state.peer.connect(now, address)?;
+            let id = state.hooked.peer.connect_with(now, address, options)?;
             Ok((id, state.tables.expect(id, address)))
         });
         let (id, entry) = opened?;
@@ -147,46 +191,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the server at `address` what it says of itself, and waits for at most `timeout`. A ping that is lost is not
-    /// repeated. At most eight addresses can be pinged at the same time.
-    ///
-    /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`; others at once.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use rakwire_native::{Endpoint, Options};
-    ///
-    /// # #[tokio::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert!(server.set_advertisement(b"hello"));
-    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
-    /// assert_eq!(pong.data, b"hello");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn ping(&self, address: SocketAddr, timeout: Duration) -> Result<Pong, PingError> {
-        let address = canonical(address);
-        if !self.reaches(address) {
-            return Err(PingError::AddressFamily);
-        }
-        let (sender, receiver) = oneshot::channel();
-        self.shared.act(|state, now| {
-            if state.tables.door == Door::Shut {
-                return Err(PingError::EndpointClosed);
-            }
-            state.ping(now, address, sender).map_err(|_| PingError::TooMany)
-        })?;
-        let mut waiting = Waiting { shared: &self.shared, address, receiver };
-        match tokio::time::timeout(timeout, &mut waiting.receiver).await {
-            Ok(pong) => pong.map_err(|_| PingError::EndpointClosed),
-            Err(_) => Err(PingError::NoAnswer),
-        }
-    }
-
-    fn reaches(&self, address: SocketAddr) -> bool {
+    pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
         self.has_ipv6 || address.is_ipv4()
     }
 
@@ -199,7 +204,7 @@ impl Endpoint {
     /// The identity of this endpoint.
     #[must_use]
     pub fn guid(&self) -> Guid {
-        self.shared.lock().peer.config().guid
+        self.shared.lock().hooked.peer.config().guid
     }
 
     /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
@@ -217,7 +222,7 @@ impl Endpoint {
     /// ```
     #[must_use = "data that is too long is not taken"]
     pub fn set_advertisement(&self, data: &[u8]) -> bool {
-        self.shared.act(|state, _| state.peer.set_advertisement(data))
+        self.shared.act(|state, _| state.hooked.peer.set_advertisement(data))
     }
 
     /// The counters of the endpoint.
@@ -226,14 +231,15 @@ impl Endpoint {
         let counters = &self.shared.counters;
         let state = self.shared.lock();
         EndpointStats {
-            peer: *state.peer.stats(),
-            connections: state.peer.connections().count(),
-            blocks: state.peer.blocks(),
-            blocks_available: state.peer.blocks_available(),
+            peer: *state.hooked.peer.stats(),
+            connections: state.hooked.peer.connections().count(),
+            blocks: state.hooked.peer.blocks(),
+            blocks_available: state.hooked.peer.blocks_available(),
             arrivals_dropped: self.shared.arrivals.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
             unread: state.tables.unread,
             backlog_full: state.tables.backlog_full,
+            strangers_dropped: state.tables.strangers.dropped(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),
         }
@@ -245,6 +251,7 @@ impl Endpoint {
         let mut ended = self.shared.ended.subscribe();
         self.shared.act(|state, now| state.shut(now));
         self.shared.newcomers.notify_waiters();
+        self.shared.heard.notify_waiters();
         // The sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
     }
@@ -253,20 +260,6 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.shared.act(|state, now| state.shut_door(now));
-    }
-}
-
-/// A ping that is forgotten when nobody waits for it any more.
-struct Waiting<'e> {
-    shared: &'e Shared,
-    address: SocketAddr,
-    receiver: oneshot::Receiver<Pong>,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.receiver.close();
-        self.shared.act(|state, _| state.forget_pings(self.address));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::datagram::DatagramHeader;

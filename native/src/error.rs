@@ -56,6 +56,9 @@ pub enum ConnectError {
     /// The socket is of another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
+    /// The password is longer than 255 bytes.
+    #[error("a password has at most 255 bytes")]
+    PasswordTooLong,
     /// The endpoint was closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
@@ -68,6 +71,7 @@ impl From<raknet::ConnectError> for ConnectError {
     fn from(error: raknet::ConnectError) -> Self {
         match error {
             raknet::ConnectError::AlreadyConnected => Self::AlreadyConnected,
+            raknet::ConnectError::PasswordTooLong => Self::PasswordTooLong,
             // Whatever else the core may report one day is a want of room, too.
             raknet::ConnectError::Full | _ => Self::Full,
         }
@@ -90,6 +94,27 @@ pub enum PingError {
     /// Eight other addresses are being pinged.
     #[error("too many pings wait for their pongs")]
     TooMany,
+    /// The socket is of another address family.
+    #[error("an IPv4 socket cannot reach an IPv6 address")]
+    AddressFamily,
+    /// The endpoint was closed.
+    #[error("the endpoint is closed")]
+    EndpointClosed,
+}
+
+/// Why a message could not be sent to a peer without a connection.
+///
+/// ```
+/// use rakwire_native::OutOfBandError;
+///
+/// assert_eq!(OutOfBandError::BadLength.to_string(), "such a message has 1 to 399 bytes, an advertisement 0 to 398");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutOfBandError {
+    /// It is empty or too long.
+    #[error("such a message has 1 to 399 bytes, an advertisement 0 to 398")]
+    BadLength,
     /// The socket is of another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,

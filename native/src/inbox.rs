@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid};
+use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid, Outcome, Receipt};
 use tokio::sync::Notify;
 
 use crate::connection::Incoming;
@@ -32,6 +32,8 @@ pub(crate) struct Inbox {
 struct Mail {
     messages: VecDeque<Incoming>,
     bytes: usize,
+    /// What became of messages; each was sent by this application, so it knows how many there are.
+    receipts: VecDeque<(Receipt, Outcome)>,
     phase: Phase,
 }
 
@@ -47,7 +49,7 @@ impl Inbox {
     pub(crate) fn new(limit: usize, phase: Phase) -> Self {
         Self {
             limit,
-            mail: Mutex::new(Mail { messages: VecDeque::new(), bytes: 0, phase }),
+            mail: Mutex::new(Mail { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), phase }),
             changed: Notify::new(),
         }
     }
@@ -91,6 +93,21 @@ impl Inbox {
                 Phase::Opening | Phase::Open(_) => None,
                 Phase::Failed(_) | Phase::Closed(_) => Some(None),
             },
+        })
+        .await
+    }
+
+    pub(crate) fn push_receipt(&self, receipt: Receipt, outcome: Outcome) {
+        self.lock().receipts.push_back((receipt, outcome));
+        self.changed.notify_waiters();
+    }
+
+    /// The next receipt; nothing once the connection has ended and all were read.
+    pub(crate) async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
+        self.wait_for(|mail| match (mail.receipts.pop_front(), mail.phase) {
+            (Some(receipt), _) => Some(Some(receipt)),
+            (None, Phase::Opening | Phase::Open(_)) => None,
+            (None, Phase::Failed(_) | Phase::Closed(_)) => Some(None),
         })
         .await
     }

@@ -31,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod arrivals;
 mod clock;
 mod connection;
@@ -40,18 +41,27 @@ mod error;
 mod inbox;
 mod options;
 mod outgoing;
+mod paths;
+mod pings;
+mod plugin;
 mod requests;
 mod shared;
+mod simulation;
 mod socket;
 mod state;
 mod stats;
+mod strangers;
 
 pub use connection::{Connection, Incoming};
-pub use endpoint::{Endpoint, Pong};
-pub use error::{BindError, ConnectError, PingError};
+pub use endpoint::Endpoint;
+pub use error::{BindError, ConnectError, OutOfBandError, PingError};
 pub use options::Options;
+pub use pings::Pong;
 pub use rakwire::raknet::{
-    Capacity, Channel, Config, ConnectFailure, ConnectionStats, CookiePolicy, Delivery, DisconnectReason,
-    DropReason, Guid, PeerStats, Priority, Reliability, SendError,
+    AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
+    CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats, PingScope,
+    Priority, Receipt, Reliability, SendError,
 };
+pub use simulation::{BadSimulation, Simulation};
 pub use stats::EndpointStats;
+pub use strangers::{Said, Stranger};

@@ -4,6 +4,8 @@ use std::io;
 
 use rakwire::raknet::{Capacity, Config};
 
+use crate::simulation::Simulation;
+
 /// How an endpoint behaves: the protocol's configuration, and the sizes of its queues.
 ///
 /// ```
@@ -38,6 +40,15 @@ pub struct Options {
     /// Bytes of datagrams that wait for the protocol after they were received, each read counted with 64 more; further
     /// ones are dropped and counted. 16 MiB unless changed.
     pub arrival_queue: usize,
+    /// A bad network to simulate between the endpoint and its socket, for tests and for games that want to know how
+    /// they feel; none unless set. What is on its way takes memory without a limit.
+    ///
+    /// ```
+    /// let mut options = rakwire_native::Options::client()?;
+    /// options.simulate = Some("loss=5%,latency=50ms,jitter=10ms".parse()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub simulate: Option<Simulation>,
 }
 
 impl Options {
@@ -58,6 +69,7 @@ impl Options {
             receive_queue: 8 << 20,
             backlog: 1_024,
             arrival_queue: 16 << 20,
+            simulate: None,
         }
     }
 

@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rakwire::Instant;
-use rakwire::raknet::{ConnectionId, SendError};
+use rakwire::raknet::{ConnectionId, Receipt, SendError};
 use tokio::sync::{Notify, watch};
 
 use crate::arrivals::Arrivals;
 use crate::clock::Clock;
 use crate::options::Options;
 use crate::outgoing::Outgoing;
+use crate::plugin::Plugin;
 use crate::state::{Entry, Next, State};
 
 /// The protocol behind its lock, and the bells that tasks wait for.
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) room: Notify,
     /// Rings for those that accept connections.
     pub(crate) newcomers: Notify,
+    /// Rings for those that wait for messages without a connection.
+    pub(crate) heard: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
 }
@@ -44,14 +47,15 @@ impl Counters {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options, plugin: Plugin) -> Self {
         Self {
-            arrivals: Arrivals::new(options.arrival_queue),
-            state: Mutex::new(State::new(options)),
+            arrivals: Arrivals::new(options.arrival_queue, options.simulate),
+            state: Mutex::new(State::new(options, plugin)),
             clock: Clock::start(),
             wake: Notify::new(),
             room: Notify::new(),
             newcomers: Notify::new(),
+            heard: Notify::new(),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
         }
@@ -77,10 +81,14 @@ impl Shared {
         let now = state.catch_up(&self.arrivals, &self.clock);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
+        let has_heard = !state.tables.strangers.is_empty() || next == Next::End;
         drop(state);
         self.room.notify_waiters();
         if has_newcomers {
             self.newcomers.notify_waiters();
+        }
+        if has_heard {
+            self.heard.notify_waiters();
         }
         next
     }
@@ -99,8 +107,8 @@ impl Link {
         &self,
         message: &[u8],
         delivery: rakwire::raknet::Delivery,
-    ) -> Result<(), SendError> {
-        self.shared.act(|state, now| state.peer.send(now, self.id, message, delivery).map(drop))
+    ) -> Result<Option<Receipt>, SendError> {
+        self.shared.act(|state, now| state.hooked.send(now, self.id, message, delivery))
     }
 }
 

@@ -41,6 +41,8 @@ impl Socket {
         // The system grants what it has been allowed to; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
+        // Searches go to broadcast addresses. A system that refuses will refuse the datagrams, too.
+        let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         Ok(Self { io: UdpSocket::from_std(socket)?, state, local })
     }

@@ -4,20 +4,21 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rakwire::Instant;
-use rakwire::raknet::{ConnectionId, ConnectionState, Event, Guid, Peer, Side};
+use rakwire::raknet::{ConnectionId, ConnectionState, Event, Guid, Hooked, Peer, Side};
 use rakwire::wire::datagram::DatagramHeader;
 use rakwire::wire::{Reader, Wire};
-use tokio::sync::oneshot;
+use rakwire::{Instant, Machine};
 
 use crate::arrivals::{Arrivals, Train};
 use crate::clock::Clock;
 use crate::connection::Incoming;
-use crate::endpoint::Pong;
 use crate::inbox::{Inbox, Level, Phase};
 use crate::options::Options;
 use crate::outgoing::Outgoing;
+use crate::pings::{Pings, Pong};
+use crate::plugin::Plugin;
 use crate::requests::Requests;
+use crate::strangers::{Said, Stranger, Strangers};
 
 /// Whether the endpoint takes new connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub(crate) struct Entry {
 /// The protocol, and whom its events are for.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) peer: Peer<'static>,
+    pub(crate) hooked: Hooked<'static, Plugin>,
     pub(crate) tables: Tables,
     pub(crate) requests: Requests,
 }
@@ -61,7 +62,8 @@ pub(crate) struct Tables {
     backlog_limit: usize,
     receive_queue: usize,
     turned_away: Vec<ConnectionId>,
-    pings: Vec<(SocketAddr, oneshot::Sender<Pong>)>,
+    pub(crate) pings: Pings,
+    pub(crate) strangers: Strangers,
     pub(crate) unread: u64,
     pub(crate) backlog_full: u64,
 }
@@ -78,7 +80,7 @@ pub(crate) enum Next {
 }
 
 impl State {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options, plugin: Plugin) -> Self {
         let tables = Tables {
             door: Door::Open,
             entries: HashMap::new(),
@@ -87,21 +89,19 @@ impl State {
             backlog_limit: options.backlog,
             receive_queue: options.receive_queue,
             turned_away: Vec::new(),
-            pings: Vec::new(),
+            pings: Pings::default(),
+            strangers: Strangers::default(),
             unread: 0,
             backlog_full: 0,
         };
-        Self {
-            peer: Peer::with_capacity(options.capacity, options.config),
-            tables,
-            requests: Requests::default(),
-        }
+        let peer = Peer::with_capacity(options.capacity, options.config);
+        Self { hooked: Hooked::new(peer, plugin), tables, requests: Requests::default() }
     }
 
     /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
     /// protocol calls this first: it must never see a time later than that of a datagram which it handles afterwards.
     pub(crate) fn catch_up(&mut self, arrivals: &Arrivals, clock: &Clock) -> Instant {
-        for train in arrivals.take() {
+        for train in arrivals.take(clock.now()) {
             self.handle_train(&train);
             self.dispatch(train.at);
         }
@@ -116,30 +116,30 @@ impl State {
                     self.requests.push(train.from, datagram);
                 }
             } else if self.tables.takes(train.from, datagram) {
-                self.peer.handle_datagram(train.at, train.from, datagram);
+                self.hooked.handle_datagram(train.at, train.from, datagram);
             }
         }
     }
 
     /// Hands every event to the one who waits for it.
     pub(crate) fn dispatch(&mut self, now: Instant) {
-        while let Some(event) = self.peer.poll_event() {
+        while let Some(event) = self.hooked.poll_event() {
             self.tables.take(event);
         }
         for id in std::mem::take(&mut self.tables.turned_away) {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
     }
 
     /// Does what is due and composes what is to be sent.
     pub(crate) fn turn(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.peer.handle_timeout(now);
+        self.hooked.handle_timeout(now);
         for (from, request) in self.requests.take() {
-            self.peer.handle_datagram(now, from, &request);
+            self.hooked.handle_datagram(now, from, &request);
         }
         self.dispatch(now);
         while let Some(room) = outgoing.room() {
-            let Some(transmit) = self.peer.poll_transmit(now, room) else {
+            let Some(transmit) = self.hooked.poll_transmit(now, room) else {
                 break;
             };
             let (to, length) = (transmit.to, transmit.payload.len());
@@ -152,14 +152,14 @@ impl State {
             self.tables.pings.clear();
             Next::End
         } else {
-            Next::Sleep(self.peer.poll_timeout())
+            Next::Sleep(self.hooked.poll_timeout())
         }
     }
 
     /// Whether a connection has something left to say. One that only waits for lost farewells has not, nor has one
     /// that is not open yet and would not be accepted.
     fn has_connections(&self) -> bool {
-        let mut infos = self.peer.connections().filter_map(|id| self.peer.connection(id));
+        let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
         infos.any(|info| match info.state {
             ConnectionState::Connecting => info.side == Side::Client,
             ConnectionState::Connected | ConnectionState::Disconnecting => true,
@@ -170,9 +170,9 @@ impl State {
     /// Begins to end every connection, and takes no new ones.
     pub(crate) fn shut(&mut self, now: Instant) {
         self.shut_door(now);
-        let all: Vec<ConnectionId> = self.peer.connections().collect();
+        let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
         for id in all {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
     }
 
@@ -189,36 +189,16 @@ impl State {
         if let Some(entry) = self.tables.entries.remove(&id) {
             self.tables.paused.remove(&entry.remote);
         }
-        self.peer.disconnect(now, id);
-    }
-
-    /// Lets `pong` be told what the server at `to` says of itself. One datagram serves all who ask at the same time.
-    pub(crate) fn ping(
-        &mut self,
-        now: Instant,
-        to: SocketAddr,
-        pong: oneshot::Sender<Pong>,
-    ) -> Result<(), rakwire::raknet::PingError> {
-        self.tables.pings.retain(|(_, waiting)| !waiting.is_closed());
-        if !self.tables.pings.iter().any(|(other, _)| *other == to) {
-            self.peer.ping(now, to)?;
-        }
-        self.tables.pings.push((to, pong));
-        Ok(())
-    }
-
-    /// Forgets the pings to `to` if nobody waits for them any more.
-    pub(crate) fn forget_pings(&mut self, to: SocketAddr) {
-        self.tables.pings.retain(|(_, waiting)| !waiting.is_closed());
-        if !self.tables.pings.iter().any(|(other, _)| *other == to) {
-            self.peer.forget_ping(to);
-        }
+        self.hooked.peer.disconnect(now, id);
     }
 }
 
 impl Tables {
     /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
     /// sends them again. Acknowledgements always are, or this side could not send.
+    ///
+    /// `Peer::pause` would not do: it fills the memory that all connections share up to the share of one, so two slow
+    /// readers could hold up everybody else.
     fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         if self.paused.is_empty() {
             return true;
@@ -264,17 +244,20 @@ impl Tables {
                 }
             }
             Event::Pong { from, guid, latency, data } => {
-                let pong = Pong { from, guid, latency, data: data.to_vec() };
-                for (_, waiting) in self.pings.extract_if(.., |(to, _)| *to == from) {
-                    // Whoever gave up waiting does not want it.
-                    let _ = waiting.send(pong.clone());
+                self.pings.answer(&Pong { from, guid, latency, data: data.to_vec() });
+            }
+            Event::OutOfBand { from, guid, data } => {
+                self.strangers.push(Stranger { from, guid, said: Said::OutOfBand, data: data.to_vec() });
+            }
+            Event::Advertisement { from, guid, data } => {
+                self.strangers.push(Stranger { from, guid, said: Said::Advertisement, data: data.to_vec() });
+            }
+            Event::Receipt { id, receipt, outcome } => {
+                if let Some(entry) = self.entries.get(&id) {
+                    entry.inbox.push_receipt(receipt, outcome);
                 }
             }
-            Event::OutOfBand { .. }
-            | Event::Advertisement { .. }
-            | Event::Receipt { .. }
-            | Event::Progress { .. }
-            | _ => {}
+            Event::Progress { .. } | _ => {}
         }
     }
 

@@ -34,6 +34,8 @@ pub struct EndpointStats {
     pub unread: u64,
     /// Connections turned away because too many waited to be accepted.
     pub backlog_full: u64,
+    /// Messages without a connection dropped because the application had not read those before.
+    pub strangers_dropped: u64,
     /// Datagrams that the system refused to send.
     pub send_failures: u64,
     /// Receive calls that failed.

@@ -58,7 +58,8 @@ fn decode(hex: &str) -> (Option<i32>, Value) {
 }
 
 fn start_echo(arguments: &[&str]) -> Server {
-    let all = [&["echo", "--listen", "127.0.0.1:0"][..], arguments].concat();
+    let listen: &[&str] = if arguments.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+    let all = [&["echo"][..], listen, arguments].concat();
     Server::start(program(), &all, "listening on ")
 }
 
@@ -99,6 +100,15 @@ fn wrong_arguments_get_one_line() {
     fails(&["echo", "--listen", "127.0.0.1:0", "--mtu", "100"], 2, "100");
     fails(&["echo", "--listen", "127.0.0.1:0", "--advertise", &"x".repeat(400)], 2, "399");
     fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "1,2,3,4,5,6,7,8,9"], 2, "eight");
+    for network in ["loss=101%", "latency=5", "rain=1%", "loss"] {
+        fails(&["echo", "--listen", "127.0.0.1:0", "--simulate", network], 2, network);
+    }
+    fails(&["echo", "--listen", "127.0.0.1:0", "--ban", "192.0.*.1"], 2, "192.0.*.1");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--password", &"x".repeat(256)], 2, "255");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--pcap", "/nowhere/a.pcap"], 2, "/nowhere/a.pcap");
+    fails(&["discover", "--port", "0"], 2, "0");
+    fails(&["discover", "--address", "everybody"], 2, "everybody");
+    fails(&["decode", "00", "--as", "poem"], 2, "poem");
     let (_socket, taken) = silence();
     fails(&["echo", "--listen", &taken], 2, &taken);
     assert_eq!(rakwire(&["--help"]).status, Some(0));
@@ -160,6 +170,90 @@ fn send_tries_the_protocol_that_the_server_names() {
     let outcome = rakwire(&["send", &server.announced, "x", "--size", "10000"]);
     assert_eq!(outcome.status, Some(0), "{}", outcome.err);
     fails(&["send", &server.announced, "x", "--protocol", "6"], 1, "--protocol");
+}
+
+#[test]
+fn echo_admits_whom_it_is_told_to() {
+    let server = start_echo(&["--password", "friends"]);
+    fails(&["send", &server.announced, "x"], 1, "--password");
+    fails(&["send", &server.announced, "x", "--password", &"x".repeat(256)], 2, "255");
+    let outcome = rakwire(&["send", &server.announced, "x", "--password", "friends"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let server = start_echo(&["--ban", "192.0.2.*", "--ban", "127.0.0.0/8"]);
+    fails(&["send", &server.announced, "x"], 1, "banned");
+}
+
+#[test]
+fn echo_simulates_a_bad_network() {
+    let server =
+        start_echo(&["--simulate", "loss=10%,latency=20ms,jitter=5ms,duplicate=2%,reorder=2%,seed=5"]);
+    let outcome = rakwire(&["send", &server.announced, "x", "--count", "20", "--size", "2000"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let times = outcome.out.lines().map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        words[words.len() - 2].parse::<f64>().expect("milliseconds")
+    });
+    assert!(times.into_iter().all(|time| time >= 40.0), "{}", outcome.out);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn discover_finds_servers() {
+    let server = start_echo(&["--advertise", "a game"]);
+    // That one is bound to one address, which no broadcast reaches.
+    let port = server.announced.rsplit(':').next().expect("a port").to_owned();
+    let nobody = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "0.3"];
+    fails(&nobody, 1, "no server answered");
+
+    let server = start_echo(&["--listen", "0.0.0.0:0", "--advertise", "a game"]);
+    let port = server.announced.rsplit(':').next().expect("a port").to_owned();
+    let discover = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "1.2"];
+    let outcome = rakwire(&discover);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with(&format!("pong from 127.0.0.1:{port} in ")), "{}", outcome.out);
+    let outcome = rakwire(&[&discover[..], &["--open-only", "--json"]].concat());
+    let json: Value = serde_json::from_str(&outcome.out).expect("one JSON array");
+    assert_eq!(json.as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(json[0]["data"], "a game");
+}
+
+/// Reads a capture: the lengths of the UDP payloads, and whether each record is what its headers say.
+#[cfg(unix)]
+fn read_pcap(bytes: &[u8]) -> Vec<usize> {
+    let u32_at = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((u32_at(0), u32_at(20)), (0xA1B2_C3D4, 101));
+    let (mut at, mut lengths) = (24, Vec::new());
+    while at < bytes.len() {
+        let length = u32_at(at + 8) as usize;
+        let packet = &bytes[at + 16..at + 16 + length];
+        assert_eq!((packet[0] >> 4, packet[6]), (6, 17), "UDP in IPv6");
+        assert!(u32_at(at) > 1_700_000_000, "the time of day");
+        lengths.push(length - 48);
+        at += 16 + length;
+    }
+    lengths
+}
+
+#[cfg(unix)]
+#[test]
+fn every_datagram_is_written_down() {
+    let folder = std::env::temp_dir();
+    let file = |name: &str| folder.join(format!("rakwire-{}-{name}.pcap", std::process::id()));
+    let (here, there) = (file("send"), file("echo"));
+    let paths = [&here, &there].map(|path| path.to_str().expect("text").to_owned());
+    let server = start_echo(&["--pcap", &paths[1]]);
+    let outcome = rakwire(&["send", &server.announced, "x", "--size", "3000", "--pcap", &paths[0], "--log"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert_eq!(interrupt(server).0, Some(0));
+    let [sent, echoed] = [&here, &there].map(|path| read_pcap(&std::fs::read(path).expect("a capture")));
+    // Request 1 has the length of the largest MTU.
+    assert_eq!((sent[0], echoed[0]), (1_464, 1_464));
+    assert!(sent.len() >= 12 && echoed.len() >= 12, "{} {}", sent.len(), echoed.len());
+    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert!(outcome.err.contains(" out 127.0.0.1:") && outcome.err.contains("open connection reply 2"));
+    for path in [here, there] {
+        std::fs::remove_file(path).expect("a file");
+    }
 }
 
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rakwire_native::{
     BindError, Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, DisconnectReason,
-    DropReason, Endpoint, Options, PingError, Reliability, SendError,
+    DropReason, Endpoint, Options, Outcome, PingError, Reliability, SendError,
 };
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -114,7 +114,7 @@ async fn a_megabyte_travels_both_ways() {
         receive(&there),
         receive(&here),
     );
-    assert_eq!((sent_up, sent_down), (Ok(()), Ok(())));
+    assert_eq!((sent_up, sent_down), (Ok(None), Ok(None)));
     assert!(got_up.bytes == up && got_down.bytes == down);
     // Whatever was on its way is given back.
     until("all memory is free", || client.stats().blocks_available == client.stats().blocks).await;
@@ -416,4 +416,21 @@ async fn nonsense_is_counted_and_harms_nobody() {
     connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
     receive(&connection).await;
     assert_eq!(server.stats().connections, 1);
+}
+
+#[tokio::test]
+async fn a_receipt_tells_that_a_message_arrived() {
+    let (server, client) = (server(|_| {}).await, client(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    let with_receipt = Delivery::new(Reliability::ReliableOrderedWithReceipt);
+    let first = here.send(&message(10, 0), with_receipt).await.expect("an open connection");
+    let second = here.send(&message(200_000, 1), with_receipt).await.expect("an open connection");
+    assert_eq!(here.send(&message(10, 2), Delivery::RELIABLE_ORDERED).await, Ok(None));
+    for expected in [first, second] {
+        let (receipt, outcome) = here.recv_receipt().await.expect("an open connection");
+        assert_eq!((Some(receipt), outcome), (expected, Outcome::Acknowledged));
+        assert!(there.recv().await.is_some());
+    }
+    here.disconnect().await;
+    assert_eq!(here.recv_receipt().await, None);
 }

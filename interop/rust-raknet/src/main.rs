@@ -5,9 +5,13 @@ use std::{
     io::Read,
     net::SocketAddr,
     process::exit,
+    sync::Mutex,
     time::{Duration, Instant},
 };
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 #[derive(Default)]
 struct Options {
@@ -18,35 +22,59 @@ struct Options {
     size: usize,
     window: u32,
     timeout: Duration,
+    reliability: Option<Reliability>,
+}
+
+impl Options {
+    fn reliability(&self) -> Reliability {
+        self.reliability.unwrap_or(Reliability::ReliableOrdered)
+    }
+
+    fn is_sequenced(&self) -> bool {
+        matches!(self.reliability(), Reliability::UnreliableSequenced | Reliability::ReliableSequenced)
+    }
+
+    fn may_lose(&self) -> bool {
+        self.is_sequenced() || matches!(self.reliability(), Reliability::Unreliable)
+    }
 }
 
 fn usage() -> ! {
     eprintln!(
-        "usage: peer server --port PORT [--protocol N]\n       \
-         peer client HOST:PORT [--protocol N] [--count N] [--size BYTES] [--window W] [--timeout SECONDS]\n       \
+        "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n       \
+         peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W] \
+         [--timeout SECONDS]\n       \
          peer ping HOST:PORT [--timeout SECONDS]"
     );
     exit(2)
 }
 
 fn number<T: std::str::FromStr>(text: Option<String>) -> T {
-    text.and_then(|text| text.parse().ok())
-        .unwrap_or_else(|| usage())
+    text.and_then(|text| text.parse().ok()).unwrap_or_else(|| usage())
+}
+
+fn reliability(name: &str) -> Reliability {
+    match name {
+        "unreliable" => Reliability::Unreliable,
+        "unreliable-sequenced" => Reliability::UnreliableSequenced,
+        "reliable" => Reliability::Reliable,
+        "reliable-ordered" => Reliability::ReliableOrdered,
+        "reliable-sequenced" => Reliability::ReliableSequenced,
+        _ => usage(),
+    }
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> (String, Options) {
     let mode = args.next().unwrap_or_else(|| usage());
-    let mut o = Options {
-        count: 10,
-        size: 100,
-        window: 64,
-        timeout: Duration::from_secs(60),
-        ..Options::default()
-    };
+    let mut o =
+        Options { count: 10, size: 100, window: 64, timeout: Duration::from_secs(60), ..Options::default() };
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--port" => o.port = Some(number(args.next())),
             "--protocol" => o.protocol = Some(number(args.next())),
+            "--reliability" => {
+                o.reliability = Some(reliability(&args.next().unwrap_or_else(|| usage())));
+            }
             "--count" => o.count = number(args.next()),
             "--size" => o.size = number(args.next()),
             "--window" => o.window = number(args.next()),
@@ -76,9 +104,7 @@ async fn serve(o: Options) -> rust_raknet::error::Result<()> {
     }
     let address = SocketAddr::from(([127, 0, 0, 1], o.port.unwrap_or_else(|| usage())));
     let mut listener = RaknetListener::bind(&address).await?;
-    listener
-        .set_full_motd("rakwire interop rust-raknet".into())
-        .await?;
+    listener.set_full_motd("rakwire interop rust-raknet".into()).await?;
     listener.listen().await;
     println!("ready {}", listener.local_addr()?.port());
     std::thread::spawn(|| {
@@ -86,15 +112,12 @@ async fn serve(o: Options) -> rust_raknet::error::Result<()> {
         while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
         exit(0);
     });
+    let reliability = o.reliability();
     loop {
         let socket = listener.accept().await?;
         tokio::spawn(async move {
             while let Ok(message) = socket.recv().await {
-                if socket
-                    .send(&message, Reliability::ReliableOrdered)
-                    .await
-                    .is_err()
-                {
+                if socket.send(&message, reliability).await.is_err() {
                     break;
                 }
             }
@@ -102,30 +125,106 @@ async fn serve(o: Options) -> rust_raknet::error::Result<()> {
     }
 }
 
+/// What came back, and whether it may come now.
+struct Echoes<'o> {
+    options: &'o Options,
+    state: Mutex<State>,
+    moved: Notify,
+}
+
+struct State {
+    seen: Vec<bool>,
+    count: u32,
+    next: u32,
+    answered: u32,
+    sent: u32,
+    last: Instant,
+}
+
+impl<'o> Echoes<'o> {
+    fn new(options: &'o Options) -> Self {
+        let seen = vec![false; options.count as usize];
+        let state = State { seen, count: 0, next: 0, answered: 0, sent: 0, last: Instant::now() };
+        Self { options, state: Mutex::new(state), moved: Notify::new() }
+    }
+
+    fn take(&self, data: &[u8]) -> Result<(), String> {
+        let o = self.options;
+        let mut state = self.state.lock().unwrap();
+        if data.len() != o.size {
+            return Err("wrong length".into());
+        }
+        let number = match o.reliability() {
+            Reliability::ReliableOrdered => state.next,
+            _ => u32::from_be_bytes([data[1], data[2], data[3], data[4]]),
+        };
+        if number >= o.count || state.seen[number as usize] {
+            return Err("a message that was not sent, or twice".into());
+        }
+        if o.is_sequenced() && number < state.next {
+            return Err("an outdated message".into());
+        }
+        if data != message(number, o.size) {
+            return Err("wrong content or order".into());
+        }
+        state.seen[number as usize] = true;
+        state.count += 1;
+        state.next = state.next.max(number + 1);
+        state.answered = state.answered.max(number + 1);
+        state.last = Instant::now();
+        self.moved.notify_one();
+        Ok(())
+    }
+
+    fn sent(&self) -> u32 {
+        let mut state = self.state.lock().unwrap();
+        state.sent += 1;
+        state.sent - 1
+    }
+
+    /// Whether another message may be sent. Lost ones count as answered, or the window would stay shut.
+    fn has_room(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        let silent = state.last.elapsed() > Duration::from_millis(300);
+        if self.options.may_lose() && state.answered < state.sent && silent {
+            state.answered = state.sent;
+            state.last = Instant::now();
+        }
+        let answered = if self.options.may_lose() { state.answered } else { state.count };
+        state.sent - answered < self.options.window
+    }
+
+    fn is_done(&self) -> bool {
+        let state = self.state.lock().unwrap();
+        let silent = state.last.elapsed() > Duration::from_secs(1);
+        let o = self.options;
+        state.count == o.count || o.may_lose() && state.sent == o.count && state.count > 0 && silent
+    }
+}
+
 /// Sends and receives in two tasks, because `send` waits while the library's own limits are reached.
 async fn exchange(socket: &RaknetSocket, o: &Options, echoed: &mut u32) -> Result<(), String> {
-    let slots = tokio::sync::Semaphore::new(o.window as usize);
+    let echoes = Echoes::new(o);
     let send = async {
-        for sequence in 0..o.count {
-            slots.acquire().await.map_err(|e| e.to_string())?.forget();
-            socket
-                .send(&message(sequence, o.size), Reliability::ReliableOrdered)
-                .await
-                .map_err(|e| e.to_string())?;
+        for _ in 0..o.count {
+            while !echoes.has_room() {
+                let _ = timeout(Duration::from_millis(50), echoes.moved.notified()).await;
+            }
+            socket.send(&message(echoes.sent(), o.size), o.reliability()).await.map_err(|e| e.to_string())?;
         }
         Ok::<_, String>(())
     };
     let receive = async {
-        for sequence in 0..o.count {
-            if socket.recv().await.map_err(|e| e.to_string())? != message(sequence, o.size) {
-                return Err("wrong content or order".into());
+        while !echoes.is_done() {
+            if let Ok(data) = timeout(Duration::from_millis(50), socket.recv()).await {
+                echoes.take(&data.map_err(|e| e.to_string())?)?;
             }
-            *echoed += 1;
-            slots.add_permits(1);
         }
         Ok(())
     };
-    tokio::try_join!(send, receive).map(|_| ())
+    let result = tokio::try_join!(send, receive).map(|_| ());
+    *echoed = echoes.state.lock().unwrap().count;
+    result
 }
 
 async fn client(o: Options) -> i32 {
@@ -147,15 +246,11 @@ async fn client(o: Options) -> i32 {
         sleep(Duration::from_millis(100)).await;
         Ok::<_, String>(())
     };
-    let result = timeout(o.timeout, run)
-        .await
-        .unwrap_or_else(|_| Err("time limit reached".into()));
+    let result = timeout(o.timeout, run).await.unwrap_or_else(|_| Err("time limit reached".into()));
     match result {
         Ok(()) => {
             let bytes = u64::from(echoed) * o.size as u64;
-            println!(
-                r#"{{"connected":true,"echoed":{echoed},"bytes":{bytes},"seconds":{seconds:.6}}}"#
-            );
+            println!(r#"{{"connected":true,"echoed":{echoed},"bytes":{bytes},"seconds":{seconds:.6}}}"#);
             0
         }
         Err(error) => {

@@ -2,12 +2,14 @@
 
 mod fields;
 mod json;
+mod message;
 mod packet;
 mod table;
 
 use std::io::Read;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use rakwire::wire::SecuritySizes;
 
 use crate::failure::{Failure, print};
 use crate::hex;
@@ -16,7 +18,8 @@ use packet::Packet;
 /// How much is read from the standard input, in bytes: far more hex digits than the longest datagram has.
 const LONGEST_INPUT: u64 = 1 << 20;
 
-/// Shows every field of a datagram or of an offline message, as the parser of rakwire reads it.
+/// Shows every field of a datagram or of an offline message, as the parser of rakwire reads it; with --as also of what
+/// stands inside.
 ///
 /// When something in it is malformed, what comes before is shown, and the exit status is 1.
 #[derive(Debug, Args)]
@@ -24,15 +27,49 @@ pub(crate) struct Arguments {
     /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads the standard input
     #[arg(value_name = "HEX", required = true)]
     hex: Vec<String>,
+    /// What the bytes are
+    #[arg(long = "as", value_enum, default_value_t = Form::Datagram)]
+    form: Form,
+    /// How long the fields of the secure mode are: as the original sends them, or as the documents say
+    #[arg(long, value_enum, default_value_t = Sizes::Original)]
+    sizes: Sizes,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
+/// What bytes may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// A UDP payload
+    Datagram,
+    /// A message inside a connection, without its capsule
+    Message,
+    /// An event that the original tells its own application, never on the wire
+    Event,
+    /// An address
+    Address,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sizes {
+    Original,
+    Documents,
+}
+
+impl Sizes {
+    const fn in_bytes(self) -> SecuritySizes {
+        match self {
+            Self::Original => SecuritySizes::ORIGINAL,
+            Self::Documents => SecuritySizes::DOCUMENTS,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bytes = hex::parse(&input(&arguments.hex)?)
         .map_err(|error| Failure::usage(format!("the input is no hex: {error}")))?;
-    let packet = Packet::decode(&bytes);
+    let packet = Packet::decode(&bytes, arguments.form, &arguments.sizes.in_bytes());
     print(if arguments.json { json::render(&packet) } else { table::render(&packet) })?;
     match packet.error {
         None => Ok(()),

@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use rakwire::wire::id;
-use rakwire_native::{Capacity, Connection, CookiePolicy, Endpoint, Options};
+use rakwire_native::{AddressPattern, Capacity, Connection, CookiePolicy, Endpoint, Options, Simulation};
 use tracing::info;
 
+use crate::capture::Capture;
 use crate::failure::{Failure, print};
 use crate::host;
 
@@ -36,16 +37,24 @@ pub(crate) struct Arguments {
     /// The largest MTU to offer, in bytes with IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
     mtu: u16,
+    /// What clients must give to connect, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    password: String,
+    /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; may be given more than once
+    #[arg(long = "ban", value_name = "PATTERN")]
+    bans: Vec<AddressPattern>,
+    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7, each
+    /// as you like
+    #[arg(long, value_name = "NETWORK")]
+    simulate: Option<Simulation>,
+    #[command(flatten)]
+    capture: Capture,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let options = options(&arguments)?;
-    let endpoint = Endpoint::bind(&arguments.listen, options)
-        .await
-        .map_err(|error| host::refuse_to_bind(&arguments.listen, &error))?;
-    if !endpoint.set_advertisement(arguments.advertise.as_bytes()) {
-        return Err(Failure::usage("the text of --advertise is longer than 399 bytes; shorten it"));
-    }
+    let endpoint = arguments.capture.bind(&arguments.listen, options).await?;
+    admit(&endpoint, &arguments)?;
     start_logging();
     let end = end_of_operation()?;
     print(format_args!("listening on {}\n", endpoint.local_addr()))?;
@@ -58,12 +67,27 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Sets what strangers are told and who may connect.
+fn admit(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure> {
+    if !endpoint.set_advertisement(arguments.advertise.as_bytes()) {
+        return Err(Failure::usage("the text of --advertise is longer than 399 bytes; shorten it"));
+    }
+    if !endpoint.set_password(arguments.password.as_bytes()) {
+        return Err(Failure::usage("the text of --password is longer than 255 bytes; shorten it"));
+    }
+    for pattern in &arguments.bans {
+        endpoint.ban(*pattern, None).map_err(Failure::usage)?;
+    }
+    Ok(())
+}
+
 fn options(arguments: &Arguments) -> Result<Options, Failure> {
     let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.capacity =
         Capacity { connections: usize::from(arguments.max_connections), blocks: 65_536, block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
     options.config.mtu = arguments.mtu;
+    options.simulate = arguments.simulate;
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
     }

@@ -26,12 +26,17 @@ pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// An endpoint that can reach `server`.
-pub(crate) async fn endpoint_towards(server: SocketAddr, options: Options) -> Result<Endpoint, Failure> {
-    let any = match server {
+/// The address of a socket that can reach `server`.
+pub(crate) const fn any_towards(server: SocketAddr) -> &'static str {
+    match server {
         SocketAddr::V4(_) => "0.0.0.0:0",
         SocketAddr::V6(_) => "[::]:0",
-    };
+    }
+}
+
+/// An endpoint that can reach `server`.
+pub(crate) async fn endpoint_towards(server: SocketAddr, options: Options) -> Result<Endpoint, Failure> {
+    let any = any_towards(server);
     Endpoint::bind(any, options).await.map_err(|error| refuse_to_bind(any, &error))
 }
 

@@ -2,7 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+mod capture;
 mod decode;
+mod discover;
 mod echo;
 mod failure;
 mod hex;
@@ -31,6 +33,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Ping(ping::Arguments),
+    Discover(discover::Arguments),
     Echo(echo::Arguments),
     Send(send::Arguments),
     Decode(decode::Arguments),
@@ -58,6 +61,7 @@ fn run(command: Command) -> Result<(), Failure> {
         .map_err(|error| Failure::runtime(format!("cannot start: {error}")))?;
     match command {
         Command::Ping(arguments) => runtime.block_on(ping::run(arguments)),
+        Command::Discover(arguments) => runtime.block_on(discover::run(arguments)),
         Command::Echo(arguments) => runtime.block_on(echo::run(arguments)),
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),

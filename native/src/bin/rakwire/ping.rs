@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rakwire_native::{Endpoint, Options, PingError, Pong};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::{Failure, print};
 use crate::{hex, host, text};
@@ -39,7 +39,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
             arguments.timeout.as_secs_f64()
         ))
     })?;
-    print(if arguments.json { as_json(&pong) } else { as_text(&pong) })
+    print(if arguments.json { format!("{}\n", as_json(&pong)) } else { as_text(&pong) })
 }
 
 async fn ask(endpoint: &Endpoint, server: SocketAddr, timeout: Duration) -> Result<Pong, PingError> {
@@ -53,7 +53,8 @@ async fn ask(endpoint: &Endpoint, server: SocketAddr, timeout: Duration) -> Resu
     }
 }
 
-fn as_text(pong: &Pong) -> String {
+/// What a pong says, in a line.
+pub(crate) fn as_text(pong: &Pong) -> String {
     format!(
         "pong from {} in {}, guid {}, data: \"{}\"\n",
         pong.from,
@@ -63,13 +64,13 @@ fn as_text(pong: &Pong) -> String {
     )
 }
 
-fn as_json(pong: &Pong) -> String {
-    let object = json!({
+/// What a pong says, as an object.
+pub(crate) fn as_json(pong: &Pong) -> Value {
+    json!({
         "from": pong.from.to_string(),
         "latency_ms": pong.latency.as_secs_f64() * 1_000.0,
         "guid": pong.guid.to_string(),
         "data": String::from_utf8_lossy(&pong.data),
         "data_hex": hex::format(&pong.data),
-    });
-    format!("{object}\n")
+    })
 }

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use rakwire::wire::id;
 use rakwire_native::{
-    Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, Endpoint, Options, Reliability,
+    Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
+    Reliability,
 };
 
+use crate::capture::Capture;
 use crate::failure::{Failure, print};
 use crate::{hex, host, text};
 
@@ -53,6 +55,11 @@ pub(crate) struct Arguments {
     /// Send the bytes of the text alone, or the bytes themselves when it is hex digits after 0x
     #[arg(long)]
     raw: bool,
+    /// What the server asks of its clients, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    password: String,
+    #[command(flatten)]
+    capture: Capture,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -104,8 +111,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let delivery = arguments.delivery()?;
     let head = arguments.head()?;
     let server = host::resolve(&arguments.target).await?;
-    let (endpoint, connection) = connect(server, &arguments).await?;
-    let result = exchange(&connection, &arguments, &head, delivery).await;
+    let endpoint = arguments.capture.bind(host::any_towards(server), options()?).await?;
+    let result = match connect(&endpoint, server, &arguments).await {
+        Ok(connection) => exchange(&connection, &arguments, &head, delivery).await,
+        Err(failure) => Err(failure),
+    };
     endpoint.close().await;
     result
 }
@@ -131,21 +141,38 @@ async fn exchange(
     Ok(())
 }
 
+fn options() -> Result<Options, Failure> {
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.close_timeout = FAREWELL;
+    options.capacity = Capacity { connections: 2, blocks: 65_536, block_size: 1_024 };
+    Ok(options)
+}
+
 /// Connects; when the server wants another protocol version and none was asked for, with that.
-async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<(Endpoint, Connection), Failure> {
+async fn connect(
+    endpoint: &Endpoint,
+    server: SocketAddr,
+    arguments: &Arguments,
+) -> Result<Connection, Failure> {
     let first = arguments.protocol.unwrap_or(FIRST_PROTOCOL);
-    let result = match attempt(server, first, arguments.timeout).await? {
+    let result = match attempt(endpoint, server, first, arguments).await {
         Err(Some(ConnectError::Failed(ConnectFailure::IncompatibleProtocol { server: other })))
             if arguments.protocol.is_none() && other != first =>
         {
-            attempt(server, other, arguments.timeout).await?
+            attempt(endpoint, server, other, arguments).await
         }
         result => result,
     };
     result.map_err(|error| {
         let reason = match error {
+            Some(ConnectError::PasswordTooLong) => {
+                return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+            }
             Some(ConnectError::Failed(failure @ ConnectFailure::IncompatibleProtocol { .. })) => {
                 format!("{failure}; choose it with --protocol")
+            }
+            Some(ConnectError::Failed(failure @ ConnectFailure::InvalidPassword)) => {
+                format!("{failure}; give it with --password")
             }
             Some(error) => error.to_string(),
             None => format!("no connection within {} s", arguments.timeout.as_secs_f64()),
@@ -156,21 +183,18 @@ async fn connect(server: SocketAddr, arguments: &Arguments) -> Result<(Endpoint,
 
 /// One attempt to connect; an error of nothing is a timeout.
 async fn attempt(
+    endpoint: &Endpoint,
     server: SocketAddr,
     protocol: u8,
-    timeout: Duration,
-) -> Result<Result<(Endpoint, Connection), Option<ConnectError>>, Failure> {
-    let mut options = Options::client().map_err(host::no_entropy)?;
-    options.config.protocol_version = protocol;
-    options.config.close_timeout = FAREWELL;
-    options.capacity = Capacity { connections: 1, blocks: 65_536, block_size: 1_024 };
-    let endpoint = host::endpoint_towards(server, options).await?;
-    let connected = tokio::time::timeout(timeout, endpoint.connect(server)).await;
-    Ok(match connected {
-        Ok(Ok(connection)) => Ok((endpoint, connection)),
-        Ok(Err(error)) => Err(Some(error)),
-        Err(_) => Err(None),
-    })
+    arguments: &Arguments,
+) -> Result<Connection, Option<ConnectError>> {
+    let options = ConnectOptions {
+        password: arguments.password.as_bytes(),
+        protocol_version: Some(protocol),
+        ..ConnectOptions::default()
+    };
+    let connected = tokio::time::timeout(arguments.timeout, endpoint.connect_with(server, &options)).await;
+    connected.map_err(|_| None)?.map_err(Some)
 }
 
 /// The message `number`: its beginning, and bytes that nothing but a correct echo reproduces.

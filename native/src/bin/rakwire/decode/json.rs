@@ -18,6 +18,7 @@ pub(crate) fn render(packet: &Packet<'_>) -> String {
         "fields": fields(&packet.fields),
         "capsules": capsules,
         "records": records,
+        "inner": packet.inner.as_ref().map(|inner| json!({ "kind": inner.kind, "fields": fields(&inner.fields) })),
         "rest": fields(&packet.rest),
         "error": error.map(|error| json!({ "offset": error.offset, "message": error.message })),
     });

@@ -2,12 +2,14 @@
 
 use rakwire::raknet::Reliability;
 use rakwire::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
-use rakwire::wire::control::Control;
 use rakwire::wire::datagram::{DatagramHeader, Record, VALID};
+use rakwire::wire::local::Local;
 use rakwire::wire::offline::Offline;
-use rakwire::wire::{Source, Wire, WireError, id};
+use rakwire::wire::{SecuritySizes, Source, Wire, WireError, address, id};
 
+use super::Form;
 use super::fields::{Field, Malformed, Recorder};
+use super::message::Inner;
 
 /// A datagram taken apart, as far as it can be read.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Packet<'a> {
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) capsules: Vec<Capsule<'a>>,
     pub(crate) records: Vec<RecordFields<'a>>,
+    /// What an out-of-band message carries, if RakNet fixes its layout.
+    pub(crate) inner: Option<Inner<'a>>,
     /// What stands after everything else.
     pub(crate) rest: Vec<Field<'a>>,
     /// The first thing that is malformed.
@@ -33,7 +37,7 @@ pub(crate) struct Capsule<'a> {
     pub(crate) payload: &'a [u8],
     /// What the payload is, by its first byte; nothing in a later part of a message.
     pub(crate) message: Option<&'static str>,
-    /// The fields of a whole message of RakNet itself.
+    /// The fields of a whole message of which RakNet fixes the layout.
     pub(crate) control: Option<Vec<Field<'a>>>,
 }
 
@@ -46,7 +50,7 @@ pub(crate) struct RecordFields<'a> {
 
 impl<'a> Packet<'a> {
     /// Takes `bytes` apart with the parsers of the protocol.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Self {
+    pub(crate) fn decode(bytes: &'a [u8], form: Form, sizes: &SecuritySizes) -> Self {
         let mut source = Recorder::new(bytes, 0);
         let mut packet = Self {
             kind: "empty",
@@ -54,35 +58,78 @@ impl<'a> Packet<'a> {
             fields: Vec::new(),
             capsules: Vec::new(),
             records: Vec::new(),
+            inner: None,
             rest: Vec::new(),
             error: None,
         };
-        match bytes.first() {
-            None => packet.error = Some(source.locate(WireError::Truncated)),
-            Some(first) if first & VALID == 0 => packet.read_offline(&mut source, *first),
-            Some(_) => packet.read_connected(&mut source),
+        match (bytes.first(), form) {
+            (None, _) => packet.error = Some(source.locate(WireError::Truncated)),
+            (Some(first), Form::Message) => packet.read_message(bytes, *first, sizes),
+            (Some(first), Form::Event) => packet.read_event(&mut source, *first),
+            (Some(_), Form::Address) => packet.read_address(&mut source),
+            (Some(first), Form::Datagram) if first & VALID == 0 => {
+                packet.read_offline(&mut source, *first, sizes);
+            }
+            (Some(_), Form::Datagram) => packet.read_connected(&mut source, sizes),
         }
         packet.rest = source.fields();
         packet
     }
 
-    fn read_offline(&mut self, source: &mut Recorder<'a>, first: u8) {
+    fn read_message(&mut self, bytes: &'a [u8], first: u8, sizes: &SecuritySizes) {
         self.kind = id::name(first);
-        self.error = Offline::read(source).err().map(|error| source.locate(error));
+        match Inner::read(bytes, 0, None, sizes) {
+            Some((inner, error)) => {
+                self.fields = inner.fields;
+                self.error = error;
+            }
+            None => {
+                let mut source = Recorder::new(bytes, 0);
+                source.rest("message");
+                self.fields = source.fields();
+            }
+        }
+    }
+
+    fn read_event(&mut self, source: &mut Recorder<'a>, first: u8) {
+        self.kind = id::name(first);
+        self.error = Local::read(source).err().map(|error| source.locate(error));
         self.fields = source.fields();
+        self.read_rest(source);
+    }
+
+    fn read_address(&mut self, source: &mut Recorder<'a>) {
+        self.kind = "address";
+        self.error = address::read(source, "address").err().map(|error| source.locate(error));
+        self.fields = source.fields();
+        self.read_rest(source);
+    }
+
+    fn read_rest(&self, source: &mut Recorder<'a>) {
         if self.error.is_none() && source.remaining() > 0 {
             source.rest("bytes after the message");
         }
     }
 
-    fn read_connected(&mut self, source: &mut Recorder<'a>) {
+    fn read_offline(&mut self, source: &mut Recorder<'a>, first: u8, sizes: &SecuritySizes) {
+        self.kind = id::name(first);
+        let read = Offline::read_with(source, sizes);
+        self.error = read.err().map(|error| source.locate(error));
+        if let Ok(Offline::OutOfBand { data: data @ [id::ADVERTISE_SYSTEM, ..], .. }) = read {
+            self.inner = Inner::read(data, self.length - data.len(), None, sizes).map(|(inner, _)| inner);
+        }
+        self.fields = source.fields();
+        self.read_rest(source);
+    }
+
+    fn read_connected(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) {
         let header = DatagramHeader::read(source);
         self.error = header.err().map(|error| source.locate(error));
         self.fields = source.fields();
         match header {
             Ok(DatagramHeader::Data { .. }) => {
                 self.kind = "data";
-                self.read_capsules(source);
+                self.read_capsules(source, sizes);
             }
             Ok(DatagramHeader::Ack { records, .. }) => {
                 self.kind = "acknowledgement";
@@ -115,10 +162,10 @@ impl<'a> Packet<'a> {
         }
     }
 
-    fn read_capsules(&mut self, source: &mut Recorder<'a>) {
+    fn read_capsules(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) {
         // Zeros after the last capsule are padding, and so is what is too short for a capsule.
         while source.remaining() >= MIN_CAPSULE && source.peek().iter().any(|byte| *byte != 0) {
-            if !self.read_capsule(source) {
+            if !self.read_capsule(source, sizes) {
                 return;
             }
         }
@@ -128,7 +175,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Reads a capsule; false when nothing after it can be read.
-    fn read_capsule(&mut self, source: &mut Recorder<'a>) -> bool {
+    fn read_capsule(&mut self, source: &mut Recorder<'a>, sizes: &SecuritySizes) -> bool {
         let mut capsule = Capsule {
             offset: source.offset(),
             reliability: None,
@@ -156,9 +203,11 @@ impl<'a> Packet<'a> {
             let first = capsule.payload.first().filter(|_| is_first);
             capsule.message = first.map(|first| id::name(*first));
             let is_whole = header.split.is_none() && missing == 0;
-            if is_whole && first.is_some_and(|first| *first < id::TIMESTAMP) {
-                let (fields, malformed) = read_control(capsule.payload, start);
-                capsule.control = Some(fields);
+            let inner =
+                if is_whole { Inner::read(capsule.payload, start, Some(header.bits), sizes) } else { None };
+            if let Some((inner, malformed)) = inner {
+                capsule.message = Some(inner.kind);
+                capsule.control = Some(inner.fields);
                 self.error = self.error.take().or(malformed);
             }
         }
@@ -167,16 +216,6 @@ impl<'a> Packet<'a> {
         self.error = self.error.take().or(error);
         goes_on
     }
-}
-
-/// Reads a message of RakNet itself, which stands at `offset` of the datagram.
-fn read_control(payload: &[u8], offset: usize) -> (Vec<Field<'_>>, Option<Malformed>) {
-    let mut source = Recorder::new(payload, offset);
-    let error = Control::read(&mut source).err().map(|error| source.locate(error));
-    if error.is_none() && source.remaining() > 0 {
-        source.rest("bytes after the message");
-    }
-    (source.fields(), error)
 }
 
 /// The name of a reliability, as the documents call it.

@@ -20,6 +20,10 @@ pub(crate) fn render(packet: &Packet<'_>) -> String {
         line(&mut table, "offset", "length", "bytes", "name", "value");
     }
     rows(&mut table, &packet.fields);
+    if let Some(inner) = &packet.inner {
+        heading(&mut table, format_args!("data: {}", inner.kind));
+        rows(&mut table, &inner.fields);
+    }
     for (number, capsule) in (1..).zip(&packet.capsules) {
         let reliability = capsule.reliability.map_or("malformed", reliability_name);
         let message = capsule.message.unwrap_or("part of a message");

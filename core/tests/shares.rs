@@ -1,0 +1,227 @@
+//! What one connection may take of the memory that all share, and that it is given back.
+
+mod support;
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::U24;
+use rakwire::raknet::{
+    Capacity, ConnectFailure, ConnectOptions, Delivery, DisconnectReason, DropReason, Guid, Peer, Reliability,
+};
+use rakwire::sim::{Bottleneck, Conditions};
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
+use support::{Net, Told, client_config, messages, peer, server_config};
+
+/// Numbers that the client's handshake has certainly passed.
+const NEXT: u32 = 20;
+
+fn latency(millis: u64) -> Conditions {
+    Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
+}
+
+fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
+    let mut buffer = [0; 2048];
+    let mut writer = Writer::new(&mut buffer);
+    packet.write(&mut writer).expect("the buffer is large enough");
+    writer.finish().to_vec()
+}
+
+fn capsule(reliability: Reliability, reliable: u32, bits: u16) -> CapsuleHeader {
+    CapsuleHeader {
+        reliability,
+        bits,
+        reliable: U24::new(reliable),
+        sequence: U24::new(0),
+        order: U24::new(0),
+        channel: 0,
+        split: None,
+    }
+}
+
+/// Part `index` of `count`, of `length` bytes, in a datagram of its own.
+fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
+    let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
+    let split = Some(Split { count, id: 1, index });
+    let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(NEXT + index) });
+    bytes.extend(written(&CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + index, bits) }));
+    bytes.extend(vec![0x86; length]);
+    bytes
+}
+
+/// A client that claims a small MTU and sends large parts gets no more than its share, nor does one of jumbo frames.
+#[test]
+fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
+    for (mtu, length) in [(576, 1_432), (1_492, 8_000)] {
+        let mut config = client_config();
+        config.mtu = mtu;
+        let mut net = Net::with(peer(config), peer(server_config()), Conditions::default(), 1);
+        net.connect();
+        net.run_for(Duration::from_millis(100));
+        let blocks = net.pair.b.blocks();
+        for index in 0..1_300 {
+            let (now, from) = (net.now(), net.pair.a_address);
+            net.pair.b.handle_datagram(now, from, &part(index, 1_301, length));
+        }
+        assert!(net.pair.b.blocks_available() >= blocks / 2 - 40, "{} free", net.pair.b.blocks_available());
+    }
+}
+
+/// A client that acknowledges nothing and floods pings: their pongs take no memory.
+#[test]
+fn a_flood_of_pings_takes_no_memory() {
+    let mut net = Net::new(Conditions::default(), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let mut sent = 0;
+    while net.pair.b.send(net.pair.now, server, &[0x86; 1_000], Delivery::RELIABLE).is_ok() && sent < 400 {
+        sent += 1;
+    }
+    let free = net.pair.b.blocks_available();
+    let mut pings = written(&DatagramHeader::Data { hints: 4, number: U24::new(0) });
+    for _ in 0..100 {
+        pings.extend(written(&capsule(Reliability::Unreliable, 0, 72)));
+        pings.extend([0; 9]);
+    }
+    let mut buffer = [0; MAX_DATAGRAM];
+    let (mut now, mut number) = (net.now(), NEXT);
+    for _ in 0..300 {
+        now = now + Duration::from_millis(100);
+        for _ in 0..10 {
+            pings[1..4].copy_from_slice(&number.to_le_bytes()[..3]);
+            number += 1;
+            let from = net.pair.a_address;
+            net.pair.b.handle_datagram(now, from, &pings);
+        }
+        net.pair.b.handle_timeout(now);
+        while net.pair.b.poll_transmit(now, &mut buffer).is_some() {}
+        assert!(net.pair.b.blocks_available() >= free);
+    }
+}
+
+/// An unreliable message for which there is no room is lost, and that is all.
+#[test]
+fn an_unreliable_message_that_does_not_fit_ends_nothing() {
+    let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_200], Delivery::UNRELIABLE).expect("room");
+    net.run_for(Duration::from_secs(30));
+    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]));
+    assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
+}
+
+/// Two large messages on a slow path: as long as one comes further, the other may wait for its room.
+#[test]
+fn a_message_that_waits_for_room_ends_nothing_while_another_comes_further() {
+    let capacity = Capacity { connections: 1, blocks: 4_096, block_size: 512 };
+    let bottleneck = Some(Bottleneck::with_queue_of(300_000, Duration::from_millis(300)));
+    let path = Conditions { bottleneck, ..latency(20) };
+    let mut net = Net::with(peer(client_config()), Peer::with_capacity(capacity, server_config()), path, 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    for byte in [0x90, 0x91] {
+        net.pair.a.send(net.pair.now, client, &vec![byte; 600_000], Delivery::RELIABLE).expect("room");
+        net.run_for(Duration::from_millis(500));
+    }
+    net.run_for(Duration::from_secs(120));
+    assert_eq!(messages(&net.server).len(), 2, "{:?}", net.client);
+}
+
+/// A message that needs more than half of the share, and one that waits for it: in time both sides learn that it does
+/// not work (the sizes of `Resources` say what fits).
+#[test]
+fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
+    let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.set_conditions(Conditions { loss: 1.0, ..latency(5) });
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.transmit();
+    net.pair.set_conditions(latency(5));
+    net.pair.a.send(net.pair.now, client, &[0x87; 700], Delivery::RELIABLE_ORDERED).expect("room");
+    net.run_for(Duration::from_secs(30));
+    let ended = Told::Disconnected(server, DisconnectReason::ReceiveMemory);
+    assert!(messages(&net.server).len() == 2 || net.server == [ended], "{:?}", net.server);
+}
+
+/// Attack A11 with cookies: a full server lets the connection go that has been half open the longest.
+#[test]
+fn half_open_connections_do_not_keep_a_full_server_shut() {
+    let mut server = peer(server_config());
+    let now = Instant::from_micros(1_000_000);
+    for port in 5_000..5_020 {
+        let from = SocketAddr::from(([203, 0, 113, 1], port));
+        let cookie = ask_for_cookie(&mut server, now, from);
+        let request = |guid| {
+            let security = ClientSecurity::Cookie(cookie);
+            written(&Offline::Request2 { security, server: from, mtu: 1_492, guid: Guid(guid) })
+        };
+        server.handle_datagram(now, from, &request(port.into()));
+        if server.connection_at(from).is_none() {
+            // The first try made room; a real client asks again half a second later.
+            let mut buffer = [0; MAX_DATAGRAM];
+            assert!(server.poll_transmit(now, &mut buffer).is_none(), "it was refused");
+            server.handle_datagram(now, from, &request(port.into()));
+        }
+        assert!(server.connection_at(from).is_some(), "port {port} found no place");
+        let mut buffer = [0; MAX_DATAGRAM];
+        while server.poll_transmit(now, &mut buffer).is_some() {}
+    }
+    assert!(server.connections().count() <= 8);
+}
+
+fn ask_for_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
+    server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
+    let mut buffer = [0; MAX_DATAGRAM];
+    let reply = server.poll_transmit(now, &mut buffer).expect("a reply");
+    match Offline::read(&mut Reader::new(reply.payload)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_largest_number_of_attempts_comes_to_an_end() {
+    let mut net =
+        Net::with(peer(client_config()), peer(server_config()), Conditions { loss: 1.0, ..latency(1) }, 1);
+    let options = ConnectOptions {
+        attempts: Some(u8::MAX),
+        interval: Some(Duration::from_millis(10)),
+        ..ConnectOptions::default()
+    };
+    let to = net.pair.b_address;
+    let id = net.pair.a.connect_with(net.pair.now, to, &options).expect("a free slot");
+    assert!(net.run_until(Duration::from_secs(60), |net| !net.client.is_empty()));
+    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(net.pair.a.stats().datagrams_sent, 255);
+}
+
+/// What stands before a malformed record of an acknowledgement counts.
+#[test]
+fn a_cut_off_acknowledgement_counts_as_far_as_it_goes() {
+    let mut net = Net::new(latency(20), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.set_conditions(Conditions { loss: 1.0, ..latency(20) });
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.transmit();
+    let before = net.pair.a.connection_stats(client).expect("it is open");
+    let mut datagram = written(&DatagramHeader::Ack { arrival_speed: None, records: 2 });
+    datagram.extend(written(&Record { first: U24::new(0), last: U24::new(100) }));
+    datagram.extend([1, 0]);
+    let (now, from) = (net.now() + Duration::from_millis(90), net.pair.b_address);
+    net.pair.a.handle_datagram(now, from, &datagram);
+    let after = net.pair.a.connection_stats(client).expect("it is open");
+    assert_eq!(after.in_flight, 0);
+    assert!(after.round_trip > before.round_trip);
+    assert_eq!(net.pair.a.stats().dropped(DropReason::BadDatagram), 1);
+}

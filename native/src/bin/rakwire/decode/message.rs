@@ -1,0 +1,52 @@
+//! What a message inside a connection says, where RakNet fixes its layout.
+
+use rakwire::wire::control::Control;
+use rakwire::wire::id::{self, Travel};
+use rakwire::wire::notice::Notice;
+use rakwire::wire::{SecuritySizes, Source, Wire};
+
+use super::fields::{Field, Malformed, Recorder};
+
+/// The length in bits to which the original cuts one of its messages.
+const CUT_OFF: u16 = 2;
+
+/// A message with a layout.
+#[derive(Debug)]
+pub(crate) struct Inner<'a> {
+    pub(crate) kind: &'static str,
+    pub(crate) fields: Vec<Field<'a>>,
+}
+
+impl<'a> Inner<'a> {
+    /// Reads a message that stands at `offset` of the datagram, in a capsule of `bits` bits; nothing when its layout is
+    /// the application's.
+    pub(crate) fn read(
+        bytes: &'a [u8],
+        offset: usize,
+        bits: Option<u16>,
+        sizes: &SecuritySizes,
+    ) -> Option<(Self, Option<Malformed>)> {
+        let first = *bytes.first()?;
+        let mut source = Recorder::new(bytes, offset);
+        let mut kind = id::name(first);
+        let read = match first {
+            _ if bits == Some(CUT_OFF) => {
+                kind = id::name(id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY);
+                Control::read_bits(&mut source, CUT_OFF).map(drop)
+            }
+            id::TIMESTAMP
+            | id::ADVERTISE_SYSTEM
+            | id::REMOTE_DISCONNECTION_NOTIFICATION
+            | id::REMOTE_CONNECTION_LOST
+            | id::REMOTE_NEW_INCOMING_CONNECTION => Notice::read(&mut source).map(drop),
+            _ if id::travel(first) == Travel::Application => return None,
+            // Nothing else may come inside a connection; the parser says so.
+            _ => Control::read_with(&mut source, sizes).map(drop),
+        };
+        let error = read.err().map(|error| source.locate(error));
+        if error.is_none() && source.remaining() > 0 {
+            source.rest("bytes after the message");
+        }
+        Some((Self { kind, fields: source.fields() }, error))
+    }
+}

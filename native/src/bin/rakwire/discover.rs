@@ -1,0 +1,59 @@
+//! `rakwire discover`: the servers on the local network.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use clap::Args;
+use rakwire_native::{Options, PingScope};
+use serde_json::Value;
+
+use crate::failure::{Failure, print};
+use crate::{host, ping};
+
+/// Asks everybody on the local network who is a server, by broadcast.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The port that servers listen on
+    #[arg(long, value_name = "N", default_value_t = 19_132, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// The address that everybody hears: of the network of one interface, or of all
+    #[arg(long, value_name = "BROADCAST", default_value = "255.255.255.255")]
+    address: IpAddr,
+    /// Ask only servers that take new connections
+    #[arg(long)]
+    open_only: bool,
+    /// How long to wait for answers; every second the question is repeated
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = host::seconds)]
+    timeout: Duration,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let everybody = SocketAddr::new(arguments.address, arguments.port);
+    let options = Options::client().map_err(host::no_entropy)?;
+    let endpoint = host::endpoint_towards(everybody, options).await?;
+    let scope = if arguments.open_only { PingScope::OpenConnections } else { PingScope::Any };
+    let found = endpoint.discover(everybody, scope, arguments.timeout).await;
+    let refused = endpoint.stats().send_failures;
+    endpoint.close().await;
+    let mut found = found.map_err(|error| Failure::runtime(format!("cannot ask {everybody}: {error}")))?;
+    found.sort_by_key(|pong| pong.from);
+    if arguments.json {
+        let objects: Value = found.iter().map(ping::as_json).collect();
+        print(format_args!("{objects}\n"))?;
+    } else {
+        found.iter().try_for_each(|pong| print(ping::as_text(pong)))?;
+    }
+    if found.is_empty() && refused > 0 {
+        return Err(Failure::runtime(format!(
+            "the system sends nothing to {everybody}; give --address the broadcast address of your network"
+        )));
+    }
+    if found.is_empty() {
+        let seconds = arguments.timeout.as_secs_f64();
+        return Err(Failure::runtime(format!("no server answered on {everybody} within {seconds} s")));
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Pings: what servers say of themselves, asked one by one or all that hear a broadcast.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rakwire::raknet::{Guid, PingScope};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::endpoint::Endpoint;
+use crate::error::PingError;
+use crate::shared::Shared;
+use crate::socket::canonical;
+use crate::state::{Door, State};
+
+/// After which time a broadcast ping is repeated while its answers are waited for.
+const REPEAT: Duration = Duration::from_secs(1);
+/// Servers that one search finds at most.
+const MOST_FOUND: usize = 1_024;
+
+/// What a server answers to a ping.
+///
+/// ```
+/// fn is_near(pong: &rakwire_native::Pong) -> bool {
+///     pong.latency < std::time::Duration::from_millis(30)
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pong {
+    /// The server's address.
+    pub from: SocketAddr,
+    /// The server's identity.
+    pub guid: Guid,
+    /// From the ping to the pong.
+    pub latency: Duration,
+    /// What the server says of itself, 0 to 399 bytes.
+    pub data: Vec<u8>,
+}
+
+/// Those who wait for pongs.
+#[derive(Debug, Default)]
+pub(crate) struct Pings {
+    one: Vec<(SocketAddr, oneshot::Sender<Pong>)>,
+    searches: Vec<(SocketAddr, mpsc::Sender<Pong>)>,
+}
+
+impl Pings {
+    /// Tells a pong those who asked its sender, or else those who asked everybody.
+    pub(crate) fn answer(&mut self, pong: &Pong) {
+        let mut asked = false;
+        for (_, waiting) in self.one.extract_if(.., |(to, _)| *to == pong.from) {
+            asked = true;
+            // Whoever gave up waiting does not want it.
+            let _ = waiting.send(pong.clone());
+        }
+        if !asked {
+            // Whoever has no room has found enough.
+            self.searches.iter().for_each(|(_, found)| drop(found.try_send(pong.clone())));
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.one.clear();
+        self.searches.clear();
+    }
+
+    fn asks_one(&self, to: SocketAddr) -> bool {
+        self.one.iter().any(|(other, _)| *other == to)
+    }
+
+    fn searches(&self, to: SocketAddr) -> bool {
+        self.searches.iter().any(|(other, _)| *other == to)
+    }
+
+    fn forget_those_who_left(&mut self) {
+        self.one.retain(|(_, waiting)| !waiting.is_closed());
+        self.searches.retain(|(_, found)| !found.is_closed());
+    }
+}
+
+impl State {
+    /// Lets `pong` be told what the server at `to` says of itself. One datagram serves all who ask at the same time.
+    fn ping(
+        &mut self,
+        now: rakwire::Instant,
+        to: SocketAddr,
+        pong: oneshot::Sender<Pong>,
+    ) -> Result<(), PingError> {
+        self.may_ping()?;
+        if !self.tables.pings.asks_one(to) {
+            self.hooked.peer.ping(now, to).map_err(|_| PingError::TooMany)?;
+        }
+        self.tables.pings.one.push((to, pong));
+        Ok(())
+    }
+
+    /// Asks everybody who hears a datagram to `to`.
+    fn search(&mut self, now: rakwire::Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
+        self.may_ping()?;
+        self.hooked.peer.discover(now, to, scope).map_err(|_| PingError::TooMany)
+    }
+
+    fn may_ping(&mut self) -> Result<(), PingError> {
+        self.tables.pings.forget_those_who_left();
+        if self.tables.door == Door::Shut { Err(PingError::EndpointClosed) } else { Ok(()) }
+    }
+
+    /// Forgets the pings to `to` if nobody waits for them any more.
+    fn forget_pings(&mut self, to: SocketAddr) {
+        self.tables.pings.forget_those_who_left();
+        if !self.tables.pings.asks_one(to) && !self.tables.pings.searches(to) {
+            self.hooked.peer.forget_ping(to);
+        }
+    }
+}
+
+impl Endpoint {
+    /// Asks the server at `address` what it says of itself, and waits for at most `timeout`. A ping that is lost is not
+    /// repeated. At most eight addresses can be pinged at the same time.
+    ///
+    /// # Errors
+    /// [`PingError::NoAnswer`] after `timeout`; others at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert!(server.set_advertisement(b"hello"));
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
+    /// assert_eq!(pong.data, b"hello");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ping(&self, address: SocketAddr, timeout: Duration) -> Result<Pong, PingError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(PingError::AddressFamily);
+        }
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = Waiting { shared: &self.shared, address, receiver: Some(receiver) };
+        self.shared.act(|state, now| state.ping(now, address, sender))?;
+        let Some(receiver) = &mut waiting.receiver else { return Err(PingError::NoAnswer) };
+        match tokio::time::timeout(timeout, receiver).await {
+            Ok(pong) => pong.map_err(|_| PingError::EndpointClosed),
+            Err(_) => Err(PingError::NoAnswer),
+        }
+    }
+
+    /// Asks every server that hears a datagram to `address`, a broadcast or multicast address and a port, what it says
+    /// of itself, and returns what was answered within `time`, the first pong of each address. The question is repeated
+    /// every second.
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]; that nobody answers is no
+    /// error.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use rakwire_native::{Endpoint, Options, PingScope};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
+    /// let everybody = "255.255.255.255:19132".parse()?;
+    /// for pong in endpoint.discover(everybody, PingScope::OpenConnections, Duration::from_secs(1)).await? {
+    ///     println!("{} says {:?}", pong.from, pong.data);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn discover(
+        &self,
+        address: SocketAddr,
+        scope: PingScope,
+        time: Duration,
+    ) -> Result<Vec<Pong>, PingError> {
+        let address = canonical(address);
+        if !self.reaches(address) {
+            return Err(PingError::AddressFamily);
+        }
+        let (sender, receiver) = mpsc::channel(MOST_FOUND);
+        let mut waiting = Waiting { shared: &self.shared, address, receiver: Some(receiver) };
+        let mut found: Vec<Pong> = Vec::new();
+        let start = Instant::now();
+        let mut asked = 0;
+        self.shared.act(|state, _| state.tables.pings.searches.push((address, sender)));
+        while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
+            if start.elapsed() >= REPEAT * asked {
+                self.shared.act(|state, now| state.search(now, address, scope))?;
+                asked += 1;
+            }
+            let until_next = (REPEAT * asked).saturating_sub(start.elapsed());
+            let Some(receiver) = &mut waiting.receiver else { break };
+            match tokio::time::timeout(left.min(until_next), receiver.recv()).await {
+                Ok(Some(pong)) if found.iter().any(|other| other.from == pong.from) => {}
+                Ok(Some(pong)) => found.push(pong),
+                Ok(None) => return Err(PingError::EndpointClosed),
+                Err(_) => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A ping that is forgotten when nobody waits for it any more.
+struct Waiting<'e, R> {
+    shared: &'e Shared,
+    address: SocketAddr,
+    receiver: Option<R>,
+}
+
+impl<R> Drop for Waiting<'_, R> {
+    fn drop(&mut self) {
+        // The sender sees that nobody waits.
+        self.receiver = None;
+        self.shared.act(|state, _| state.forget_pings(self.address));
+    }
+}

@@ -1,0 +1,200 @@
+//! Who may connect, and what those without a connection say to each other.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rakwire::raknet::{Event, Hook, Refusal, Verdict};
+use rakwire_native::{
+    ConnectError, ConnectFailure, ConnectOptions, Delivery, Endpoint, Options, OutOfBand, OutOfBandError,
+    PingError, PingScope, Said, SendError,
+};
+
+/// Longer than anything here takes on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn bind(address: &str, max_incoming: u16, change: impl FnOnce(&mut Options)) -> Endpoint {
+    let mut options = Options::server(max_incoming).expect("entropy");
+    change(&mut options);
+    Endpoint::bind(address, options).await.expect("a free port")
+}
+
+async fn server(max_incoming: u16) -> Endpoint {
+    bind("127.0.0.1:0", max_incoming, |_| {}).await
+}
+
+fn failure(result: Result<rakwire_native::Connection, ConnectError>) -> ConnectFailure {
+    match result {
+        Err(ConnectError::Failed(failure)) => failure,
+        other => panic!("a failed attempt, not {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_password_opens_the_door() {
+    let (server, client) = (server(8).await, server(0).await);
+    assert!(!server.set_password(&[0; 256]));
+    assert!(server.set_password(b"friends"));
+    let to = server.local_addr();
+    assert_eq!(failure(client.connect(to).await), ConnectFailure::InvalidPassword);
+    let long = ConnectOptions { password: &[0; 256], ..Default::default() };
+    assert_eq!(client.connect_with(to, &long).await.err(), Some(ConnectError::PasswordTooLong));
+    let right = ConnectOptions { password: b"friends", ..Default::default() };
+    client.connect_with(to, &right).await.expect("the right password");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_may_differ_from_the_configuration() {
+    let (server, client) = (server(8).await, server(0).await);
+    let odd = ConnectOptions { protocol_version: Some(77), ..Default::default() };
+    let refused = failure(client.connect_with(server.local_addr(), &odd).await);
+    assert_eq!(refused, ConnectFailure::IncompatibleProtocol { server: 11 });
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let quick =
+        ConnectOptions { attempts: Some(3), interval: Some(Duration::from_millis(10)), ..Default::default() };
+    let address = silent.local_addr().expect("a bound socket");
+    assert_eq!(failure(client.connect_with(address, &quick).await), ConnectFailure::NoAnswer);
+}
+
+/// The other peer vanishes without a word: its runtime stops.
+#[test]
+fn a_connection_has_a_timeout_of_its_own() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+    };
+    let (mine, theirs) = (runtime(), runtime());
+    let server = theirs.block_on(server(8));
+    let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = PATIENCE));
+    let here = mine.block_on(client.connect(server.local_addr())).expect("a connection");
+    theirs.shutdown_background();
+    assert!(here.set_timeout(Duration::from_millis(200)));
+    let start = std::time::Instant::now();
+    mine.block_on(async {
+        here.send(b"\x90", Delivery::RELIABLE).await.expect("nobody knows yet");
+        assert!(here.recv().await.is_none());
+    });
+    assert_eq!(here.closed_reason(), Some(rakwire_native::DisconnectReason::Lost));
+    assert!(start.elapsed() < PATIENCE / 2, "the configuration's timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bans_come_and_go() {
+    let (server, client) = (server(8).await, server(0).await);
+    let to = server.local_addr();
+    let connection = client.connect(to).await.expect("nobody is banned yet");
+    server.ban("127.0.0.*".parse().expect("a pattern"), None).expect("room for a ban");
+    connection.send(b"\x90", Delivery::RELIABLE).await.expect("connections that exist are not touched");
+    let other = self::server(0).await;
+    let banned = ConnectFailure::Refused(Refusal::Banned);
+    assert_eq!(failure(other.connect(to).await), banned);
+
+    let all: Vec<_> = server.bans();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].1, None, "for ever");
+    assert!(server.unban(all[0].0) && !server.unban(all[0].0));
+    let soon = "127.0.0.1".parse().expect("a pattern");
+    server.ban(soon, Some(Duration::from_millis(1))).expect("room for a ban");
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert!(server.bans().is_empty(), "it is over");
+    other.connect(to).await.expect("nobody is banned any more");
+}
+
+async fn hears(options: OutOfBand) -> Endpoint {
+    bind("127.0.0.1:0", 8, |server| server.config.out_of_band = options).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_talk() {
+    let (server, client) = (hears(OutOfBand::Accept).await, server(0).await);
+    let to = server.local_addr();
+    // More than wait at a time.
+    for number in 0..50 {
+        client.send_out_of_band(to, &[0x86, number]).await.expect("an open endpoint");
+    }
+    client.advertise(to, b"come and play").await.expect("an open endpoint");
+    let mut heard = Vec::new();
+    while heard.last().is_none_or(|last: &rakwire_native::Stranger| last.said == Said::OutOfBand) {
+        let stranger = tokio::time::timeout(PATIENCE, server.recv_stranger()).await.expect("in time");
+        heard.push(stranger.expect("an open endpoint"));
+    }
+    assert!(heard.iter().all(|one| (one.from, one.guid) == (client.local_addr(), client.guid())));
+    assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
+    assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());
+
+    assert_eq!(client.send_out_of_band(to, &[]).await, Err(OutOfBandError::BadLength));
+    assert_eq!(client.advertise(to, &[0; 399]).await, Err(OutOfBandError::BadLength));
+    let v6: SocketAddr = "[::1]:1".parse().expect("a literal address");
+    assert_eq!(client.advertise(v6, &[]).await, Err(OutOfBandError::AddressFamily));
+    client.close().await;
+    assert_eq!(client.advertise(to, &[]).await, Err(OutOfBandError::EndpointClosed));
+    assert!(client.recv_stranger().await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_are_not_heard_unless_the_server_wants_to() {
+    let (server, client) = (hears(OutOfBand::Refuse).await, server(0).await);
+    client.send_out_of_band(server.local_addr(), b"\x86hello").await.expect("an open endpoint");
+    client.ping(server.local_addr(), PATIENCE).await.expect("a pong, after the message");
+    let heard = tokio::time::timeout(Duration::from_millis(1), server.recv_stranger()).await;
+    assert!(heard.is_err());
+}
+
+/// On Linux the loopback interface has a broadcast address, too.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_are_found_by_broadcast() {
+    let (open, client) = (bind("0.0.0.0:0", 8, |_| {}).await, bind("0.0.0.0:0", 0, |_| {}).await);
+    assert!(open.set_advertisement(b"a game"));
+    let port = open.local_addr().port();
+    let everybody = SocketAddr::from(([127, 255, 255, 255], port));
+    let here = SocketAddr::from(([127, 0, 0, 1], port));
+    let second = Duration::from_millis(1_100);
+    // Whoever asks one server does not take the answer away from the search.
+    let (found, one) =
+        tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, PATIENCE));
+    assert!(one.is_ok());
+    let found = found.expect("an open endpoint");
+    assert_eq!(found.iter().map(|pong| pong.from).collect::<Vec<_>>(), [here]);
+    assert_eq!((found[0].data.as_slice(), found[0].guid), (&b"a game"[..], open.guid()));
+
+    let full = bind("0.0.0.0:0", 0, |_| {}).await;
+    let everybody = SocketAddr::from(([127, 255, 255, 255], full.local_addr().port()));
+    let nobody = client.discover(everybody, PingScope::OpenConnections, Duration::from_millis(300)).await;
+    assert_eq!(nobody, Ok(Vec::new()));
+    client.close().await;
+    let closed = client.discover(everybody, PingScope::Any, PATIENCE).await;
+    assert_eq!(closed, Err(PingError::EndpointClosed));
+}
+
+/// Lets nothing out that says no.
+struct Polite;
+
+impl Hook for Polite {
+    fn on_event(&mut self, _now: rakwire::Instant, event: &Event<'_>) -> Verdict {
+        let says_no = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
+        if says_no { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn on_send(
+        &mut self,
+        _now: rakwire::Instant,
+        _id: rakwire::raknet::ConnectionId,
+        message: &[u8],
+        _delivery: Delivery,
+    ) -> Verdict {
+        if message == b"\x90no" { Verdict::Drop } else { Verdict::Pass }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_filters_both_ways() {
+    let options = Options::server(8).expect("entropy");
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Polite).await.expect("a free port");
+    let client = self::server(0).await;
+    let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
+    let (here, there) = (here.expect("a connection"), there.expect("the same connection"));
+    assert_eq!(there.send(b"\x90no", Delivery::RELIABLE).await, Err(SendError::Filtered));
+    for message in [&b"\x90no"[..], b"\x90yes"] {
+        here.send(message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    }
+    assert_eq!(there.recv().await.expect("a message").bytes, b"\x90yes");
+}
