@@ -65,3 +65,7 @@ pub use rakwire::raknet::{
 pub use simulation::{BadSimulation, Simulation};
 pub use stats::EndpointStats;
 pub use strangers::{Said, Stranger};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}

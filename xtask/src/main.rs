@@ -7,6 +7,7 @@ mod artifacts;
 mod checks;
 mod demo;
 mod fuzz;
+mod named_tests;
 mod process;
 mod service;
 mod setup;

@@ -6,6 +6,7 @@ use crate::artifacts;
 use crate::checks;
 use crate::demo;
 use crate::fuzz;
+use crate::named_tests as documentation;
 use crate::setup::{Need, THUMB, WASM};
 use crate::shell::{Shell, Stdout};
 use crate::stage::Stage;
@@ -20,6 +21,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             run: targets,
         },
         Stage { name: "edges", about: "no part depends on what it must not", needs: &[], run: checks::edges },
+        Stage {
+            name: "docs",
+            about: "the tests that the documentation names exist",
+            needs: &[],
+            run: named_tests,
+        },
         Stage {
             name: "cargo",
             about: "the tests of all crates, with foreign RakNet peers",
@@ -102,8 +109,12 @@ fn targets(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
+fn named_tests(shell: &mut Shell) -> Result<()> {
+    documentation::check(&shell.path("."))
+}
+
 fn cargo_tests(shell: &mut Shell) -> Result<()> {
-    shell.cmd("cargo", ["test", "--workspace"]).run()?;
+    shell.cmd("cargo", ["test", "--workspace", "--exclude", "rakwire"]).run()?;
     shell.cmd("cargo", ["test", "-p", "rakwire", "--all-features"]).run()
 }
 
