@@ -107,3 +107,45 @@ fn an_application_that_reads_late_is_not_the_other_ends_doing() {
         ],
     );
 }
+
+/// Urgent messages that wait for a less urgent one on their channel can fill a share (a known limit): the end whose
+/// application takes no news gives up unseen, and the other one finds it silent. No promise about messages breaks.
+#[test]
+fn an_end_that_gave_up_unseen_is_silent() {
+    keep(
+        Setup { first_number: 0, blocks: 512, block_size: 256, mtu: 576 },
+        vec![
+            send(Server, Reliability::ReliableOrderedWithReceipt, Priority::High, 8_191, 1),
+            send(Server, Reliability::ReliableOrderedWithReceipt, Priority::Immediate, 8_191, 4),
+            Operation::Pause(Client),
+            advance(4_497),
+            advance(4_497),
+            advance(4_497),
+            advance(4_497),
+            advance(4_497),
+        ],
+    );
+}
+
+/// After a sleep of the machine the round trip seemed minutes long, and what was lost was sent again minutes later.
+#[test]
+fn a_round_trip_that_never_was_delays_nothing_for_long() {
+    let sleep = || Operation::Jump { millis: 21_716 };
+    keep(
+        Setup { first_number: 0, blocks: 128, block_size: 256, mtu: 1_492 },
+        vec![
+            send(Server, Reliability::ReliableSequenced, Priority::Immediate, 5_332, 1),
+            sleep(),
+            sleep(),
+            sleep(),
+            sleep(),
+            sleep(),
+            Operation::Jump { millis: 16_191 },
+            send(Server, Reliability::ReliableOrderedWithReceipt, Priority::Low, 732, 4),
+            Operation::Fault { to: Client, fault: Late, mask: 183 },
+            send(Client, Reliability::UnreliableSequenced, Priority::High, 7_902, 2),
+            Operation::Fault { to: Client, fault: Lost, mask: 72 },
+            advance(56),
+        ],
+    );
+}

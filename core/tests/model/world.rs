@@ -470,7 +470,7 @@ fn may_end(reason: DisconnectReason, life: Life, other: &Station, trouble: Troub
             }
             other_left
         }
-        DisconnectReason::Lost => trouble != Trouble::None || other_left,
+        DisconnectReason::Lost => trouble != Trouble::None || other_left || has_ended(other),
         DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left || is_clogged(other),
         DisconnectReason::MessageTooLarge | _ => false,
     };
@@ -488,11 +488,16 @@ fn queues(sender: &Station) -> String {
     })
 }
 
+/// Whether the connection of this end is over, though its application, which takes no news now, was not told yet.
+fn has_ended(station: &Station) -> bool {
+    let info = station.life.id().and_then(|id| station.peer.connection(id));
+    info.is_none_or(|info| info.state == ConnectionState::Disconnected)
+}
+
 /// Whether messages of low priority, on which others wait, wait themselves behind resends of those others, which find
 /// no room: priorities can bring two honest peers to that. It is not seen any more once both have given up.
 fn is_clogged(sender: &Station) -> bool {
     let Some(id) = sender.life.id() else { return true };
-    let over = sender.peer.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected);
     let stats = sender.peer.connection_stats(id);
-    over || stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
+    has_ended(sender) || stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
 }

@@ -22,6 +22,9 @@ const SILENT_TIMEOUTS: u8 = 3;
 const PROBES: u8 = 2;
 /// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
 const SORTED: usize = 128;
+/// The longest time, in microseconds, over which a window is spread: a machine that slept measures round trips that
+/// never were, and must not crawl for it.
+const LONGEST_PACE: u32 = 1_000_000;
 /// Lost datagrams that are remembered after their messages were sent again.
 const REMEMBERED: usize = 16;
 /// How much more patience one datagram that came late teaches, in 256ths of a round trip, and how much can be learnt.
@@ -94,7 +97,7 @@ impl Flight {
 
     /// Bytes a second at which datagrams leave; before anything is known of the path, at once.
     pub(super) fn rate(&self) -> u32 {
-        self.congestion.rate(self.round_trip.smoothed())
+        self.congestion.rate(self.round_trip.smoothed().min(LONGEST_PACE))
     }
 
     pub(super) const fn take_number(&mut self) -> U24 {
@@ -249,17 +252,20 @@ impl Flight {
         cx.pool.header_mut(first).role = Role::Message;
     }
 
-    /// How old a datagram must be to count as lost when a later one arrived, in microseconds.
-    fn patience(&self) -> u32 {
+    /// How old a datagram must be to count as lost when a later one arrived, in microseconds. Never more than without
+    /// that sign: a machine that slept measures round trips that never were.
+    fn patience(&self, cx: &Context<'_, '_>) -> u32 {
         let round_trip = self.round_trip.smoothed();
-        round_trip.saturating_add(round_trip / 8).saturating_add(round_trip / 256 * u32::from(self.patience))
+        let learnt = round_trip / 256 * u32::from(self.patience);
+        let most = crate::time::micros(cx.config.max_resend_timeout);
+        round_trip.saturating_add(round_trip / 8).saturating_add(learnt).min(most)
     }
 
     /// When the oldest datagram counts as lost, if a later one arrived.
     fn overtaken_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let header = cx.pool.header(self.datagrams.oldest()?);
         let overtaken = self.newest?.is_newer_than(header.datagram);
-        overtaken.then(|| header.since.plus_micros(self.patience()))
+        overtaken.then(|| header.since.plus_micros(self.patience(cx)))
     }
 
     /// Gives up what was sent well before a datagram that arrived.
@@ -278,8 +284,14 @@ impl Flight {
             return;
         };
         // A datagram cannot be missing before one sent after it had the time to arrive, so a flood of records costs
-        // one resend of a datagram in a round trip. Where datagrams come late, the first gap proves nothing.
-        let patience = if self.patience == 0 { self.round_trip.lowest() / 2 } else { self.patience() };
+        // one resend of a datagram in a round trip. The shortest one measured may contain a wait before acknowledging,
+        // which a negative acknowledgement does not. Where datagrams come late, the first gap proves nothing.
+        let lowest = self.round_trip.lowest();
+        let patience = if self.patience == 0 {
+            lowest.saturating_sub(crate::time::micros(cx.config.ack_delay)).max(lowest / 2)
+        } else {
+            self.patience(cx)
+        };
         for offset in offsets {
             if !spend(cx, lookups) {
                 break;
