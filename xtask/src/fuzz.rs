@@ -11,8 +11,11 @@ use crate::shell::Shell;
 /// Where the targets, their inputs and what they find lie.
 pub(crate) const FOLDER: &str = "fuzz";
 const TARGETS: [&str; 3] = ["datagram", "offline", "endpoint"];
-/// What the stage of the tests takes.
-const STAGE_SECONDS: u32 = 60;
+/// How many inputs the stage of the tests tries of each target: about twenty seconds' worth. They come from one seed,
+/// so that a change is judged by what it changed, and not by luck; looking for more is the command's business.
+const STAGE_RUNS: [u32; 3] = [5_000_000, 15_000_000, 40_000];
+/// What the command takes unless it is told.
+const DEFAULT_SECONDS: u32 = 60;
 /// The longest input in bytes: long ones only take time.
 const LONGEST: &str = "-max_len=512";
 
@@ -20,7 +23,7 @@ const LONGEST: &str = "-max_len=512";
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
     /// Seconds in all, shared out among the targets; each also runs its corpus.
-    #[arg(long, value_name = "N", default_value_t = STAGE_SECONDS)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_SECONDS)]
     seconds: u32,
 }
 
@@ -35,12 +38,23 @@ pub(crate) struct SoakOptions {
 /// `cargo xtask fuzz`.
 pub(crate) fn command(shell: &mut Shell, options: &FuzzOptions) -> Result<()> {
     setup::run(shell, &[Need::CargoFuzz])?;
-    fuzz(shell, options.seconds)
+    cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
+    let share = format!("-max_total_time={}", share(options.seconds));
+    TARGETS.into_iter().try_for_each(|target| run(shell, target, &[&share]))
 }
 
 /// The stage of `cargo xtask test`.
 pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
-    fuzz(shell, STAGE_SECONDS)
+    cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
+    for (target, runs) in TARGETS.into_iter().zip(STAGE_RUNS) {
+        // What an earlier run found would change what this one tries.
+        let found = shell.path(&format!("target/fuzz/{target}"));
+        if found.exists() {
+            fs::remove_dir_all(&found).with_context(|| format!("{} cannot be removed", found.display()))?;
+        }
+        run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
+    }
+    Ok(())
 }
 
 /// `cargo xtask soak`.
@@ -50,15 +64,6 @@ pub(crate) fn soak(shell: &Shell, options: &SoakOptions) -> Result<()> {
     shell.cmd("cargo", args).run()
 }
 
-fn fuzz(shell: &Shell, seconds: u32) -> Result<()> {
-    cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
-    let share = format!("-max_total_time={}", share(seconds));
-    for target in TARGETS {
-        run(shell, target, &share)?;
-    }
-    Ok(())
-}
-
 /// The seconds of one target. Zero would mean for ever.
 fn share(seconds: u32) -> u32 {
     (seconds / TARGETS.len() as u32).max(1)
@@ -66,7 +71,7 @@ fn share(seconds: u32) -> u32 {
 
 /// Runs a target over its corpus and beyond. New inputs go to a folder of their own, so that the corpus stays as it
 /// was committed.
-fn run(shell: &Shell, target: &str, share: &str) -> Result<()> {
+fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
     let found = format!("target/fuzz/{target}");
     let artifacts = format!("target/fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
@@ -77,19 +82,9 @@ fn run(shell: &Shell, target: &str, share: &str) -> Result<()> {
     let (found, corpus) = (absolute(&found), absolute(&format!("{FOLDER}/corpus/{target}")));
     let artifacts = absolute(&artifacts);
     let prefix = format!("-artifact_prefix={artifacts}/");
-    let args = [
-        "run",
-        "--sanitizer",
-        "none",
-        target,
-        &found,
-        &corpus,
-        "--",
-        share,
-        LONGEST,
-        "-verbosity=0",
-        &prefix,
-    ];
+    let head =
+        ["run", "--sanitizer", "none", target, &found, &corpus, "--", LONGEST, "-verbosity=0", &prefix];
+    let args = [&head, limits].concat();
     let Err(error) = cargo_fuzz(shell, &args) else {
         println!("{target}: nothing found");
         return Ok(());
