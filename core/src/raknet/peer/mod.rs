@@ -1,11 +1,14 @@
 //! A peer: its connections, and which datagram belongs to which.
 
+mod errors;
 mod output;
 mod roster;
 mod routing;
 
 use core::net::SocketAddr;
 use core::time::Duration;
+
+pub use errors::{ConnectError, OutOfBandError, PingError};
 
 use super::bans::BanList;
 use super::config::Config;
@@ -22,84 +25,6 @@ use crate::machine::{Machine, Transmit};
 use crate::serial::U24;
 use crate::storage::{Block, Listed, Purpose};
 use crate::time::Instant;
-
-/// Why a connection cannot be opened from here.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::ConnectError::Full.to_string(), "every connection slot is taken");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// A connection with this address exists already.
-    AlreadyConnected,
-    /// Every connection slot is taken.
-    Full,
-    /// The password is longer than 255 bytes.
-    PasswordTooLong,
-    /// There is no memory to keep the password until it is sent.
-    NoMemory,
-}
-
-impl core::fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::AlreadyConnected => "a connection with this address exists already",
-            Self::Full => "every connection slot is taken",
-            Self::PasswordTooLong => "a password has at most 255 bytes",
-            Self::NoMemory => "there is no memory for the password",
-        })
-    }
-}
-
-impl core::error::Error for ConnectError {}
-
-/// Why a ping cannot be sent.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::PingError::TooMany.to_string(), "too many pings wait for their pongs");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PingError {
-    /// Too many pings wait for their pongs; give some up with [`Peer::forget_ping`].
-    TooMany,
-}
-
-impl core::fmt::Display for PingError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("too many pings wait for their pongs")
-    }
-}
-
-impl core::error::Error for PingError {}
-
-/// Why an out-of-band message cannot be sent.
-///
-/// ```
-/// use rakwire::raknet::OutOfBandError;
-///
-/// assert_eq!(OutOfBandError::BadLength.to_string(), "an out-of-band message has 1 to 399 bytes");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OutOfBandError {
-    /// It has no bytes, or more than 399.
-    BadLength,
-    /// Eight such messages wait to be sent, or there is no memory for another.
-    TooMany,
-}
-
-impl core::fmt::Display for OutOfBandError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::BadLength => "an out-of-band message has 1 to 399 bytes",
-            Self::TooMany => "too many out-of-band messages wait; try again later",
-        })
-    }
-}
-
-impl core::error::Error for OutOfBandError {}
 
 /// How one connection is opened, where that differs from the configuration.
 ///
