@@ -10,21 +10,13 @@ use rakwire::raknet::{
     Capacity, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, Peer, Reliability,
 };
 use rakwire::sim::Conditions;
+use rakwire::wire::MAX_DATAGRAM;
 use rakwire::wire::capsule::{CapsuleHeader, Split};
 use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
-use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 use rakwire::{Instant, U24};
+use support::forged::{STRANGER, capsule, data, written};
 use support::{Net, Told, client_config, messages, peer, server_config};
-
-const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
-
-fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
-    let mut buffer = [0; 2048];
-    let mut writer = Writer::new(&mut buffer);
-    packet.write(&mut writer).expect("the buffer is large enough");
-    writer.finish().to_vec()
-}
 
 fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
@@ -38,27 +30,6 @@ fn drain(peer: &mut Peer<'_>, now: Instant) -> u64 {
         bytes += transmit.payload.len() as u64;
     }
     bytes
-}
-
-/// A datagram of data with one capsule.
-fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(number) });
-    let bits = u16::try_from(payload.len() * 8).expect("a short payload");
-    bytes.extend(written(&CapsuleHeader { bits, ..capsule }));
-    bytes.extend(payload);
-    bytes
-}
-
-fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
-    CapsuleHeader {
-        reliability,
-        bits: 8,
-        reliable: U24::new(reliable),
-        sequence: U24::new(0),
-        order: U24::new(order),
-        channel: 0,
-        split: None,
-    }
 }
 
 /// An open connection without delay, and the numbers at which the attacker's own datagrams, messages and ordered
