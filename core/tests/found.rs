@@ -108,10 +108,10 @@ fn an_application_that_reads_late_is_not_the_other_ends_doing() {
     );
 }
 
-/// Urgent messages that wait for a less urgent one on their channel can fill a share (a known limit): the end whose
-/// application takes no news gives up unseen, and the other one finds it silent. No promise about messages breaks.
+/// Urgent messages overtook a less urgent one on their channel, filled the share of memory that it needed, and both ends
+/// gave up.
 #[test]
-fn an_end_that_gave_up_unseen_is_silent() {
+fn what_is_urgent_takes_no_room_from_what_it_waits_for() {
     keep(
         Setup { first_number: 0, blocks: 512, block_size: 256, mtu: 576 },
         vec![

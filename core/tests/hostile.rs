@@ -179,7 +179,7 @@ fn half_open_connections_are_bounded_and_expire() {
 
 #[test]
 fn a_split_count_costs_nothing() {
-    let (mut net, _, server) = connected();
+    let (mut net, client, server) = connected();
     let before = net.pair.b.blocks_available();
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
     let datagram = data(NEXT, CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT, 0) }, b"\x86");
@@ -189,6 +189,7 @@ fn a_split_count_costs_nothing() {
     assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::MessageTooLarge)]);
     net.run_for(Duration::from_secs(2));
     assert!(net.pair.b.blocks_available() >= before);
+    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Remote)]);
 }
 
 /// One record may span all numbers; work is bounded by what is in flight and by a budget.

@@ -5,7 +5,9 @@ mod support;
 
 use core::time::Duration;
 
-use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Peer};
+use rakwire::raknet::{
+    Capacity, Channel, Config, CongestionControl, ConnectionId, Delivery, Peer, Priority, Reliability,
+};
 use rakwire::sim::{Bottleneck, Conditions};
 use rakwire::wire::capsule::CapsuleHeader;
 use rakwire::wire::datagram::{DatagramHeader, Record};
@@ -161,6 +163,31 @@ fn resends_go_before_new_messages_and_keep_to_the_window() {
         assert_eq!(messages[..3], [second.message, fifth.message, last.message.next()], "{control:?}");
         assert!(next[0].number.is_newer_than(last.number), "a resend has a new number");
     }
+}
+
+/// An urgent message overtakes those of other channels, and none of its own: it would wait for them at the other end.
+#[test]
+fn no_message_overtakes_those_before_it_on_its_channel() {
+    let mut sender = Sender::new(|_| ());
+    let mut send = |channel, priority, reliability| {
+        let channel = Channel::new(channel).expect("a channel");
+        let delivery = Delivery { reliability, channel, priority };
+        sender.net.pair.a.send(sender.net.pair.now, sender.id, &MESSAGE, delivery).expect("room");
+    };
+    send(1, Priority::Low, Reliability::ReliableOrdered);
+    send(1, Priority::Low, Reliability::ReliableOrdered);
+    send(1, Priority::Immediate, Reliability::ReliableSequenced);
+    send(1, Priority::Immediate, Reliability::ReliableOrdered);
+    send(2, Priority::High, Reliability::ReliableOrdered);
+    let places = sender.take_all().into_iter().filter_map(|bytes| {
+        let mut reader = Reader::new(&bytes);
+        DatagramHeader::read(&mut reader).ok()?;
+        let capsule = CapsuleHeader::read(&mut reader).ok()?;
+        Some((capsule.channel, capsule.order.get(), capsule.reliability))
+    });
+    let (ordered, sequenced) = (Reliability::ReliableOrdered, Reliability::ReliableSequenced);
+    let expected = [(2, 0, ordered), (1, 0, ordered), (1, 1, ordered), (1, 2, sequenced), (1, 2, ordered)];
+    assert_eq!(places.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -18,6 +18,21 @@ impl List {
         self.oldest
     }
 
+    pub(crate) const fn newest(&self) -> Link {
+        self.newest
+    }
+
+    /// The first of the oldest `most` members that is what is looked for.
+    pub(crate) fn find<H: Copy + Default>(
+        &self,
+        pool: &Pool<'_, H>,
+        most: usize,
+        is_it: impl Fn(&H) -> bool,
+    ) -> Link {
+        let members = core::iter::successors(self.oldest, |member| pool.node(*member).newer);
+        members.take(most).find(|member| is_it(pool.header(*member)))
+    }
+
     pub(crate) fn push<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, member: Block) {
         let before = self.newest.replace(member);
         match before {

@@ -16,6 +16,8 @@ use super::{Broken, Kept, forge};
 /// How long a peer may be silent, and how long after a fault its consequences may show.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const AFTERMATH: Duration = Duration::from_secs(20);
+/// How long an end that leaves waits until everything was delivered.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest that anything may take once the path is whole again.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often something may happen while the clock stands still.
@@ -66,6 +68,8 @@ struct Station {
     paused: Attention,
     /// Since when it has not taken some: what it is told then may have happened long ago.
     absent_since: Option<Instant>,
+    /// When this end says goodbye though not everything was delivered.
+    gives_up_at: Option<Instant>,
     /// What this end sent, and the path that it takes.
     ledger: Ledger,
     route: Route,
@@ -101,6 +105,7 @@ fn station(setup: Setup, end: End) -> Station {
     config.max_incoming = if end == End::Server { 1 } else { 0 };
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
+    config.close_timeout = CLOSE_TIMEOUT;
     let capacity = Capacity { connections: 2, blocks: setup.blocks, block_size: setup.block_size };
     let mut peer = Peer::with_capacity(capacity, config);
     peer.start_numbers_at(U24::new(setup.first_number));
@@ -111,6 +116,7 @@ fn station(setup: Setup, end: End) -> Station {
         attention: Attention::Attending,
         paused: Attention::Attending,
         absent_since: None,
+        gives_up_at: None,
         ledger: Ledger::default(),
         route: Route::default(),
     }
@@ -149,6 +155,7 @@ impl World {
             station.attention = Attention::Attending;
             station.paused = Attention::Attending;
             station.absent_since = None;
+            station.gives_up_at = None;
         }
         let (now, to) = (self.now, self.ends[End::Server.index()].address);
         self.end(End::Client).peer.connect(now, to).map_err(|error| error.to_string())?;
@@ -232,6 +239,7 @@ impl World {
         if let Life::Open(id) = station.life {
             station.peer.disconnect(now, id);
             station.life = Life::Leaving(id);
+            station.gives_up_at = Some(now + CLOSE_TIMEOUT);
         }
         Ok(())
     }
@@ -360,10 +368,13 @@ impl World {
                 Event::Disconnected { id, reason, .. } if Some(id) == own.life.id() => {
                     if self.trust == Trust::Whole {
                         let trouble = trouble(self.now, own, other, self.jumped_at);
-                        may_end(reason, own.life, other, trouble)
+                        may_end(self.now, reason, own.life, other, trouble)
                             .map_err(|broken| format!("{end:?}: {broken}"))?;
                     }
                     own.life = Life::Over;
+                    if matches!(reason, DisconnectReason::ReceiveMemory | DisconnectReason::MessageTooLarge) {
+                        own.gives_up_at = Some(self.now);
+                    }
                 }
                 Event::Receipt { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
@@ -460,18 +471,19 @@ fn trouble(now: Instant, own: &Station, other: &Station, jumped_at: Option<Insta
 }
 
 /// Whether a connection may end for this reason.
-fn may_end(reason: DisconnectReason, life: Life, other: &Station, trouble: Trouble) -> Kept {
+fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, trouble: Trouble) -> Kept {
     let other_left = !matches!(other.life, Life::Open(_));
     let allowed = match reason {
         DisconnectReason::Local => matches!(life, Life::Leaving(_)),
         DisconnectReason::Remote => {
-            if let Some(owed) = other.ledger.owed() {
+            let owed = other.ledger.owed().filter(|_| !gave_up(now, other));
+            if let Some(owed) = owed {
                 return Err(format!("the other end said goodbye, but {owed}"));
             }
-            other_left
+            other_left || gave_up(now, other)
         }
-        DisconnectReason::Lost => trouble != Trouble::None || other_left || has_ended(other),
-        DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left || is_clogged(other),
+        DisconnectReason::Lost => trouble != Trouble::None || other_left,
+        DisconnectReason::ReceiveMemory => trouble == Trouble::Jump || other_left,
         DisconnectReason::MessageTooLarge | _ => false,
     };
     if allowed { Ok(()) } else { Err(format!("the connection ended: {reason}; {}", queues(other))) }
@@ -488,16 +500,10 @@ fn queues(sender: &Station) -> String {
     })
 }
 
-/// Whether the connection of this end is over, though its application, which takes no news now, was not told yet.
-fn has_ended(station: &Station) -> bool {
-    let info = station.life.id().and_then(|id| station.peer.connection(id));
-    info.is_none_or(|info| info.state == ConnectionState::Disconnected)
-}
-
-/// Whether messages of low priority, on which others wait, wait themselves behind resends of those others, which find
-/// no room: priorities can bring two honest peers to that. It is not seen any more once both have given up.
-fn is_clogged(sender: &Station) -> bool {
-    let Some(id) = sender.life.id() else { return true };
-    let stats = sender.peer.connection_stats(id);
-    has_ended(sender) || stats.is_some_and(|stats| stats.waiting.iter().any(|waiting| waiting.messages > 0))
+/// Whether this end said goodbye though not everything was delivered. If its application takes no news now, its reason
+/// is judged later.
+fn gave_up(now: Instant, station: &Station) -> bool {
+    let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);
+    let unseen = matches!(station.life, Life::Open(_)) && state == Some(ConnectionState::Disconnected);
+    unseen || station.gives_up_at.is_some_and(|at| at <= now)
 }

@@ -43,7 +43,7 @@ pub(crate) struct Envelope {
     pub(super) order: U24,
     /// Datagram: its number.
     pub(super) datagram: U24,
-    /// To be sent: its turn among the priorities. Lost datagram: how many were lost before it.
+    /// To be sent: its turn among the priorities. Datagram: its course. Lost datagram: how many were lost before it.
     pub(super) weight: u32,
     /// What the sender's receipt is called; zero for none.
     pub(super) receipt: u32,

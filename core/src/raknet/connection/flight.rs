@@ -5,6 +5,7 @@ use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
 use super::envelope::{Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
+use super::stall::{Course, Stall};
 use crate::planted::{self, Planted};
 use crate::raknet::config::CongestionControl;
 use crate::raknet::event::Outcome;
@@ -18,6 +19,8 @@ use crate::time::Instant;
 pub(super) const LOOKUPS_PER_DATAGRAM: u32 = 8_192;
 /// Timeouts in a row after which the window falls to its smallest.
 const SILENT_TIMEOUTS: u8 = 3;
+/// Timeouts in a row after which what was lost no longer goes before everything else.
+const STALLED_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again, to find out what became of the others.
 const PROBES: u8 = 2;
 /// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
@@ -40,6 +43,8 @@ pub(super) struct Flight {
     next: U24,
     bytes: u32,
     backoff: u8,
+    /// Nothing got through for a while, and something that seems lost is left of that.
+    stall: Option<Stall>,
     /// What datagrams that came late taught, in 256ths of a round trip.
     patience: u8,
     /// The newest number that was acknowledged.
@@ -52,6 +57,14 @@ pub(super) struct Flight {
     pub(super) lost: u64,
     pub(super) late: u64,
     pub(super) acknowledged: u64,
+}
+
+/// A datagram that is about to leave with reliable messages.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) number: U24,
+    pub(super) bytes: usize,
+    pub(super) course: Course,
 }
 
 /// What the records of an acknowledgement say together.
@@ -111,11 +124,13 @@ impl Flight {
     }
 
     /// Keeps a datagram until it is acknowledged or lost. Its reliable messages hang on `first`.
-    pub(super) fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, number: U24, bytes: usize) {
+    pub(super) fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, sent: Sent) {
+        let Sent { number, bytes, course } = sent;
         let header = cx.pool.header_mut(first);
         header.role = Role::Datagram;
         header.datagram = number;
         header.since = cx.now;
+        header.weight = course.code();
         header.count = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.bytes += header.count;
         self.datagrams.push(cx.pool, first);
@@ -188,11 +203,13 @@ impl Flight {
     fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
         let header = cx.pool.header(first);
         let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
-        let ordinal = header.weight;
         match header.role {
-            Role::LostDatagram => self.on_found(ordinal),
+            Role::LostDatagram => self.on_found(header.weight),
             Role::Datagram | Role::Message | Role::Partial | Role::Part | Role::Sending | Role::Receipt => {
-                self.news.bytes += bytes
+                self.news.bytes += bytes;
+                if let Some(stall) = &mut self.stall {
+                    stall.on_acknowledged(header);
+                }
             }
         }
         self.acknowledged += 1;
@@ -323,12 +340,35 @@ impl Flight {
             .insert(cx.pool, first, SORTED, |this, other| this.reliable.is_older_than(other.reliable));
     }
 
-    /// Hands the messages of the datagram that was lost first to the outbox, unless that has some to send again.
-    pub(super) fn resend(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox) {
+    /// Where the messages of the next datagram come from.
+    pub(super) fn course(&mut self) -> Course {
+        self.stall.as_mut().map_or(Course::Usual, Stall::course)
+    }
+
+    /// The same if there was nothing on the last course.
+    pub(super) fn explore(&mut self) -> Course {
+        self.stall.as_mut().map_or(Course::Usual, Stall::explore)
+    }
+
+    /// Hands the messages of the datagram that was lost first to the outbox, or what the course says, unless that has
+    /// some to send again.
+    pub(super) fn resend(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, course: Course) {
         if outbox.has_resends() {
             return;
         }
-        let Some(first) = self.missing.oldest() else {
+        let next = match course {
+            Course::Usual | Course::OldestLost => self.missing.oldest(),
+            Course::Begun => {
+                let prefers = |header: &_| self.stall.is_some_and(|stall| stall.prefers(header));
+                self.missing.find(cx.pool, SORTED, prefers)
+            }
+            Course::NewestLost => self.missing.newest(),
+            Course::New(_) => return,
+        };
+        if self.missing.is_empty() {
+            self.stall = None;
+        }
+        let Some(first) = next else {
             return;
         };
         let header = cx.pool.header(first);
@@ -378,6 +418,9 @@ impl Flight {
         }
         if given_up > 0 {
             self.backoff = self.backoff.saturating_add(1);
+            if self.backoff >= STALLED_TIMEOUTS {
+                self.stall.get_or_insert_default();
+            }
             if self.backoff > SILENT_TIMEOUTS {
                 self.congestion.on_silence();
             }

@@ -284,6 +284,7 @@ impl Connection {
             | State::Handling
             | State::Refusing
             | State::Draining
+            | State::Dismissing
             | State::Gone => Ending::Failed(ConnectFailure::Closed),
         };
         self.end(cx, State::Draining, ending);
@@ -296,7 +297,12 @@ impl Connection {
                 self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Cancelled));
             }
             State::Connected => self.enter(cx, State::Closing),
-            State::Free | State::Refusing | State::Closing | State::Draining | State::Gone => {}
+            State::Free
+            | State::Refusing
+            | State::Closing
+            | State::Draining
+            | State::Dismissing
+            | State::Gone => {}
         }
     }
 

@@ -17,7 +17,8 @@
 //!                            v      v
 //!                              Gone -- its last event is taken --> the slot is free
 //! ```
-//! Silence, refusals and memory that runs out lead from every state to `Gone`.
+//! Silence and refusals lead from every state to `Gone`. What only this end can know, such as memory that ran out, leads
+//! an open connection there by way of `Dismissing`, in which the other peer is told that it is over.
 
 mod adaptive;
 mod arrivals;
@@ -35,6 +36,7 @@ mod receive;
 mod round_trip;
 mod sizes;
 mod split;
+mod stall;
 mod timer;
 mod transmit;
 
@@ -175,6 +177,8 @@ enum State {
     Connected,
     Closing,
     Draining,
+    /// This end gave up, and says so to the other peer as long as that does not seem to know.
+    Dismissing,
     Gone,
 }
 
@@ -317,7 +321,7 @@ impl Connection {
 
     /// Whether the connection has ended, and at most acknowledges what the other peer resends.
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Draining | State::Gone)
+        matches!(self.state, State::Draining | State::Dismissing | State::Gone)
     }
 
     /// Lets another connection with the same peer take its place in the tables.
@@ -362,7 +366,7 @@ impl Connection {
             }
             State::Connected => ConnectionState::Connected,
             State::Closing | State::Refusing => ConnectionState::Disconnecting,
-            State::Free | State::Draining | State::Gone => ConnectionState::Disconnected,
+            State::Free | State::Draining | State::Dismissing | State::Gone => ConnectionState::Disconnected,
         }
     }
 
@@ -443,7 +447,7 @@ impl Connection {
     /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
     fn end(&mut self, cx: &mut Context<'_, '_>, state: State, ending: Ending) {
         let known = match (self.side, &self.state) {
-            (_, State::Free | State::Gone | State::Draining) => return,
+            (_, State::Free | State::Gone | State::Draining | State::Dismissing) => return,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
             (
                 Side::Server,
@@ -464,8 +468,13 @@ impl Connection {
     /// Ends the connection at once, for this reason or, before it was open, for that one.
     fn break_off(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
         let was_open = matches!(self.state, State::Connected | State::Closing);
-        let ending = if was_open { Ending::Disconnected(reason) } else { Ending::Failed(failure) };
-        self.end(cx, State::Gone, ending);
+        if !was_open {
+            return self.end(cx, State::Gone, Ending::Failed(failure));
+        }
+        // A peer that is silent would not hear a farewell either.
+        let state = if reason == DisconnectReason::Lost { State::Gone } else { State::Dismissing };
+        self.farewell = Farewell::Due;
+        self.end(cx, state, Ending::Disconnected(reason));
     }
 
     /// Takes the news that the connection is open.

@@ -2,6 +2,7 @@
 
 use super::envelope::{Envelope, Role, key};
 use super::sizes::Sizes;
+use super::stall::Course;
 use super::{Context, SendError};
 use crate::raknet::delivery::{Channel, Delivery, Parts, Priority};
 use crate::raknet::event::{Direction, Outcome, Progress, Receipt};
@@ -19,6 +20,8 @@ const STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
 struct Outgoing {
     order: U24,
     sequence: U24,
+    /// The ordered message that leaves first: those behind it would only wait for it at the other end.
+    leaving: U24,
 }
 
 /// Messages that wait, and the numbers that they get.
@@ -209,7 +212,7 @@ impl Outbox {
 
     /// The weight of the next message of a priority. The lowest weight goes first.
     fn weight(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
-        let head = self.next_new(cx);
+        let head = self.lightest(cx, |_| true);
         let base = BASE.get(priority.index()).copied().unwrap_or(0);
         let step = STEP.get(priority.index()).copied().unwrap_or(0);
         let Some(next) = self.next_weight.get_mut(priority.index()) else {
@@ -230,26 +233,42 @@ impl Outbox {
         weight
     }
 
-    /// The new message whose turn it is.
-    fn next_new(&self, cx: &Context<'_, '_>) -> Option<(Priority, Block)> {
+    /// The first message of the lowest weight among those that `may` go.
+    fn lightest(&self, cx: &Context<'_, '_>, may: impl Fn(&Envelope) -> bool) -> Option<(Priority, Block)> {
         let mut best: Option<(Priority, Block, u32)> = None;
         for (priority, queue) in Priority::ALL.into_iter().zip(&self.waiting) {
             let Some(message) = queue.front() else {
                 continue;
             };
-            let weight = cx.pool.header(message).weight;
-            if best.is_none_or(|(_, _, least)| is_less(weight, least)) {
-                best = Some((priority, message, weight));
+            let envelope = cx.pool.header(message);
+            if best.is_none_or(|(_, _, least)| is_less(envelope.weight, least)) && may(envelope) {
+                best = Some((priority, message, envelope.weight));
             }
         }
         best.map(|(priority, message, _)| (priority, message))
     }
 
-    /// The message whose turn it is: what was lost, then what is new.
-    pub(super) fn next(&self, cx: &Context<'_, '_>) -> Option<(Turn, Block)> {
-        match self.resend.front() {
-            Some(message) => Some((Turn::Resend, message)),
-            None => self.next_new(cx).map(|(priority, message)| (Turn::New(priority), message)),
+    /// Whether everything before a message on its channel has left. A message never overtakes those that it would have
+    /// to wait for at the other end: it would only take the room that they need. The message that was queued first
+    /// always may leave, so there is always one.
+    fn may_leave(&self, envelope: &Envelope) -> bool {
+        let channel = self.channels.get(usize::from(envelope.channel));
+        !envelope.has_place() || channel.is_none_or(|channel| !envelope.order.is_newer_than(channel.leaving))
+    }
+
+    /// The message whose turn it is on this course.
+    pub(super) fn next(&self, cx: &Context<'_, '_>, course: Course) -> Option<(Turn, Block)> {
+        let resend = || self.resend.front().map(|message| (Turn::Resend, message));
+        match course {
+            Course::Usual => resend().or_else(|| {
+                let (priority, message) = self.lightest(cx, |envelope| self.may_leave(envelope))?;
+                Some((Turn::New(priority), message))
+            }),
+            Course::OldestLost | Course::Begun | Course::NewestLost => resend(),
+            Course::New(priority) => {
+                let message = self.waiting.get(priority.index())?.front()?;
+                self.may_leave(cx.pool.header(message)).then_some((Turn::New(priority), message))
+            }
         }
     }
 
@@ -260,7 +279,21 @@ impl Outbox {
             Turn::New(priority) => (self.queue(priority).pop(cx.pool)?, priority.index()),
         };
         self.count(place, cx.pool.size(message), Change::Out);
+        if turn != Turn::Resend {
+            self.pass(cx.pool.header(message));
+        }
         Some(message)
+    }
+
+    /// Remembers that a message leaves, after which the next one on its channel may.
+    fn pass(&mut self, envelope: &Envelope) {
+        let is_last = envelope.split_count <= envelope.split_index + 1;
+        if !is_last || !envelope.has_place() || envelope.reliability.is_sequenced() {
+            return;
+        }
+        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
+            channel.leaving = envelope.order.next();
+        }
     }
 
     /// A reliable message gets its number when it is sent first, so priorities leave no gaps.

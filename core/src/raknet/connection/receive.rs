@@ -3,6 +3,7 @@
 use super::arrivals::Verdict;
 use super::envelope::Envelope;
 use super::flight::LOOKUPS_PER_DATAGRAM;
+use super::handshake::Farewell;
 use super::metrics::Metric;
 use super::order::{Turn, comes_before};
 use super::{Connection, Context, State};
@@ -142,7 +143,9 @@ impl Connection {
         number: U24,
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        if matches!(self.state, State::Free | State::Opening(_) | State::Gone) {
+        if matches!(self.state, State::Free | State::Opening(_) | State::Dismissing | State::Gone) {
+            // A peer that still sends has not heard that it is over.
+            self.farewell = Farewell::Due;
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }

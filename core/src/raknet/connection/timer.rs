@@ -40,7 +40,7 @@ impl Times {
     }
 }
 
-/// How long a connection that the other peer ended still acknowledges what that resends.
+/// How long a connection that is over still answers what the other peer resends.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -48,6 +48,7 @@ impl Connection {
     pub(crate) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let in_state = match &self.state {
             State::Free | State::Gone => return None,
+            State::Dismissing => return Some(self.times.state_since + DRAIN),
             State::Opening(opening) => Some(opening.next_request()),
             State::Requested | State::Unverified | State::Handling => {
                 Some(self.times.state_since + cx.config.handshake_timeout)
@@ -104,7 +105,7 @@ impl Connection {
                     self.break_off(cx, DisconnectReason::Local, ConnectFailure::Cancelled);
                 }
             }
-            State::Draining => {
+            State::Draining | State::Dismissing => {
                 if self.times.state_since + DRAIN <= cx.now {
                     self.state = State::Gone;
                 }

@@ -2,9 +2,11 @@
 
 use super::arrivals::RecordKind;
 use super::envelope::Envelope;
+use super::flight::Sent;
 use super::handshake::Farewell;
 use super::metrics::Metric;
 use super::outbox::Turn;
+use super::stall::Course;
 use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
 use crate::planted::{self, Planted};
@@ -36,6 +38,7 @@ impl Connection {
         let buffer = buffer.split_at_mut_checked(limit).map(|(front, _)| front)?;
         match self.state {
             State::Free | State::Gone => return None,
+            State::Dismissing => return self.compose_farewell(cx, buffer),
             State::Opening(mut opening) => {
                 let length = opening.poll_transmit(cx, self.remote?, buffer);
                 self.state = State::Opening(opening);
@@ -93,9 +96,9 @@ impl Connection {
         DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
         let header = writer.written();
         self.compose_pings(cx, &mut writer).ok()?;
-        let mut tracked = Queue::default();
+        let (mut tracked, mut course) = (Queue::default(), Course::Usual);
         if self.may_send(cx) {
-            while self.compose_capsule(cx, &mut writer, limit, &mut tracked) {}
+            course = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
         }
         if writer.written() == header {
             return None;
@@ -104,7 +107,7 @@ impl Connection {
         self.counters.datagrams_sent += 1;
         let length = writer.written();
         if let Some(first) = tracked.front() {
-            self.track(cx, first, number, length);
+            self.track(cx, first, Sent { number, bytes: length, course });
             self.pacer.spend(length);
         }
         self.limiter.spend(length + usize::from(IP_UDP_OVERHEAD));
@@ -127,6 +130,19 @@ impl Connection {
             self.compose_control(cx, writer, &Control::Pong { ping_time, time })?;
         }
         Ok(())
+    }
+
+    /// Composes a goodbye that waits for nothing and that nobody repeats.
+    fn compose_farewell(&mut self, cx: &Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        if core::mem::replace(&mut self.farewell, Farewell::Said) == Farewell::Said {
+            return None;
+        }
+        let mut writer = Writer::new(buffer);
+        let number = self.flight.take_number();
+        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        self.compose_control(cx, &mut writer, &Control::Disconnect).ok()?;
+        self.counters.datagrams_sent += 1;
+        Some(writer.written())
     }
 
     /// Appends an unreliable message of RakNet itself.
@@ -171,10 +187,29 @@ impl Connection {
         limited.into_iter().chain([paced]).max()
     }
 
-    fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, number: crate::U24, bytes: usize) {
+    fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, sent: Sent) {
         self.times.owed_since.get_or_insert(cx.now);
         self.times.reliable_sent = cx.now;
-        self.flight.track(cx, first, number, bytes);
+        self.flight.track(cx, first, sent);
+    }
+
+    /// Appends as many messages as fit, and returns where they come from.
+    fn compose_capsules(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        limit: usize,
+        tracked: &mut Queue,
+    ) -> Course {
+        let mut course = self.flight.course();
+        for _ in 0..=Course::COUNT {
+            while self.compose_capsule(cx, writer, limit, course, tracked) {}
+            if course == Course::Usual || !tracked.is_empty() {
+                break;
+            }
+            course = self.flight.explore();
+        }
+        course
     }
 
     /// Appends the message whose turn it is; false when there is none or it does not fit.
@@ -183,10 +218,11 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         writer: &mut Writer<'_>,
         limit: usize,
+        course: Course,
         tracked: &mut Queue,
     ) -> bool {
-        self.flight.resend(cx, &mut self.outbox);
-        let Some((turn, message)) = self.outbox.next(cx) else {
+        self.flight.resend(cx, &mut self.outbox, course);
+        let Some((turn, message)) = self.outbox.next(cx, course) else {
             return false;
         };
         let bytes = cx.pool.size(message);

@@ -1,0 +1,126 @@
+//! Which messages are tried when nothing gets through any more.
+//!
+//! What was lost goes before what is new. But a peer may also refuse messages for want of room that only others can
+//! make, such as the rest of a message that arrives in parts. It has no way to say so: what it refuses looks lost. So
+//! after a few timeouts in a row all sources of messages are tried in turn, each in datagrams of its own, and most
+//! datagrams go to the one from which something was acknowledged last.
+
+use super::envelope::Envelope;
+use crate::raknet::delivery::Priority;
+
+/// One in this many datagrams tries another source than the one that works, and more while none is known that does.
+const EXPLORE: u8 = 8;
+const EXPLORE_AT_FIRST: u8 = 2;
+
+/// Where the messages of a datagram come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Course {
+    /// What was lost, then what is new.
+    #[default]
+    Usual,
+    OldestLost,
+    /// Parts of the message of which one was acknowledged last.
+    Begun,
+    NewestLost,
+    New(Priority),
+}
+
+/// What there is to try.
+const COURSES: [Course; 7] = [
+    Course::New(Priority::Immediate),
+    Course::OldestLost,
+    Course::New(Priority::High),
+    Course::Begun,
+    Course::New(Priority::Medium),
+    Course::NewestLost,
+    Course::New(Priority::Low),
+];
+
+impl Course {
+    /// How many courses there are to try before it is known that none has anything to send.
+    pub(super) const COUNT: usize = COURSES.len();
+
+    /// A number for it; 0 is the usual one.
+    pub(super) fn code(self) -> u32 {
+        let place = COURSES.iter().position(|course| *course == self);
+        place.map_or(0, |place| u32::try_from(place + 1).unwrap_or(0))
+    }
+
+    fn from_code(code: u32) -> Option<Self> {
+        COURSES.get(usize::try_from(code.checked_sub(1)?).ok()?).copied()
+    }
+}
+
+/// What was found out since nothing got through.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stall {
+    /// What to try next.
+    next: u8,
+    /// Datagrams until something else than what works is tried.
+    spare: u8,
+    works: Option<Course>,
+    /// The message in parts of which a part was acknowledged last: it has found its room.
+    message: Option<u16>,
+}
+
+impl Stall {
+    /// What the next datagram tries. While nothing works, that is most often the oldest message: others wait for it.
+    pub(super) fn course(&mut self) -> Course {
+        if let Some(spare) = self.spare.checked_sub(1) {
+            self.spare = spare;
+            return self.works.unwrap_or(Course::OldestLost);
+        }
+        self.spare = if self.works.is_some() { EXPLORE - 1 } else { EXPLORE_AT_FIRST - 1 };
+        self.explore()
+    }
+
+    /// What comes next whatever works.
+    pub(super) fn explore(&mut self) -> Course {
+        let course = COURSES.get(usize::from(self.next)).copied().unwrap_or_default();
+        self.next = (self.next + 1) % COURSES.len() as u8;
+        course
+    }
+
+    /// A datagram was acknowledged that began with this message.
+    pub(super) fn on_acknowledged(&mut self, envelope: &Envelope) {
+        self.works = Course::from_code(envelope.weight).or(self.works);
+        if envelope.split_count > 0 {
+            self.message = Some(envelope.split_id);
+        }
+    }
+
+    /// Whether this is a part of the message that has found its room.
+    pub(super) fn prefers(&self, envelope: &Envelope) -> bool {
+        envelope.split_count > 0 && self.message == Some(envelope.split_id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_tried_until_something_works() {
+        let mut stall = Stall::default();
+        let tried: [Course; Course::COUNT * EXPLORE_AT_FIRST as usize] =
+            core::array::from_fn(|_| stall.course());
+        assert!(COURSES.iter().all(|course| tried.contains(course)));
+    }
+
+    #[test]
+    fn what_works_gets_most_and_the_others_their_turns() {
+        let mut stall = Stall::default();
+        let weight = Course::NewestLost.code();
+        stall.on_acknowledged(&Envelope { weight, ..Envelope::default() });
+        let tried: [Course; 64] = core::array::from_fn(|_| stall.course());
+        let count = |course| tried.iter().filter(|tried| **tried == course).count();
+        assert!(count(Course::NewestLost) >= 50, "{tried:?}");
+        assert!(COURSES.iter().all(|course| count(*course) > 0));
+    }
+
+    #[test]
+    fn codes_name_one_course_each() {
+        assert!(COURSES.iter().all(|course| Course::from_code(course.code()) == Some(*course)));
+        assert_eq!((Course::Usual.code(), Course::from_code(0)), (0, None));
+    }
+}
