@@ -4,11 +4,13 @@ mod support;
 
 use core::time::Duration;
 
+use rakwire::Instant;
 use rakwire::raknet::{
     Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
     DropReason, Refusal, Reliability, SendError,
 };
 use rakwire::sim::Conditions;
+use rakwire::wire::MAX_DATAGRAM;
 use support::{Net, Told, client_config, messages, peer, server_config};
 
 fn latency(millis: u64) -> Conditions {
@@ -128,6 +130,34 @@ fn a_silent_server_is_given_up_after_thirteen_requests() {
     assert_eq!(net.pair.a.stats().datagrams_sent, 13);
     let sizes = 4 * 1464 + 4 * 1172 + 5 * 548;
     assert_eq!(net.pair.a.stats().bytes_sent, sizes);
+}
+
+/// A path that loses large datagrams: the first size that gets through becomes the MTU of the connection.
+#[test]
+fn the_mtu_is_what_the_path_lets_through() {
+    for (longest, mtu) in [(1_464, 1_492), (1_463, 1_200), (1_171, 576)] {
+        let mut peers = [peer(client_config()), peer(server_config())];
+        let addresses = ["192.0.2.1:7", "192.0.2.2:7"].map(|address| address.parse().expect("an address"));
+        let mut now = Instant::from_micros(1_000_000);
+        let id = peers[0].connect(now, addresses[1]).expect("a free slot");
+        let mut buffer = [0; MAX_DATAGRAM];
+        for _ in 0..700 {
+            now = now + Duration::from_millis(10);
+            for from in [0, 1] {
+                peers[from].handle_timeout(now);
+                while let Some(transmit) = peers[from].poll_transmit(now, &mut buffer) {
+                    let datagram = transmit.payload.to_vec();
+                    if datagram.len() <= longest {
+                        peers[1 - from].handle_datagram(now, addresses[from], &datagram);
+                    }
+                }
+            }
+        }
+        let at_server = peers[1].connection_at(addresses[0]).and_then(|id| peers[1].connection(id));
+        let at_client = peers[0].connection(id);
+        let known = [at_client, at_server].map(|info| info.map(|info| (info.state, info.mtu)));
+        assert_eq!(known, [Some((ConnectionState::Connected, mtu)); 2]);
+    }
 }
 
 #[test]

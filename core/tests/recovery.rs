@@ -190,6 +190,52 @@ fn no_message_overtakes_those_before_it_on_its_channel() {
     assert_eq!(places.collect::<Vec<_>>(), expected);
 }
 
+const PRIORITIES: [Priority; 4] = [Priority::Immediate, Priority::High, Priority::Medium, Priority::Low];
+
+/// Under load the four priorities get shares of about 35 : 7 : 2.5 : 1, and none is starved.
+#[test]
+fn priorities_share_what_leaves_by_their_weights() {
+    let mut sender = Sender::new(|config| config.outgoing_limit = None);
+    for round in 0..4_000 {
+        for (priority, byte) in PRIORITIES.into_iter().zip(0x90_u8..) {
+            if round < 400 || priority == Priority::Immediate {
+                let delivery = Delivery::RELIABLE.with_priority(priority);
+                let (now, id) = (sender.net.pair.now, sender.id);
+                sender.net.pair.a.send(now, id, &[byte; 1_400], delivery).expect("room");
+            }
+        }
+    }
+    sender.net.run_for(Duration::from_millis(1_500));
+    let mut counts = [0_u32; 4];
+    for message in messages(&sender.net.server).iter().take(900) {
+        counts[usize::from(message[0] - 0x90)] += 1;
+    }
+    let [immediate, high, medium, low] = counts;
+    assert_eq!(immediate + high + medium + low, 900, "{counts:?}");
+    let is_about = |part: u32, share: f64| (f64::from(part) / 900.0 / (share / 45.5) - 1.0).abs() < 0.25;
+    let shares =
+        is_about(immediate, 35.0) && is_about(high, 7.0) && is_about(medium, 2.5) && is_about(low, 1.0);
+    assert!(shares, "{counts:?}");
+}
+
+/// Small messages that wait together leave together.
+#[test]
+fn many_messages_fit_one_datagram() {
+    let mut sender = Sender::new(|_| ());
+    for byte in 0x86..0xF0_u8 {
+        let (now, id) = (sender.net.pair.now, sender.id);
+        sender.net.pair.a.send(now, id, &[byte; 10], Delivery::RELIABLE).expect("room");
+    }
+    let datagrams = sender.take_all();
+    let capsule = 6 + 10;
+    assert_eq!(
+        datagrams.len(),
+        (0xF0 - 0x86) * capsule / 1_455 + 1,
+        "as many as fit the body of 1,455 bytes"
+    );
+    assert!(datagrams[0].len() > 1_455 - capsule);
+}
+
 #[test]
 fn what_is_late_is_not_sent_again_and_takes_the_reduction_back() {
     let mut sender = Sender::classic();

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use heapless::Vec;
 
+use super::connection::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU};
 
 /// The versions of the protocol that a server accepts, at most eight.
@@ -128,6 +129,8 @@ pub struct Config {
     pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
     pub resends: Resends,
+    /// How the datagrams of connections travel.
+    pub(crate) security: Security,
 }
 
 /// What becomes of messages from peers without a connection.
@@ -200,6 +203,7 @@ impl Config {
             outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
             resends: Resends::On,
+            security: Security::None,
         }
     }
 

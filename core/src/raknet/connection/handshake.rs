@@ -139,7 +139,7 @@ impl Connection {
     /// Begins the handshake inside the connection.
     fn request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, mtu: u16) {
         self.guid = guid;
-        self.sizes = Sizes::new(mtu, super::PLAIN_OVERHEAD);
+        self.sizes = Sizes::new(mtu, self.mode.overhead());
         let datagram = self.sizes.data_datagram();
         let flight = Flight::new(cx.config.congestion_control, datagram);
         self.flight = flight.starting_at(self.flight.next_number());

@@ -29,6 +29,7 @@ mod envelope;
 mod flight;
 mod handshake;
 mod metrics;
+mod mode;
 mod order;
 mod outbox;
 mod pacing;
@@ -50,6 +51,8 @@ pub(crate) use envelope::Envelope;
 use flight::Flight;
 use handshake::{Farewell, Opening};
 use metrics::{Metric, Metrics};
+use mode::Mode;
+pub(crate) use mode::Security;
 use order::Incoming;
 use outbox::Outbox;
 use pacing::Pacer;
@@ -70,9 +73,6 @@ use crate::raknet::wire::Wire;
 use crate::serial::U24;
 use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
 use crate::time::Instant;
-
-/// Bytes that a secure mode adds to each datagram; plain mode adds none.
-const PLAIN_OVERHEAD: u16 = 0;
 
 /// What a connection borrows from its peer for the time of one call.
 pub(crate) struct Context<'x, 'a> {
@@ -217,6 +217,7 @@ pub(crate) struct Connection {
     pub(crate) counted: Listed,
     /// Whether the tables of the peer lead here.
     attached: Listed,
+    mode: Mode,
     sizes: Sizes,
     times: Times,
     /// How long the other peer may stay silent.
@@ -267,7 +268,8 @@ impl Connection {
     }
 
     fn begin(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16, side: Side) {
-        let sizes = Sizes::new(mtu, PLAIN_OVERHEAD);
+        let mode = Mode::new(cx.config.security);
+        let sizes = Sizes::new(mtu, mode.overhead());
         *self = Self {
             remote: Some(remote),
             guid,
@@ -277,6 +279,7 @@ impl Connection {
             noticed: self.noticed,
             counted: self.counted,
             attached: Listed::Yes,
+            mode,
             sizes,
             times: Times::new(cx.now),
             timeout: cx.config.timeout,

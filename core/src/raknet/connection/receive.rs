@@ -83,6 +83,11 @@ pub(super) enum Content<'d> {
 }
 
 impl Connection {
+    /// Whether datagrams of this connection may begin with any byte.
+    pub(crate) const fn hides_first_bytes(&self) -> bool {
+        self.mode.hides_first_bytes()
+    }
+
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.metrics.add(cx.now, Metric::ActualReceived, datagram.len());
@@ -90,6 +95,14 @@ impl Connection {
             cx.stats.drop(DropReason::BadDatagram);
             return;
         }
+        let mut buffer = [0; LONGEST_DATAGRAM];
+        match self.mode.open(datagram, &mut buffer) {
+            Some(opened) => self.handle_opened(cx, opened),
+            None => cx.stats.drop(DropReason::BadDatagram),
+        }
+    }
+
+    fn handle_opened(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         let mut reader = Reader::new(datagram);
         let parsed = match DatagramHeader::read(&mut reader) {
             Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),

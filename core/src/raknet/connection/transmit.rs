@@ -26,9 +26,18 @@ const LONGEST_PING: usize = 17;
 impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        if let State::Opening(mut opening) = self.state {
+            let length = opening.poll_transmit(cx, self.remote?, buffer);
+            self.state = State::Opening(opening);
+            return self.count_sent(cx, length?);
+        }
         let length = self.compose(cx, buffer);
         self.collect_receipts(cx);
-        let length = length?;
+        let length = self.mode.seal(buffer, length?)?;
+        self.count_sent(cx, length)
+    }
+
+    fn count_sent(&mut self, cx: &Context<'_, '_>, length: usize) -> Option<usize> {
         self.metrics.add(cx.now, Metric::ActualSent, length);
         Some(length)
     }
@@ -37,13 +46,8 @@ impl Connection {
         let limit = self.sizes.datagram();
         let buffer = buffer.split_at_mut_checked(limit).map(|(front, _)| front)?;
         match self.state {
-            State::Free | State::Gone => return None,
+            State::Free | State::Opening(_) | State::Gone => return None,
             State::Dismissing => return self.compose_farewell(cx, buffer),
-            State::Opening(mut opening) => {
-                let length = opening.poll_transmit(cx, self.remote?, buffer);
-                self.state = State::Opening(opening);
-                return length;
-            }
             State::Requested
             | State::Unverified
             | State::Handling

@@ -35,8 +35,22 @@ impl Peer<'_> {
             },
             Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
                 Ok(message) => self.handle_offline(from, &message, datagram.len()),
-                Err(_) => self.stats.drop(DropReason::BadOffline),
+                Err(_) => self.handle_unreadable(from, datagram),
             },
+        }
+    }
+
+    /// Bytes that are no offline message may be a datagram of a connection that hides its first bytes.
+    fn handle_unreadable(&mut self, from: SocketAddr, datagram: &[u8]) {
+        let slot = self.find(&from).filter(|slot| {
+            let connection = self.tables.connections.get(usize::from(*slot));
+            connection.is_some_and(Connection::hides_first_bytes)
+        });
+        match slot {
+            Some(slot) => {
+                self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
+            }
+            None => self.stats.drop(DropReason::BadOffline),
         }
     }
 

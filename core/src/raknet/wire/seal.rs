@@ -57,6 +57,15 @@ pub trait Seal {
     ///
     /// `None` when it was forged, damaged or opened before; the bytes are then worth nothing.
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize>;
+
+    /// As [`open`](Self::open) for a datagram that cannot be changed: a copy is opened in `buffer`, which must be as
+    /// long. A mode that changes nothing needs no copy.
+    fn open_copy<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+        let copy = buffer.get_mut(..datagram.len())?;
+        copy.copy_from_slice(datagram);
+        let length = self.open(copy)?;
+        copy.get(..length)
+    }
 }
 
 /// The plain mode: datagrams leave and arrive as they are.
@@ -86,5 +95,10 @@ impl Seal for Plain {
     #[inline]
     fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
         Some(datagram.len())
+    }
+
+    #[inline]
+    fn open_copy<'d>(&mut self, datagram: &'d [u8], _: &'d mut [u8]) -> Option<&'d [u8]> {
+        Some(datagram)
     }
 }

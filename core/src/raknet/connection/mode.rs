@@ -1,0 +1,225 @@
+//! What happens to the datagrams of a connection last before they leave and first after they arrived.
+//!
+//! There is the plain mode alone. A secure one adds a variant here with its [`Seal`], and its messages to the
+//! handshake; sizes, numbering, routing and the other end of every call stand.
+
+use crate::raknet::wire::seal::{Plain, Seal};
+
+/// How the datagrams of a connection travel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Mode {
+    Plain(Plain),
+    #[cfg(test)]
+    Marked(tests::Marked),
+}
+
+/// Which mode a peer uses for all its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Security {
+    #[default]
+    None,
+    #[cfg(test)]
+    Marked,
+}
+
+impl Default for Mode {
+    fn default() -> Self {
+        Self::Plain(Plain)
+    }
+}
+
+impl Mode {
+    pub(super) fn new(security: Security) -> Self {
+        match security {
+            Security::None => Self::default(),
+            #[cfg(test)]
+            Security::Marked => Self::Marked(tests::Marked::default()),
+        }
+    }
+
+    /// Whether datagrams of this connection may begin with any byte.
+    pub(super) const fn hides_first_bytes(self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(test)]
+            Self::Marked(_) => true,
+        }
+    }
+
+    pub(super) fn overhead(&self) -> u16 {
+        match self {
+            Self::Plain(plain) => plain.overhead(),
+            #[cfg(test)]
+            Self::Marked(marked) => marked.overhead(),
+        }
+    }
+
+    /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
+    pub(super) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+        match self {
+            Self::Plain(plain) => plain.seal(datagram, length),
+            #[cfg(test)]
+            Self::Marked(marked) => marked.seal(datagram, length),
+        }
+    }
+
+    /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
+    /// before.
+    pub(super) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+        match self {
+            Self::Plain(plain) => plain.open_copy(datagram, buffer),
+            #[cfg(test)]
+            Self::Marked(marked) => marked.open_copy(datagram, buffer),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use core::net::SocketAddr;
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::raknet::stats::DropReason;
+    use crate::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Peer};
+    use crate::time::Instant;
+
+    /// Flips every bit, numbers datagrams, and appends the number and a sum: as long as the original's secure mode.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(in super::super) struct Marked {
+        sent: u32,
+        opened: u32,
+    }
+
+    const OVERHEAD: usize = 11;
+
+    fn sum(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(7, |sum: u64, byte| sum.rotate_left(5) ^ u64::from(*byte))
+    }
+
+    impl Seal for Marked {
+        fn overhead(&self) -> u16 {
+            OVERHEAD as u16
+        }
+
+        fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+            let whole = datagram.get_mut(..length + OVERHEAD)?;
+            let (body, mark) = whole.split_at_mut(length);
+            self.sent += 1;
+            mark[..3].copy_from_slice(&self.sent.to_le_bytes()[..3]);
+            mark[3..].copy_from_slice(&sum(body).to_le_bytes());
+            whole.iter_mut().for_each(|byte| *byte = !*byte);
+            Some(length + OVERHEAD)
+        }
+
+        fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
+            datagram.iter_mut().for_each(|byte| *byte = !*byte);
+            let length = datagram.len().checked_sub(OVERHEAD)?;
+            let (body, mark) = datagram.split_at(length);
+            let number = u32::from_le_bytes([mark[0], mark[1], mark[2], 0]);
+            let is_whole = mark[3..] == sum(body).to_le_bytes();
+            let is_new = number > self.opened;
+            if is_whole && is_new {
+                self.opened = number;
+            }
+            (is_whole && is_new).then_some(length)
+        }
+    }
+
+    const ADDRESSES: [SocketAddr; 2] = [SocketAddr::V4(address(1)), SocketAddr::V4(address(2))];
+
+    const fn address(host: u8) -> core::net::SocketAddrV4 {
+        core::net::SocketAddrV4::new(core::net::Ipv4Addr::new(192, 0, 2, host), 7)
+    }
+
+    struct Two {
+        peers: [Peer<'static>; 2],
+        now: Instant,
+        /// All that was ever sent: to whom, and the bytes.
+        log: Vec<(usize, Vec<u8>)>,
+        arrived: Vec<Vec<u8>>,
+    }
+
+    impl Two {
+        fn new() -> Self {
+            let peers = core::array::from_fn(|index| {
+                let mut config = Config::new([index as u8 + 1; 32]);
+                config.max_incoming = 1;
+                config.security = Security::Marked;
+                Peer::with_capacity(Capacity { connections: 1, blocks: 512, block_size: 512 }, config)
+            });
+            Self { peers, now: Instant::ZERO, log: Vec::new(), arrived: Vec::new() }
+        }
+
+        fn run(&mut self, seconds: u32) {
+            for _ in 0..seconds * 100 {
+                self.now = self.now.plus_micros(10_000);
+                let mut under_way = VecDeque::new();
+                for (from, peer) in self.peers.iter_mut().enumerate() {
+                    peer.handle_timeout(self.now);
+                    let mut buffer = [0; crate::raknet::wire::MAX_DATAGRAM];
+                    while let Some(transmit) = peer.poll_transmit(self.now, &mut buffer) {
+                        under_way.push_back((1 - from, transmit.payload.to_vec()));
+                    }
+                }
+                for (to, bytes) in under_way {
+                    self.peers[to].handle_datagram(self.now, ADDRESSES[1 - to], &bytes);
+                    self.log.push((to, bytes));
+                }
+                while let Some(event) = self.peers[1].poll_event() {
+                    if let Event::Message { message, .. } = event {
+                        self.arrived.push(message.to_vec());
+                    }
+                }
+                while self.peers[0].poll_event().is_some() {}
+            }
+        }
+
+        fn connect() -> (Self, ConnectionId) {
+            let mut two = Self::new();
+            let id = two.peers[0].connect(two.now, ADDRESSES[1]).expect("a slot");
+            two.run(1);
+            (two, id)
+        }
+    }
+
+    #[test]
+    fn a_connection_lives_on_sealed_datagrams() {
+        let (mut two, id) = Two::connect();
+        let messages = [std::vec![0x86; 20], std::vec![0x87; 20_000], std::vec![0x88; 1_400]];
+        for message in &messages {
+            two.peers[0].send(two.now, id, message, Delivery::RELIABLE_ORDERED).expect("room");
+        }
+        two.run(2);
+        assert_eq!(two.arrived, messages);
+        let longest = two.log.iter().map(|(_, bytes)| bytes.len()).max();
+        assert_eq!(longest, Some(1_464), "request 1 fills the MTU, and nothing is longer");
+        let in_clear = two.log.iter().filter(|(_, bytes)| bytes.windows(16).any(|part| part == [0x87; 16]));
+        assert_eq!(in_clear.count(), 0, "the bytes on the wire are sealed");
+    }
+
+    #[test]
+    fn what_does_not_open_is_dropped_and_touches_nothing() {
+        let (mut two, id) = Two::connect();
+        two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
+        two.run(1);
+        let before = two.peers[1].stats().dropped(DropReason::BadDatagram);
+        let mut to_server = two.log.iter().filter(|(to, bytes)| *to == 1 && bytes.len() < 100);
+        let (_, old) = to_server.next_back().expect("something was sent").clone();
+        let mut forged = old.clone();
+        forged[4] ^= 1;
+        for bytes in [old, forged, b"\x84\0\0\0\x40\0\x08\0\0\0\x86".to_vec()] {
+            two.peers[1].handle_datagram(two.now, ADDRESSES[0], &bytes);
+        }
+        two.run(1);
+        assert_eq!(two.peers[1].stats().dropped(DropReason::BadDatagram), before + 3);
+        assert_eq!(two.arrived, [b"\x86once"]);
+    }
+
+    #[test]
+    fn every_size_leaves_room_for_the_mark() {
+        assert_eq!(Mode::new(Security::None).overhead(), 0);
+        assert_eq!(Mode::new(Security::Marked).overhead(), 11);
+    }
+}
