@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 
 mod instructions;
+mod message;
+mod peer;
+mod raw;
 
 use std::process::ExitCode;
 
@@ -27,6 +30,10 @@ enum Command {
         repetitions: u64,
     },
     Instructions(instructions::Options),
+    #[command(subcommand)]
+    Peer(peer::Part),
+    #[command(subcommand)]
+    Raw(raw::Part),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +43,8 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Instructions(options) => instructions::run(&options),
+        Command::Peer(part) => peer::run(&part),
+        Command::Raw(part) => raw::run(&part),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
