@@ -111,8 +111,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// How many blocks `bytes` bytes take; a message takes at least one.
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
-        let blocks = bytes.div_ceil(self.block_size);
-        if blocks == 0 { 1 } else { blocks }
+        // Most messages take one, and a division takes longer than all the rest.
+        if bytes <= self.block_size { 1 } else { bytes.div_ceil(self.block_size) }
     }
 
     /// How many blocks are free for `purpose`.
@@ -177,11 +177,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             return None;
         }
         let (part, mut rest) = payload.split_at_checked(self.block_size).unwrap_or((payload, &[]));
-        let first = self.take_block(part)?;
+        let first = self.take_block(part, header)?;
         let mut last = first;
         while !rest.is_empty() {
             let (part, remaining) = rest.split_at_checked(self.block_size).unwrap_or((rest, &[]));
-            let block = self.take_block(part)?;
+            let block = self.take_block(part, H::default())?;
             self.node_mut(last).next = Some(block);
             last = block;
             rest = remaining;
@@ -189,12 +189,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node_mut(first);
         node.last = Some(last);
         node.size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        node.header = header;
         Some(first)
     }
 
     #[inline]
-    fn take_block(&mut self, part: &[u8]) -> Link {
+    fn take_block(&mut self, part: &[u8], header: H) -> Link {
         let block = match self.free {
             Some(block) => {
                 self.free = self.node(block).next;
@@ -208,7 +207,18 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         };
         self.available = self.available.saturating_sub(1);
         let node = self.node_mut(block);
-        *node = Node { used: u16::try_from(part.len()).unwrap_or(u16::MAX), ..Node::default() };
+        let used = u16::try_from(part.len()).unwrap_or(u16::MAX);
+        *node = Node {
+            next: None,
+            last: None,
+            after: None,
+            older: None,
+            newer: None,
+            bucket: None,
+            used,
+            size: 0,
+            header,
+        };
         let start = block.index() * self.block_size;
         if let Some(bytes) = self.bytes.as_mut_slice().get_mut(start..start + part.len()) {
             bytes.copy_from_slice(part);
@@ -221,7 +231,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         if self.room(purpose) == 0 {
             return None;
         }
-        let block = self.take_block(&[])?;
+        let block = self.take_block(&[], H::default())?;
         let length = self.block_size;
         let node = self.node_mut(block);
         node.used = u16::try_from(length).unwrap_or(u16::MAX);

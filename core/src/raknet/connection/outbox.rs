@@ -113,7 +113,7 @@ impl Outbox {
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
         let part_size = sizes.part();
-        let count = payload.len().div_ceil(part_size);
+        let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let parts = if count > 1 { Parts::Many } else { Parts::One };
         let record =
             parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
@@ -159,8 +159,12 @@ impl Outbox {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        let last = (bytes % part).div_ceil(cx.pool.block_size());
-        let blocks = bytes / part * cx.pool.blocks_for(part) + last + records;
+        let blocks = if bytes <= part {
+            cx.pool.blocks_for(bytes)
+        } else {
+            let last = (bytes % part).div_ceil(cx.pool.block_size());
+            bytes / part * cx.pool.blocks_for(part) + last + records
+        };
         if purpose == Purpose::Send {
             if blocks > cx.send_quota {
                 return Err(SendError::TooLong);

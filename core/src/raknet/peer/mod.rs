@@ -327,7 +327,7 @@ impl<'a> Peer<'a> {
     ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
         self.get(id).ok_or(SendError::NotConnected)?;
-        self.with(id.slot, |connection, cx| connection.send(cx, message, delivery))
+        self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
             .unwrap_or(Err(SendError::NotConnected))
     }
 

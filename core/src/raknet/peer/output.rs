@@ -56,7 +56,20 @@ impl Peer<'_> {
 
     /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        self.poll_event_if(|_| Verdict::Pass)
+        loop {
+            self.take_back();
+            let news = self.next_news()?;
+            if self.is_told(news) {
+                return self.tell(news);
+            }
+        }
+    }
+
+    /// Whether there is anything to tell: the connection may be gone.
+    fn is_told(&self, (slot, news): (u16, News)) -> bool {
+        let connection = self.tables.connections.get(usize::from(slot));
+        matches!(news, News::Stranger(_) | News::Message(_))
+            || connection.is_some_and(|connection| connection.remote().is_some())
     }
 
     /// What happened next that passes `judge`; what does not is dropped.
@@ -138,21 +151,22 @@ impl Peer<'_> {
         }
         let id = self.id(slot);
         let connection = self.tables.connections.get(usize::from(slot))?;
+        if let News::Message(message) = news {
+            let header = pool.header(message);
+            return Some(match header.receipt() {
+                Some((receipt, outcome)) => Event::Receipt { id, receipt, outcome },
+                None => {
+                    Event::Message { id, delivery: header.delivery(), message: Message::new(pool, message) }
+                }
+            });
+        }
         let remote = connection.remote()?;
         Some(match news {
             News::Opened => Event::Connected { id, remote, guid: connection.guid(), side: connection.side() },
             News::Progress(progress) => Event::Progress { id, progress },
-            News::Message(message) if pool.header(message).receipt().is_some() => {
-                let (receipt, outcome) = pool.header(message).receipt()?;
-                Event::Receipt { id, receipt, outcome }
-            }
-            News::Message(message) => {
-                let delivery = pool.header(message).delivery();
-                Event::Message { id, delivery, message: Message::new(pool, message) }
-            }
             News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
-            News::Stranger(_) => return None,
+            News::Message(_) | News::Stranger(_) => return None,
         })
     }
 }

@@ -118,6 +118,20 @@ impl<'a> Peer<'a> {
         Some(result)
     }
 
+    /// As [`with`](Self::with), for what changes neither who the other peer is nor what there is to tell.
+    pub(super) fn with_quietly<R>(
+        &mut self,
+        slot: u16,
+        change: impl FnOnce(&mut Connection, &mut Context<'_, 'a>) -> R,
+    ) -> Option<R> {
+        let (connection, mut cx) = self.borrow(slot)?;
+        let result = change(connection, &mut cx);
+        if core::mem::replace(&mut connection.ready, Listed::Yes) == Listed::No {
+            self.tables.ready.push(slot);
+        }
+        Some(result)
+    }
+
     /// Lists a connection that has news, and counts it while others opened it.
     pub(super) fn notice(&mut self, slot: u16) {
         let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) else {

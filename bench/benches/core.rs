@@ -1,0 +1,58 @@
+//! What the core costs without sockets: `cargo bench -p rakwire-bench`.
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rakwire_bench::core_alone::{Crowd, Path};
+
+/// Messages that are queued at once where nothing else is asked for.
+const BATCH: usize = 128;
+
+/// One message through send, compose, parse, deliver and acknowledge.
+fn message(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("message");
+    for size in [16, 100, 1_000, 10_000] {
+        group.throughput(Throughput::Elements(BATCH as u64));
+        let mut crowd = Crowd::new(1, 16_384, Path::Clean);
+        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
+            bencher.iter(|| crowd.exchange(BATCH, size));
+        });
+    }
+    group.throughput(Throughput::Elements(BATCH as u64));
+    let mut crowd = Crowd::new(1, 16_384, Path::LosesOneIn(20));
+    group.bench_function("100, 5 % loss", |bencher| bencher.iter(|| crowd.exchange(BATCH, 100)));
+    group.finish();
+}
+
+/// The same on many connections of one server, one message each.
+fn connections(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("connections");
+    for count in [1, 10, 100, 1_000, 10_000] {
+        let mut crowd = Crowd::new(count, 64, Path::Clean);
+        group.sample_size(10).throughput(Throughput::Elements(count.into()));
+        group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+            bencher.iter(|| crowd.exchange(1, 100));
+        });
+    }
+    group.finish();
+}
+
+/// The same with so many messages in the queue.
+fn queue(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("queue");
+    for depth in [1, 10, 100, 1_000, 10_000] {
+        let mut crowd = Crowd::new(1, 65_534, Path::Clean);
+        group.sample_size(10).throughput(Throughput::Elements(depth as u64));
+        group.bench_function(BenchmarkId::from_parameter(depth), |bencher| {
+            bencher.iter(|| crowd.exchange(depth, 100));
+        });
+    }
+    group.finish();
+}
+
+fn handshake(criterion: &mut Criterion) {
+    criterion.bench_function("handshake", |bencher| {
+        bencher.iter_batched(|| (), |()| Crowd::new(1, 64, Path::Clean), BatchSize::SmallInput);
+    });
+}
+
+criterion_group!(core, message, connections, queue, handshake);
+criterion_main!(core);

@@ -1,0 +1,196 @@
+//! Peers that talk without sockets, under virtual time: what the protocol itself costs.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Guid, Peer, SendError};
+use rakwire::wire::MAX_DATAGRAM;
+
+/// The time between two rounds, and so the time of a round trip.
+const ROUND: Duration = Duration::from_millis(1);
+/// Bytes of a block, as an endpoint of the native driver has them.
+const BLOCK: usize = 512;
+/// Where the server is.
+const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
+
+/// A path that takes no time; every so often it loses a datagram of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Everything arrives.
+    Clean,
+    /// One datagram in so many does not.
+    LosesOneIn(u32),
+}
+
+/// A client, and what it has of the server.
+struct Client {
+    peer: Peer<'static>,
+    address: SocketAddr,
+    id: ConnectionId,
+}
+
+/// A server and its clients.
+///
+/// ```
+/// use rakwire_bench::core_alone::{Crowd, Path};
+///
+/// let mut crowd = Crowd::new(2, 1_024, Path::Clean);
+/// crowd.exchange(10, 100);
+/// assert_eq!(crowd.delivered(), 20);
+/// ```
+pub struct Crowd {
+    server: Peer<'static>,
+    clients: Vec<Client>,
+    /// The server's names of the connections, to answer.
+    connected: Vec<ConnectionId>,
+    now: Instant,
+    path: Path,
+    carried: u32,
+    sent: u64,
+    delivered: u64,
+    echoed: u64,
+    buffer: Box<[u8]>,
+}
+
+impl Crowd {
+    /// A server with so many connected clients, each of which has so many blocks.
+    ///
+    /// # Panics
+    /// When they do not connect.
+    #[must_use]
+    pub fn new(clients: u16, blocks: usize, path: Path) -> Self {
+        let connections = usize::from(clients);
+        let mut config = Config::new([1; 32]);
+        config.max_incoming = clients;
+        let capacity =
+            Capacity { connections, blocks: (connections * 64).max(2 * blocks), block_size: BLOCK };
+        let mut crowd = Self {
+            server: Peer::with_capacity(capacity, config),
+            clients: Vec::new(),
+            connected: Vec::new(),
+            now: Instant::from_micros(1_000_000),
+            path: Path::Clean,
+            carried: 0,
+            sent: 0,
+            delivered: 0,
+            echoed: 0,
+            buffer: vec![0; MAX_DATAGRAM].into(),
+        };
+        for number in 0..clients {
+            crowd.dial(number, blocks);
+            // The server keeps few answers to strangers until they are sent.
+            if number % 8 == 7 || number + 1 == clients {
+                while crowd.connected.len() < crowd.clients.len() {
+                    crowd.round();
+                }
+            }
+        }
+        crowd.path = path;
+        crowd
+    }
+
+    fn dial(&mut self, number: u16, blocks: usize) {
+        let mut config = Config::new([2; 32]);
+        config.guid = Guid(1_000 + u64::from(number));
+        let capacity = Capacity { connections: 1, blocks, block_size: BLOCK };
+        let mut peer = Peer::with_capacity(capacity, config);
+        let [high, low] = number.to_be_bytes();
+        let address = SocketAddr::new(Ipv4Addr::new(10, 1, high, low).into(), 50_000);
+        let id = peer.connect(self.now, SERVER).expect("a free slot");
+        self.clients.push(Client { peer, address, id });
+    }
+
+    /// How many messages of clients the server has delivered.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Every client sends `each` reliable-ordered messages of `size` bytes; returns when all were delivered.
+    ///
+    /// # Panics
+    /// When a connection has ended.
+    pub fn exchange(&mut self, each: usize, size: usize) {
+        let message = vec![0x86; size];
+        for _ in 0..each {
+            for number in 0..self.clients.len() {
+                self.send(number, &message);
+            }
+        }
+        while self.delivered < self.sent {
+            self.round();
+        }
+    }
+
+    fn send(&mut self, number: usize, message: &[u8]) {
+        loop {
+            let Some(client) = self.clients.get_mut(number) else { return };
+            match client.peer.send(self.now, client.id, message, Delivery::RELIABLE_ORDERED) {
+                Ok(_) => break,
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => self.round(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        self.sent += 1;
+    }
+
+    /// The first client sends a message of `size` bytes and the server answers with another one.
+    ///
+    /// # Panics
+    /// When the connection has ended.
+    pub fn ping_pong(&mut self, size: usize) {
+        let message = vec![0x86; size];
+        self.send(0, &message);
+        while self.delivered < self.sent {
+            self.round();
+        }
+        let id = *self.connected.first().expect("a connected client");
+        self.server.send(self.now, id, &message, Delivery::RELIABLE_ORDERED).expect("room for one message");
+        let echoed = self.echoed;
+        while self.echoed == echoed {
+            self.round();
+        }
+    }
+
+    /// What is due, and every datagram to where it goes.
+    fn round(&mut self) {
+        for client in &mut self.clients {
+            if client.peer.poll_timeout().is_some_and(|due| due <= self.now) {
+                client.peer.handle_timeout(self.now);
+            }
+            while let Some(transmit) = client.peer.poll_transmit(self.now, &mut self.buffer) {
+                self.carried = self.carried.wrapping_add(1);
+                let lost = matches!(self.path, Path::LosesOneIn(many) if self.carried % many == 0);
+                if !lost {
+                    self.server.handle_datagram(self.now, client.address, transmit.payload);
+                }
+            }
+        }
+        while let Some(event) = self.server.poll_event() {
+            match event {
+                Event::Message { message, .. } => {
+                    self.delivered += u64::from(!message.is_empty());
+                }
+                Event::Connected { id, .. } => self.connected.push(id),
+                _ => {}
+            }
+        }
+        self.now = self.now + ROUND;
+        if self.server.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.server.handle_timeout(self.now);
+        }
+        while let Some(transmit) = self.server.poll_transmit(self.now, &mut self.buffer) {
+            let std::net::IpAddr::V4(ip) = transmit.to.ip() else { continue };
+            let [_, _, high, low] = ip.octets();
+            if let Some(client) = self.clients.get_mut(usize::from(u16::from_be_bytes([high, low]))) {
+                client.peer.handle_datagram(self.now, SERVER, transmit.payload);
+            }
+        }
+        for client in &mut self.clients {
+            while let Some(event) = client.peer.poll_event() {
+                self.echoed += u64::from(matches!(event, Event::Message { .. }));
+            }
+        }
+    }
+}

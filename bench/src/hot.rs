@@ -1,0 +1,110 @@
+//! The hot paths of the core whose instructions are counted.
+
+use clap::ValueEnum;
+
+use crate::core_alone::{Crowd, Path};
+
+/// Blocks of a peer that has one connection.
+const BLOCKS: usize = 4_096;
+/// Messages that are queued at once.
+const BATCH: usize = 128;
+
+/// Something that the core does over and over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum HotPath {
+    /// 128 messages of 16 bytes through send, compose, parse, deliver and acknowledge.
+    #[value(name = "messages_16b")]
+    Messages16,
+    /// 128 messages of 100 bytes.
+    #[value(name = "messages_100b")]
+    Messages100,
+    /// 128 messages of 1,000 bytes.
+    #[value(name = "messages_1kb")]
+    Messages1000,
+    /// 16 messages of 10,000 bytes, each in parts.
+    #[value(name = "messages_10kb")]
+    Messages10000,
+    /// 128 messages of 100 bytes, one datagram in twenty lost.
+    #[value(name = "messages_100b_loss_5")]
+    MessagesLost,
+    /// A message of 64 bytes and its answer.
+    #[value(name = "pingpong_64b")]
+    PingPong,
+    /// One message of 100 bytes on each of 100 connections of one server.
+    #[value(name = "connections_100")]
+    Connections100,
+    /// 10,000 messages of 100 bytes that are queued at once.
+    #[value(name = "queue_10000")]
+    Queue10000,
+    /// A connection from the first request to the first message, with the memory of both ends.
+    #[value(name = "handshake")]
+    Handshake,
+}
+
+impl HotPath {
+    /// How many messages (or handshakes) one repetition moves.
+    ///
+    /// ```
+    /// assert_eq!(rakwire_bench::hot::HotPath::Queue10000.units(), 10_000);
+    /// ```
+    #[must_use]
+    pub const fn units(self) -> u64 {
+        match self {
+            Self::Messages16 | Self::Messages100 | Self::Messages1000 | Self::MessagesLost => BATCH as u64,
+            Self::Messages10000 => 16,
+            Self::PingPong => 2,
+            Self::Connections100 => 100,
+            Self::Queue10000 => 10_000,
+            Self::Handshake => 1,
+        }
+    }
+
+    /// How often it is repeated to count what one repetition costs: enough for rare work, such as a resize or a timer,
+    /// to even out.
+    #[must_use]
+    pub const fn repetitions(self) -> u64 {
+        match self {
+            Self::Messages16
+            | Self::Messages100
+            | Self::Messages1000
+            | Self::Messages10000
+            | Self::MessagesLost
+            | Self::PingPong => 200,
+            Self::Connections100 => 50,
+            Self::Queue10000 | Self::Handshake => 10,
+        }
+    }
+
+    /// Does it so many times.
+    pub fn run(self, repetitions: u64) {
+        let (connections, path) = match self {
+            Self::Connections100 => (100, Path::Clean),
+            Self::MessagesLost => (1, Path::LosesOneIn(20)),
+            Self::Messages16
+            | Self::Messages100
+            | Self::Messages1000
+            | Self::Messages10000
+            | Self::PingPong
+            | Self::Queue10000
+            | Self::Handshake => (1, Path::Clean),
+        };
+        let blocks = match self {
+            Self::Connections100 | Self::Handshake => 64,
+            Self::Queue10000 => 32_768,
+            _ => BLOCKS,
+        };
+        let mut crowd = Crowd::new(connections, blocks, path);
+        for _ in 0..repetitions {
+            match self {
+                Self::Messages16 => crowd.exchange(BATCH, 16),
+                Self::Messages100 | Self::MessagesLost => crowd.exchange(BATCH, 100),
+                Self::Messages1000 => crowd.exchange(BATCH, 1_000),
+                Self::Messages10000 => crowd.exchange(16, 10_000),
+                Self::PingPong => crowd.ping_pong(64),
+                Self::Connections100 => crowd.exchange(1, 100),
+                Self::Queue10000 => crowd.exchange(10_000, 100),
+                Self::Handshake => drop(Crowd::new(1, 64, Path::Clean)),
+            }
+        }
+    }
+}

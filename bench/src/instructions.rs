@@ -1,0 +1,175 @@
+//! Counts the instructions of the hot paths with callgrind and compares them with the committed table. Counts do not
+//! depend on how busy the machine is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use rakwire_bench::hot::HotPath;
+use serde::{Deserialize, Serialize};
+
+/// How much more a hot path may take than the table says.
+const TOLERANCE: f64 = 1.05;
+
+/// Counts the instructions of the hot paths and compares them with the table.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The table
+    #[arg(long, value_name = "FILE", default_value = "bench/instructions.json")]
+    table: PathBuf,
+    /// Write the table instead of comparing with it
+    #[arg(long)]
+    write: bool,
+}
+
+/// The committed table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Table {
+    /// What compiled the program: another compiler makes other instructions.
+    rustc: String,
+    architecture: String,
+    /// Instructions for one message, or one handshake.
+    instructions: BTreeMap<String, u64>,
+}
+
+/// What a comparison came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Holds,
+    /// Another compiler or architecture: the figures say nothing.
+    Incomparable,
+    TooMany,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let counted = count_all()?;
+    if options.write {
+        let text = serde_json::to_string_pretty(&counted)? + "\n";
+        return std::fs::write(&options.table, text)
+            .with_context(|| format!("{} cannot be written", options.table.display()));
+    }
+    let text = std::fs::read_to_string(&options.table)
+        .with_context(|| format!("{} cannot be read", options.table.display()))?;
+    let committed: Table = serde_json::from_str(&text).context("the table cannot be read")?;
+    let (verdict, text) = compare(&committed, &counted);
+    print!("{text}");
+    match verdict {
+        Verdict::Holds | Verdict::Incomparable => Ok(()),
+        Verdict::TooMany => bail!(
+            "hot paths take more than 5 % more instructions than {} says; make them cheaper, or say why and write it anew \
+             with `cargo xtask bench --instructions`",
+            options.table.display()
+        ),
+    }
+}
+
+fn count_all() -> Result<Table> {
+    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let rustc = Command::new("rustc").arg("--version").output().context("rustc cannot be run")?;
+    let mut instructions = BTreeMap::new();
+    for path in HotPath::value_variants() {
+        instructions.insert(name(*path), count(&program, *path)?);
+    }
+    Ok(Table {
+        rustc: String::from_utf8_lossy(&rustc.stdout).trim().to_owned(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        instructions,
+    })
+}
+
+fn name(path: HotPath) -> String {
+    path.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Instructions of one unit. What start and end of the program take is the same in two runs, and so not counted.
+fn count(program: &Path, path: HotPath) -> Result<u64> {
+    let few = path.repetitions();
+    let difference = total(program, path, 2 * few)?.saturating_sub(total(program, path, few)?);
+    Ok(difference / (few * path.units()))
+}
+
+/// All instructions of this program when it repeats a hot path so many times.
+fn total(program: &Path, path: HotPath, repetitions: u64) -> Result<u64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args(["hot", &name(path), &repetitions.to_string()])
+        .stdout(Stdio::null())
+        .output()
+        .context("valgrind cannot be run; install it, for example with `apt-get install valgrind`")?;
+    let printed = String::from_utf8_lossy(&output.stderr);
+    match collected(&printed) {
+        Some(count) if output.status.success() => Ok(count),
+        _ => bail!("callgrind counted nothing for {}: {}", name(path), printed.trim()),
+    }
+}
+
+/// The number in the line `==PID== Collected : NUMBER` of callgrind.
+fn collected(printed: &str) -> Option<u64> {
+    let line = printed.lines().find_map(|line| line.split_once("Collected : "))?;
+    line.1.trim().parse().ok()
+}
+
+/// Compares and tells, one line for each hot path.
+fn compare(committed: &Table, counted: &Table) -> (Verdict, String) {
+    let same = committed.rustc == counted.rustc && committed.architecture == counted.architecture;
+    let mut verdict = if same { Verdict::Holds } else { Verdict::Incomparable };
+    let mut text = format!("{:<22} {:>10} {:>10} {:>8}\n", "instructions", "table", "now", "change");
+    for (name, now) in &counted.instructions {
+        let before = committed.instructions.get(name).copied();
+        let ratio = before.map_or(f64::INFINITY, |before| *now as f64 / before as f64);
+        if ratio > TOLERANCE && same {
+            verdict = Verdict::TooMany;
+        }
+        let (before, change) = match before {
+            Some(before) => (before.to_string(), format!("{:+.1} %", (ratio - 1.0) * 100.0)),
+            None => ("none".to_owned(), "new".to_owned()),
+        };
+        text += &format!("{name:<22} {before:>10} {now:>10} {change:>8}\n");
+    }
+    if !same {
+        text += &format!(
+            "the table is of {} on {}, this is {} on {}: nothing to compare\n",
+            committed.rustc, committed.architecture, counted.rustc, counted.architecture
+        );
+    }
+    (verdict, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rustc: &str, counts: &[(&str, u64)]) -> Table {
+        Table {
+            rustc: rustc.to_owned(),
+            architecture: "a".to_owned(),
+            instructions: counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        }
+    }
+
+    #[test]
+    fn five_percent_more_is_too_many() {
+        let committed = table("1", &[("a", 1_000), ("b", 1_000)]);
+        let verdict = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
+        assert_eq!(verdict(&[("a", 1_050), ("b", 100)]), Verdict::Holds);
+        assert_eq!(verdict(&[("a", 1_051), ("b", 1_000)]), Verdict::TooMany);
+        assert_eq!(verdict(&[("a", 1_000), ("c", 1)]), Verdict::TooMany);
+    }
+
+    #[test]
+    fn another_compiler_is_told_and_fails_nothing() {
+        let (verdict, text) = compare(&table("1", &[("a", 1_000)]), &table("2", &[("a", 2_000)]));
+        assert_eq!(verdict, Verdict::Incomparable);
+        assert!(text.contains("+100.0 %") && text.ends_with("nothing to compare\n"), "{text}");
+    }
+
+    #[test]
+    fn the_count_is_found_in_what_callgrind_prints() {
+        let printed = "==7== Events    : Ir\n==7== Collected : 4125\n==7== \n==7== I   refs:      4,125\n";
+        assert_eq!(collected(printed), Some(4_125));
+        assert_eq!(collected("==7== nothing"), None);
+    }
+}
