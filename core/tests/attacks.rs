@@ -364,8 +364,7 @@ fn a16_sizes_are_clamped_both_ways() {
         let mut server = peer(server_config());
         let (now, address) = (Instant::from_micros(1), SocketAddr::from(STRANGER));
         let security = ClientSecurity::Cookie(cookie(&mut server, now, address));
-        let request =
-            Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
+        let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
         server.handle_datagram(now, address, &written(&request));
         let id = server.connection_at(address).expect("it is accepted");
         assert_eq!(server.connection(id).map(|info| info.mtu), Some(used), "{named}");
