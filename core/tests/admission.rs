@@ -61,8 +61,10 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// A second request without a cookie, from an address in a network.
+/// A first and a second request without a cookie, from an address in a network; the answer to the first is taken.
 fn request_2(server: &mut Peer<'_>, now: Instant, from: SocketAddr, guid: u64) {
+    server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
+    assert_eq!(answers(server, now).pop().map(|(to, reply)| (to, reply.len())), Some((from, 28)));
     let security = ClientSecurity::None;
     let request = Offline::Request2 { security, server: from, mtu: 1492, guid: Guid(guid) };
     server.handle_datagram(now, from, &written(&request));
@@ -265,7 +267,7 @@ fn a_full_server_answers_pings_but_not_those_for_open_connections() {
     let from: SocketAddr = "203.0.113.5:7".parse().expect("a literal address");
     let now = net.now();
     for (scope, expected) in [(PingScope::Any, 1), (PingScope::OpenConnections, 0)] {
-        let ping = written(&Offline::Ping { scope, time: 1, guid: None });
+        let ping = written(&Offline::Ping { scope, time: 1, guid: Some(Guid(1)) });
         net.pair.b.handle_datagram(now, from, &ping);
         let pongs = answers(&mut net.pair.b, now).into_iter().filter(|(to, _)| *to == from);
         assert_eq!(pongs.count(), expected, "{scope:?}");

@@ -6,10 +6,12 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    BanList, Capacity, ConnectionId, Delivery, DisconnectReason, DropReason, Peer, Reliability, SendError,
+    BanList, Capacity, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, Peer,
+    Reliability, SendError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::capsule::Split;
+use rakwire::wire::control::Control;
 use rakwire::wire::datagram::DatagramHeader;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
 use rakwire::wire::{Reader, Wire};
@@ -117,9 +119,117 @@ fn a05_pongs_may_be_switched_off() {
     let mut config = server_config();
     config.pongs_per_second = 0;
     let mut server = peer(config);
-    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: None });
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     server.handle_datagram(Instant::ZERO, STRANGER.into(), &ping);
     assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
+}
+
+/// Without cookies reply 2 is longer than request 2: only what the same source sent before pays for that, so no group of
+/// addresses ever gets more bytes than came from it.
+#[test]
+fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::Off;
+    for from in ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address")) {
+        let mut server = peer(config.clone());
+        let (request_1, request_2) =
+            (written(&Offline::Request1 { protocol: 6, mtu: 576 }), request_2(ClientSecurity::None, 5));
+        let (mut bytes_in, mut bytes) = (0, 0);
+        let mut take = |server: &mut Peer<'_>, request: &[u8]| {
+            server.handle_datagram(Instant::ZERO, from, request);
+            let answer = bytes_out(server, Instant::ZERO);
+            (bytes_in, bytes) = (bytes_in + request.len(), bytes + answer);
+            assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
+            answer
+        };
+        assert_eq!(take(&mut server, &request_2), 0, "nothing was paid");
+        assert_eq!(take(&mut server, &request_1[..32]), 28);
+        let answers: Vec<_> = (0..10).map(|_| take(&mut server, &request_2)).collect();
+        let (reply_2, paid) = if from.is_ipv4() { (35, 4) } else { (57, 0) };
+        assert_eq!(answers.iter().filter(|answer| **answer == reply_2).count(), paid);
+        assert_eq!(take(&mut server, &request_1), 28);
+        assert_eq!(take(&mut server, &request_2), reply_2, "a client's own handshake works");
+        assert_eq!(server.connections().count(), 1);
+        assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 11 - paid as u64);
+    }
+}
+
+/// Nothing proves an address without cookies: a handshake that is forged to its third datagram has the server answer
+/// into the void until its patience ends. What that costs is known.
+#[test]
+fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::Off;
+    let mut server = peer(config);
+    let now = Instant::ZERO;
+    let control = Control::Request { guid: Guid(5), time: 0, proof: None, password: b"" };
+    let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
+    // The shortest that is answered.
+    request_1.truncate(32);
+    let forged = [
+        request_1,
+        request_2(ClientSecurity::None, 5),
+        data(0, capsule(Reliability::Reliable, 0, 0), &written(&control)),
+    ];
+    let bytes_in: usize = forged.iter().map(Vec::len).sum();
+    forged.iter().for_each(|datagram| server.handle_datagram(now, STRANGER.into(), datagram));
+    let mut bytes = bytes_out(&mut server, now);
+    while let Some(due) = server.poll_timeout() {
+        server.handle_timeout(due);
+        bytes += bytes_out(&mut server, due);
+    }
+    assert_eq!(server.connections().count(), 0, "it was given up");
+    assert_eq!((bytes_in, bytes), (94, 620), "as in docs/attacks.md");
+}
+
+/// A pong has as many bytes as its ping, and those of the advertisement. A ping that is shorter than a bare pong gets
+/// none.
+#[test]
+fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
+    let mut config = server_config();
+    (config.pongs_per_second, config.pongs_per_network) = (u16::MAX, u16::MAX);
+    let mut server = peer(config);
+    let mut now = Instant::ZERO;
+    let full = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    let open = written(&Offline::Ping { scope: PingScope::OpenConnections, time: 1, guid: Some(Guid(1)) });
+    for advertised in [0, 1, 100, 399] {
+        assert!(server.set_advertisement(&vec![b'x'; advertised]));
+        for (ping, length) in [&full, &open].into_iter().flat_map(|ping| (1..=33).map(move |n| (ping, n))) {
+            now = now + Duration::from_millis(1);
+            server.handle_datagram(now, STRANGER.into(), &ping[..length]);
+            let expected = if length == 33 { 33 + advertised } else { 0 };
+            assert_eq!(
+                bytes_out(&mut server, now),
+                expected,
+                "{length} bytes, {advertised} of advertisement"
+            );
+        }
+    }
+}
+
+/// What a flood of forged pings is worth with the largest advertisement and the limits as they are by default.
+#[test]
+fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
+    const SECONDS: usize = 10;
+    // Networks share 32 groups of 20 pongs a second, which is less than the 1,000 for all.
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
+        let mut server = peer(server_config());
+        assert!(server.set_advertisement(&[b'x'; 399]));
+        let mut bytes = 0;
+        for milli in 0..1_000 * SECONDS {
+            let now = Instant::from_micros(milli as u64 * 1_000);
+            for number in 0..4 {
+                let network = u8::try_from((milli * 4 + number) % networks).expect("few networks");
+                server.handle_datagram(now, SocketAddr::from(([203, 0, network, 1], 9)), &ping);
+            }
+            bytes += bytes_out(&mut server, now);
+        }
+        // One second's worth is there at once.
+        let most = a_second * (SECONDS + 1);
+        assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
+        assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
+    }
 }
 
 /// The cookie that a server gives this address now.
@@ -254,15 +364,14 @@ fn a16_sizes_are_clamped_both_ways() {
         let mut server = peer(server_config());
         let (now, address) = (Instant::from_micros(1), SocketAddr::from(STRANGER));
         let security = ClientSecurity::Cookie(cookie(&mut server, now, address));
-        let request =
-            Offline::Request2 { security, server: address, mtu: named, guid: rakwire::raknet::Guid(5) };
+        let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
         server.handle_datagram(now, address, &written(&request));
         let id = server.connection_at(address).expect("it is accepted");
         assert_eq!(server.connection(id).map(|info| info.mtu), Some(used), "{named}");
 
         let mut client = peer(client_config());
         let id = client.connect(now, address).expect("a free slot");
-        let guid = rakwire::raknet::Guid(5);
+        let guid = Guid(5);
         let reply = Offline::Reply2 { guid, client: address, mtu: named, answer: None };
         client.handle_datagram(now, address, &written(&reply));
         assert_eq!(client.connection(id).map(|info| info.mtu), Some(used), "{named}");

@@ -166,6 +166,11 @@ fn half_open_connections_are_bounded_and_expire() {
             mtu: 1_492,
             guid: Guid(number.into()),
         };
+        server.handle_datagram(
+            Instant::ZERO,
+            address,
+            &written(&Offline::Request1 { protocol: 6, mtu: 576 }),
+        );
         server.handle_datagram(Instant::ZERO, address, &written(&request));
     }
     assert_eq!(server.connections().count(), 8);
@@ -304,6 +309,7 @@ fn a_client_that_does_not_introduce_itself_is_dropped() {
     let (now, from) = (net.now(), net.pair.a_address);
     let request =
         Offline::Request2 { security: ClientSecurity::None, server: from, mtu: 1_492, guid: Guid(77) };
+    net.pair.b.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
     net.pair.b.handle_datagram(now, from, &written(&request));
     assert_eq!(net.pair.b.connections().count(), 1);
     net.pair.b.handle_datagram(now, from, &data(0, capsule(Reliability::Reliable, 0, 0), b"\x15"));

@@ -7,7 +7,7 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::raknet::{
     Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
-    DropReason, Refusal, Reliability, SendError,
+    DropReason, Reliability, SendError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
@@ -184,43 +184,6 @@ fn another_protocol_version_is_refused_with_the_servers_own() {
     net.run_for(Duration::from_secs(1));
     let reason = ConnectFailure::IncompatibleProtocol { server: 11 };
     assert_eq!(net.client, [Told::Failed(id, reason)]);
-}
-
-#[test]
-fn a_full_server_says_so() {
-    let mut config = server_config();
-    config.max_incoming = 1;
-    let mut net = Net::with(peer(client_config()), peer(config), latency(1), 1);
-    let (first, _) = net.connect();
-    // The same machine from another address: another peer to the server.
-    let mut other_config = client_config();
-    other_config.guid.0 += 1;
-    let other = peer(other_config);
-    let first_client = core::mem::replace(&mut net.pair.a, other);
-    net.pair.a_address.set_port(7);
-    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
-    net.run_for(Duration::from_secs(1));
-    let reason = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
-    assert_eq!(net.client, [Told::Failed(id, reason)]);
-    assert!(first_client.connection(first).is_some());
-}
-
-#[test]
-fn a_known_guid_or_address_is_refused() {
-    let mut net = Net::new(latency(1), 1);
-    net.connect();
-    let twin = peer(client_config());
-    net.pair.a = twin;
-    for port in [1, 9] {
-        net.pair.a_address.set_port(port);
-        let to = net.pair.b_address;
-        let id = net.pair.a.connect(net.pair.now, to).expect("a free slot");
-        net.run_until(Duration::from_secs(1), |net| !net.client.is_empty());
-        let reason = ConnectFailure::Refused(Refusal::AlreadyConnected);
-        assert_eq!(net.client, [Told::Failed(id, reason)]);
-        net.client.clear();
-        net.run_for(Duration::from_millis(10));
-    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rakwire::raknet::{ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Receipt, SendError};
+use rakwire::raknet::{
+    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Progress, Receipt, SendError,
+};
 
 use crate::inbox::Phase;
 use crate::shared::Link;
@@ -143,6 +145,33 @@ impl Connection {
     /// ```
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
         self.link.entry.inbox.recv_receipt().await
+    }
+
+    /// How far a large message has come that this side sends or receives; waits until one has come further. Nothing once
+    /// the connection has ended.
+    ///
+    /// News come every [`progress_interval`](crate::Config::progress_interval) parts, so none come while that is 0, as
+    /// it is unless changed. A reader that is late gets only the last news of each message, of 64 messages at most.
+    ///
+    /// ```
+    /// use rakwire_native::{Connection, Direction, Options};
+    ///
+    /// fn options() -> std::io::Result<Options> {
+    ///     let mut options = Options::client()?;
+    ///     options.config.progress_interval = 16;
+    ///     Ok(options)
+    /// }
+    ///
+    /// async fn show_download(connection: &Connection) {
+    ///     while let Some(progress) = connection.recv_progress().await {
+    ///         if progress.direction == Direction::Receiving {
+    ///             println!("{} of {} parts", progress.done, progress.parts);
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub async fn recv_progress(&self) -> Option<Progress> {
+        self.link.entry.inbox.recv_progress().await
     }
 
     /// Why the connection ended; nothing while it has not.

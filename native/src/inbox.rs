@@ -3,13 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid, Outcome, Receipt};
+use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid, Outcome, Progress, Receipt};
 use tokio::sync::Notify;
 
 use crate::connection::Incoming;
 
 /// Bytes that a message is counted with on top of its own.
 const OVERHEAD: usize = 64;
+/// Large messages of which the last news wait to be read; those of further ones push the oldest out.
+const PROGRESS: usize = 64;
 
 /// How far a connection has come, as its application may know it.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ struct Mail {
     bytes: usize,
     /// What became of messages; each was sent by this application, so it knows how many there are.
     receipts: VecDeque<(Receipt, Outcome)>,
+    /// The last news of each large message.
+    progress: VecDeque<Progress>,
     phase: Phase,
 }
 
@@ -49,7 +53,13 @@ impl Inbox {
     pub(crate) fn new(limit: usize, phase: Phase) -> Self {
         Self {
             limit,
-            mail: Mutex::new(Mail { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), phase }),
+            mail: Mutex::new(Mail {
+                messages: VecDeque::new(),
+                bytes: 0,
+                receipts: VecDeque::new(),
+                progress: VecDeque::new(),
+                phase,
+            }),
             changed: Notify::new(),
         }
     }
@@ -112,6 +122,30 @@ impl Inbox {
         .await
     }
 
+    /// Keeps how far a message has come, instead of what was known of it before.
+    pub(crate) fn push_progress(&self, progress: Progress) {
+        let mut mail = self.lock();
+        let same =
+            |known: &Progress| known.direction == progress.direction && known.message == progress.message;
+        mail.progress.retain(|known| !same(known));
+        if mail.progress.len() == PROGRESS {
+            mail.progress.pop_front();
+        }
+        mail.progress.push_back(progress);
+        drop(mail);
+        self.changed.notify_waiters();
+    }
+
+    /// The next news of a large message; nothing once the connection has ended and all were read.
+    pub(crate) async fn recv_progress(&self) -> Option<Progress> {
+        self.wait_for(|mail| match (mail.progress.pop_front(), mail.phase) {
+            (Some(progress), _) => Some(Some(progress)),
+            (None, Phase::Opening | Phase::Open(_)) => None,
+            (None, Phase::Failed(_) | Phase::Closed(_)) => Some(None),
+        })
+        .await
+    }
+
     /// Waits until the connection is open.
     pub(crate) async fn opened(&self) -> Result<Guid, ConnectFailure> {
         self.wait_for(|mail| match mail.phase {
@@ -143,5 +177,33 @@ impl Inbox {
             }
             changed.await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rakwire::raknet::Direction;
+
+    use super::*;
+
+    /// A reader that comes late gets the last news of each message; a sender that begins message after message and ends
+    /// none takes no more memory than this.
+    #[tokio::test]
+    async fn progress_that_nobody_reads_is_the_last_of_each_message_and_bounded() {
+        let inbox = Inbox::new(0, Phase::Open(Guid(1)));
+        let progress = |direction, message, done| Progress { direction, message, done, parts: 9 };
+        for done in 1..=3 {
+            inbox.push_progress(progress(Direction::Receiving, 7, done));
+            inbox.push_progress(progress(Direction::Sending, 7, done + 1));
+        }
+        assert_eq!(inbox.recv_progress().await, Some(progress(Direction::Receiving, 7, 3)));
+        assert_eq!(inbox.recv_progress().await, Some(progress(Direction::Sending, 7, 4)));
+        (0..1_000).for_each(|message| inbox.push_progress(progress(Direction::Receiving, message, 1)));
+        inbox.set_phase(Phase::Closed(DisconnectReason::Remote));
+        let first_kept = 1_000 - u16::try_from(PROGRESS).expect("a small bound");
+        for message in first_kept..1_000 {
+            assert_eq!(inbox.recv_progress().await, Some(progress(Direction::Receiving, message, 1)));
+        }
+        assert_eq!(inbox.recv_progress().await, None);
     }
 }

@@ -59,8 +59,8 @@ pub use options::Options;
 pub use pings::Pong;
 pub use rakwire::raknet::{
     AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
-    CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats, PingScope,
-    Priority, Receipt, Reliability, SendError,
+    CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats,
+    PingScope, Priority, Progress, Receipt, Reliability, SendError,
 };
 pub use simulation::{BadSimulation, Simulation};
 pub use stats::EndpointStats;

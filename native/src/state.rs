@@ -257,7 +257,13 @@ impl Tables {
                     entry.inbox.push_receipt(receipt, outcome);
                 }
             }
-            Event::Progress { .. } | _ => {}
+            Event::Progress { id, progress } => {
+                if let Some(entry) = self.entries.get(&id) {
+                    entry.inbox.push_progress(progress);
+                }
+            }
+            // What a later core may tell.
+            _ => {}
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rakwire_native::{
-    BindError, Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, DisconnectReason,
-    DropReason, Endpoint, Options, Outcome, PingError, Reliability, SendError,
+    BindError, Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, Direction,
+    DisconnectReason, DropReason, Endpoint, Options, Outcome, PingError, Progress, Reliability, SendError,
 };
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -433,4 +433,32 @@ async fn a_receipt_tells_that_a_message_arrived() {
     }
     here.disconnect().await;
     assert_eq!(here.recv_receipt().await, None);
+}
+
+/// Both sides learn how far a large message has come, in steps that only grow, up to its last part.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_message_tells_both_sides_how_far_it_is() {
+    const PARTS: u32 = 200;
+    let server = server(|options| options.config.progress_interval = 20).await;
+    let client = client(|options| options.config.progress_interval = 10).await;
+    let (here, there) = join(&client, &server).await;
+    // Parts have 1,432 bytes at the largest MTU.
+    let large = message(1_432 * 200, 0);
+    here.send(&large, Delivery::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, large);
+    for (connection, direction, step) in [(&there, Direction::Receiving, 20), (&here, Direction::Sending, 10)]
+    {
+        let mut before = 0;
+        while before < PARTS {
+            let news = tokio::time::timeout(PATIENCE, connection.recv_progress()).await;
+            let Progress { direction: told, message, done, parts } =
+                news.expect("news in time").expect("an open connection");
+            assert_eq!((told, message, parts, done % step), (direction, 0, PARTS, 0));
+            assert!(done > before, "{done} after {before}");
+            before = done;
+        }
+        assert_eq!(before, PARTS);
+    }
+    here.disconnect().await;
+    assert_eq!(here.recv_progress().await, None);
 }

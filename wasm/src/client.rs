@@ -5,7 +5,7 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use rakwire::Instant;
 use rakwire::raknet::{
     Capacity, Config, ConnectError, ConnectionId, ConnectionStats, Delivery, DialledAddress, Event, Peer,
-    PeerStats, SendError,
+    PeerStats, Receipt, SendError,
 };
 use rakwire::wire::MAX_DATAGRAM;
 
@@ -25,9 +25,10 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn new(entropy: [u8; 32], protocol_version: u8) -> Self {
+    pub(crate) fn new(entropy: [u8; 32], protocol_version: u8, progress_interval: u32) -> Self {
         let mut config = Config::new(entropy);
         config.protocol_version = protocol_version;
+        config.progress_interval = progress_interval;
         config.dialled_address = DialledAddress::Unknown;
         Self { peer: Peer::with_capacity(CAPACITY, config), id: None, buffer: [0; MAX_DATAGRAM] }
     }
@@ -43,9 +44,15 @@ impl Client {
         }
     }
 
-    pub(crate) fn send(&mut self, now: Instant, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+    /// Takes a message for sending, and names its receipt if it asks for one.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        delivery: Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
         let id = self.id.ok_or(SendError::NotConnected)?;
-        self.peer.send(now, id, message, delivery).map(drop)
+        self.peer.send(now, id, message, delivery)
     }
 
     pub(crate) fn handle(&mut self, now: Instant, datagram: &[u8]) {
@@ -118,7 +125,7 @@ mod tests {
 
     #[test]
     fn nothing_can_be_sent_before_there_is_a_connection() {
-        let mut client = Client::new([1; 32], 6);
+        let mut client = Client::new([1; 32], 6, 0);
         let sent = client.send(Instant::ZERO, b"\xFEhi", Delivery::RELIABLE);
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(!client.is_over());
@@ -127,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_is_given_up() {
-        let mut client = Client::new([1; 32], 11);
+        let mut client = Client::new([1; 32], 11, 0);
         let mut now = Instant::ZERO;
         client.connect(now).unwrap();
         let mut datagrams = 0;

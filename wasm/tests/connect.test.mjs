@@ -149,6 +149,75 @@ test("an application that sends too fast is told so", async (t) => {
   assert.equal((await closing).code, "local");
 });
 
+test("a receipt tells what became of a message", async (t) => {
+  const { open, echo } = await echoFixture(t);
+  const connection = await open();
+  const outcomes = ["unreliable", "reliable", "reliable-ordered"].map((reliability) =>
+    connection.sendWithReceipt(pattern(50), { reliability }),
+  );
+  outcomes.push(connection.sendWithReceipt(pattern(300_000)));
+  assert.deepEqual(await Promise.all(outcomes), Array(4).fill("acknowledged"));
+  // The receipts are this side's alone: the server saw the plain reliabilities and sends them back.
+  const echoed = [await next(connection), await next(connection), await next(connection)];
+  assert.deepEqual(echoed.map(({ reliability }) => reliability).sort(), ["reliable", "reliable-ordered", "unreliable"]);
+  await assert.rejects(connection.sendWithReceipt(new Uint8Array(0)), fails("empty-message", /one byte/));
+  await assert.rejects(
+    connection.sendWithReceipt(pattern(1), { reliability: "reliable-sequenced" }),
+    fails("bad-option", /no receipts/),
+  );
+  echo.stop();
+  const openEnds = [
+    connection.sendWithReceipt(pattern(1), { reliability: "unreliable" }),
+    connection.sendWithReceipt(pattern(1)),
+  ];
+  assert.equal(await openEnds[0], "lost");
+  connection.close();
+  assert.equal(await openEnds[1], "unknown");
+  await assert.rejects(connection.sendWithReceipt(pattern(1)), fails("not-connected", /over/));
+});
+
+test("a receipt does not wait for a reader of messages", async (t) => {
+  const { open } = await echoFixture(t);
+  const connection = await open();
+  const total = 3000;
+  for (let sent = 0; sent < total; sent++) {
+    connection.send(Uint8Array.of(0xfe, sent >> 8, sent & 0xff));
+  }
+  await sleep(500);
+  assert.ok(connection.stats().messagesReceived < 300);
+  assert.equal(await connection.sendWithReceipt(pattern(3)), "acknowledged");
+  let expected = 0;
+  for await (const { bytes } of connection) {
+    assert.equal((bytes[1] << 8) | bytes[2], expected++);
+    if (expected === total) {
+      break;
+    }
+  }
+  await connection.close();
+});
+
+test("large messages tell how far they are, both ways", async (t) => {
+  const { open } = await echoFixture(t);
+  await assert.rejects(open({ progressInterval: -1 }), fails("bad-option", /progressInterval/));
+  const connection = await open({ progressInterval: 10 });
+  const news = { sending: [], receiving: [] };
+  connection.addEventListener("progress", ({ progress }) => news[progress.direction].push(progress));
+  connection.send(pattern(300_000));
+  assert.equal((await next(connection)).bytes.length, 300_000);
+  for (const [direction, list] of Object.entries(news)) {
+    assert.ok(list.length > 0, direction);
+    const [{ parts, message }] = list;
+    assert.ok(parts >= 300_000 / 1464 && parts < 600, `${parts} parts`);
+    for (const [index, progress] of list.entries()) {
+      assert.deepEqual({ ...progress, done: 0 }, { direction, message, parts, done: 0 });
+      assert.ok(progress.done % 10 === 0 && progress.done <= parts);
+      assert.ok(index === 0 || progress.done > list[index - 1].done, "it only grows");
+    }
+    assert.ok(list.at(-1).done + 10 > parts, `${list.at(-1).done} of ${parts} at the end of ${direction}`);
+  }
+  await connection.close();
+});
+
 test("refusals say who refuses what", async (t) => {
   const cpp = await startCpp(t);
   const relay = await startRelay(t, { game: cpp.address, gone: "127.0.0.1:9" });

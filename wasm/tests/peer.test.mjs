@@ -22,7 +22,7 @@ function codeOf(work) {
 }
 
 test("the first datagram is an open connection request padded to the MTU", () => {
-  const peer = new Peer(ENTROPY, 11);
+  const peer = new Peer(ENTROPY, 11, 0);
   assert.equal(peer.pollTransmit(0), undefined);
   peer.connect(0);
   const request = peer.pollTransmit(0);
@@ -34,7 +34,7 @@ test("the first datagram is an open connection request padded to the MTU", () =>
 });
 
 test("a server that does not answer is told as an event", () => {
-  const peer = new Peer(ENTROPY, 6);
+  const peer = new Peer(ENTROPY, 6, 0);
   peer.connect(1000);
   let event;
   for (let now = 1000; event === undefined; now = peer.pollTimeout()) {
@@ -48,11 +48,11 @@ test("a server that does not answer is told as an event", () => {
 });
 
 test("errors have codes", () => {
-  assert.equal(codeOf(() => new Peer(new Uint8Array(31), 6)), "bad-entropy");
-  const peer = new Peer(ENTROPY, 6);
+  assert.equal(codeOf(() => new Peer(new Uint8Array(31), 6, 0)), "bad-entropy");
+  const peer = new Peer(ENTROPY, 6, 0);
   const message = Uint8Array.of(0xfe);
   assert.equal(codeOf(() => peer.send(message, 3, 0, 2, 0)), "not-connected");
-  assert.equal(codeOf(() => peer.send(message, 5, 0, 2, 0)), "bad-reliability");
+  assert.equal(codeOf(() => peer.send(message, 8, 0, 2, 0)), "bad-reliability");
   assert.equal(codeOf(() => peer.send(message, 3, 32, 2, 0)), "bad-channel");
   assert.equal(codeOf(() => peer.send(message, 3, 0, 4, 0)), "bad-priority");
   peer.connect(0);
@@ -60,7 +60,7 @@ test("errors have codes", () => {
 });
 
 test("garbage is counted and answered by nothing", () => {
-  const peer = new Peer(ENTROPY, 6);
+  const peer = new Peer(ENTROPY, 6, 0);
   peer.handle(Uint8Array.of(1), 0);
   peer.handle(new Uint8Array(1400).fill(0x84), 0);
   peer.handle(new Uint8Array(0), 0);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readDelivery } from "../dist/delivery.js";
+import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { Inbox } from "../dist/inbox.js";
 import { relayUrl } from "../dist/transport/websocket.js";
@@ -20,6 +20,17 @@ test("deliveries have defaults, and wrong ones are refused", () => {
   });
   for (const options of [{ reliability: "best" }, { priority: "" }, { channel: 32 }, { channel: -1 }, { channel: 0.5 }]) {
     assert.throws(() => readDelivery(options), isBadOption, JSON.stringify(options));
+  }
+});
+
+test("three reliabilities have receipts, and sequenced ones are refused", () => {
+  const numbers = { "unreliable": 5, "reliable": 6, "reliable-ordered": 7 };
+  for (const [reliability, number] of Object.entries(numbers)) {
+    const delivery = withReceipt(readDelivery({ reliability, channel: 4, priority: "low" }));
+    assert.deepEqual(delivery, { reliability: number, channel: 4, priority: 3 });
+  }
+  for (const reliability of ["unreliable-sequenced", "reliable-sequenced"]) {
+    assert.throws(() => withReceipt(readDelivery({ reliability })), isBadOption, reliability);
   }
 });
 
@@ -50,4 +61,19 @@ test("an inbox keeps the order, says when it is full, and ends after what waits"
   }
   assert.equal(expected, 256);
   assert.equal(rooms, 1);
+});
+
+test("an inbox counts the bytes of what waits in it", async () => {
+  const inbox = new Inbox(() => undefined);
+  const half = { ...message(1), bytes: new Uint8Array(8 * 1024 * 1024 - 64) };
+  inbox.put(half);
+  assert.equal(inbox.isOverfull, false);
+  inbox.put(half);
+  assert.equal(inbox.isOverfull, true);
+  await inbox.read().next();
+  assert.equal(inbox.isOverfull, false);
+  inbox.put(half);
+  assert.equal(inbox.isOverfull, true);
+  assert.equal(inbox.takeAll().length, 2);
+  assert.equal(inbox.isOverfull, false);
 });

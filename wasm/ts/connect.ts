@@ -9,6 +9,8 @@ import { loadPeer } from "./wasm.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 const DEFAULT_TIMEOUT_MS = 15_000;
+/** More parts than any message has. */
+const MOST_PARTS = 0xffff_ffff;
 
 /**
  * Opens a connection to the game server that the relay at `url` knows as `options.target`.
@@ -36,15 +38,19 @@ export async function connect(url: string | URL, options: ConnectOptions): Promi
 }
 
 function readSettings(url: string | URL, options: ConnectOptions): SessionSettings {
-  const { target, protocolVersion = DEFAULT_PROTOCOL_VERSION } = options;
+  const { target, protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
   if (!Number.isInteger(protocolVersion) || protocolVersion < 0 || protocolVersion > 255) {
     throw new RakwireError("bad-option", `protocolVersion must be 0 to 255, not ${String(protocolVersion)}`);
+  }
+  if (!Number.isInteger(progressInterval) || progressInterval < 0 || progressInterval > MOST_PARTS) {
+    const words = `progressInterval must be 0 to ${MOST_PARTS}, not ${String(progressInterval)}`;
+    throw new RakwireError("bad-option", words);
   }
   const webSocket = options.webSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   if (webSocket === undefined) {
     throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
   }
-  return { url: relayUrl(url, target), protocolVersion, webSocket };
+  return { url: relayUrl(url, target), protocolVersion, progressInterval, webSocket };
 }
 
 /** How long a caller waits: until a time or a signal. */

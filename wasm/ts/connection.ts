@@ -3,11 +3,20 @@
 import type { Peer } from "../pkg/rakwire.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ClosedEvent, MessageArrivedEvent } from "./events.js";
+import { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
 import { Inbox } from "./inbox.js";
 import type { SessionEnd, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
-import type { CloseCode, CloseInfo, Connection, ConnectionStats, Message, SendOptions } from "./types.js";
+import type {
+  CloseCode,
+  CloseInfo,
+  Connection,
+  ConnectionStats,
+  Message,
+  Outcome,
+  Progress,
+  SendOptions,
+} from "./types.js";
 
 interface Settle<T> {
   promise: Promise<T>;
@@ -45,16 +54,21 @@ export class PeerConnection extends EventTarget implements Connection {
     const connection = this;
     this.#session = new Session(PeerClass, settings, {
       get hasRoom() {
-        return connection.#isClosing || connection.#hasListener || !connection.#inbox.isFull;
+        return connection.#isClosing || connection.#hasListener || connection.#hasRoom;
       },
       onOpen: () => this.#onOpen(),
       onMessage: (message) => this.#onMessage(message),
+      onProgress: (progress) => this.#onProgress(progress),
       onEnd: (end) => this.#onEnd(end),
     });
   }
 
   send(bytes: Uint8Array, options: SendOptions = {}): void {
     this.#session.send(bytes, options);
+  }
+
+  async sendWithReceipt(bytes: Uint8Array, options: SendOptions = {}): Promise<Outcome> {
+    return this.#session.sendWithReceipt(bytes, options);
   }
 
   messages(): AsyncIterableIterator<Message> {
@@ -106,6 +120,11 @@ export class PeerConnection extends EventTarget implements Connection {
     super.removeEventListener(type, listener, options);
   }
 
+  /** Receipts come behind the messages before them, so whoever waits for one must not wait for a reader. */
+  get #hasRoom(): boolean {
+    return !this.#inbox.isFull || (this.#session.awaitsReceipt && !this.#inbox.isOverfull);
+  }
+
   #onOpen(): void {
     this.#isOpen = true;
     this.#opened.resolve();
@@ -119,6 +138,10 @@ export class PeerConnection extends EventTarget implements Connection {
     if (this.#hasListener) {
       this.#tellWaiting();
     }
+  }
+
+  #onProgress(progress: Progress): void {
+    this.dispatchEvent(new ProgressMadeEvent(progress));
   }
 
   #tellWaiting(): void {

@@ -10,6 +10,12 @@ const RELIABILITIES: readonly Reliability[] = [
   "reliable-ordered",
   "reliable-sequenced",
 ];
+/** From the reliabilities that can ask for a receipt to those that do. */
+const WITH_RECEIPT: ReadonlyMap<number, number> = new Map([
+  [0, 5],
+  [2, 6],
+  [3, 7],
+]);
 const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
 const CHANNELS = 32;
 
@@ -39,6 +45,15 @@ export function readDelivery(options: SendOptions): Delivery {
     channel,
     priority: numberOf("priority", PRIORITIES, options.priority ?? "medium"),
   };
+}
+
+/** The numbers of the same delivery with a receipt. */
+export function withReceipt(delivery: Delivery): Delivery {
+  const reliability = WITH_RECEIPT.get(delivery.reliability);
+  if (reliability === undefined) {
+    throw new RakwireError("bad-option", "sequenced messages have no receipts; choose another reliability");
+  }
+  return { ...delivery, reliability };
 }
 
 /** The name of a reliability; messages that asked the server for a receipt read as those without. */

@@ -1,6 +1,6 @@
 /** The events that a connection dispatches. */
 
-import type { CloseInfo, Message } from "./types.js";
+import type { CloseInfo, Message, Progress } from "./types.js";
 
 /** `message`: a message arrived. */
 export class MessageArrivedEvent extends Event {
@@ -9,6 +9,16 @@ export class MessageArrivedEvent extends Event {
   constructor(message: Message) {
     super("message");
     this.message = message;
+  }
+}
+
+/** `progress`: a large message has come further, in either direction. */
+export class ProgressMadeEvent extends Event {
+  readonly progress: Progress;
+
+  constructor(progress: Progress) {
+    super("progress");
+    this.progress = progress;
   }
 }
 

@@ -4,11 +4,15 @@ import type { Message } from "./types.js";
 
 /** How many messages wait here before they wait in RakNet instead. */
 const MOST_WAITING = 256;
+/** Bytes of messages, each counted with 64 more, that wait here at most while something behind them is awaited. */
+const MOST_BYTES = 16 * 1024 * 1024;
+const OVERHEAD = 64;
 
 /** A queue that any number of iterators take from. */
 export class Inbox {
   readonly #onRoom: () => void;
   #waiting: Message[] = [];
+  #bytes = 0;
   #readers: ((result: IteratorResult<Message, undefined>) => void)[] = [];
   #isClosed = false;
 
@@ -21,10 +25,16 @@ export class Inbox {
     return this.#waiting.length >= MOST_WAITING;
   }
 
+  /** Whether not even a bounded look at what comes behind the messages is possible. */
+  get isOverfull(): boolean {
+    return this.#bytes >= MOST_BYTES;
+  }
+
   put(message: Message): void {
     const reader = this.#readers.shift();
     if (reader === undefined) {
       this.#waiting.push(message);
+      this.#bytes += message.bytes.length + OVERHEAD;
     } else {
       reader({ done: false, value: message });
     }
@@ -34,6 +44,7 @@ export class Inbox {
   takeAll(): Message[] {
     const all = this.#waiting;
     this.#waiting = [];
+    this.#bytes = 0;
     return all;
   }
 
@@ -59,6 +70,7 @@ export class Inbox {
     const wasFull = this.isFull;
     const message = this.#waiting.shift();
     if (message !== undefined) {
+      this.#bytes -= message.bytes.length + OVERHEAD;
       if (wasFull) {
         this.#onRoom();
       }

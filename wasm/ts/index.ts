@@ -3,7 +3,7 @@
 export { connect } from "./connect.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode } from "./errors.js";
-export type { ClosedEvent, MessageArrivedEvent } from "./events.js";
+export type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
 export type {
   CloseCode,
   CloseInfo,
@@ -11,7 +11,9 @@ export type {
   ConnectionStats,
   ConnectOptions,
   Message,
+  Outcome,
   Priority,
+  Progress,
   Reliability,
   SendOptions,
   WasmSource,

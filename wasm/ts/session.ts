@@ -1,13 +1,22 @@
 /** A peer, its transport and its timers, from the opening of the WebSocket to the end of the connection. */
 
 import type { Peer, PeerEvent } from "../pkg/rakwire.js";
-import { readDelivery, reliabilityName } from "./delivery.js";
+import type { Delivery } from "./delivery.js";
+import { readDelivery, reliabilityName, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
 import { fromRust, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
 import type { RelayClose, TransportEvents } from "./transport/websocket.js";
 import { describeClose, WebSocketTransport } from "./transport/websocket.js";
-import type { CloseCode, ConnectionStats, Message, SendOptions, WebSocketConstructor } from "./types.js";
+import type {
+  CloseCode,
+  ConnectionStats,
+  Message,
+  Outcome,
+  Progress,
+  SendOptions,
+  WebSocketConstructor,
+} from "./types.js";
 
 const ENTROPY_BYTES = 32;
 
@@ -24,12 +33,14 @@ export interface SessionOwner {
   readonly hasRoom: boolean;
   onOpen(): void;
   onMessage(message: Message): void;
+  onProgress(progress: Progress): void;
   onEnd(end: SessionEnd): void;
 }
 
 export interface SessionSettings {
   url: URL;
   protocolVersion: number;
+  progressInterval: number;
   webSocket: WebSocketConstructor;
 }
 
@@ -40,6 +51,8 @@ export class Session implements TransportEvents {
   readonly #url: URL;
   readonly #transport: WebSocketTransport;
   readonly #loop: Loop;
+  /** Those who wait for receipts, by the number of the receipt. */
+  readonly #receipts = new Map<number, (outcome: Outcome) => void>();
   #lastStats: ConnectionStats | undefined;
 
   constructor(PeerClass: typeof Peer, settings: SessionSettings, owner: SessionOwner) {
@@ -47,7 +60,7 @@ export class Session implements TransportEvents {
     this.#owner = owner;
     this.#url = settings.url;
     this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
-    this.#peer = new PeerClass(entropy, settings.protocolVersion);
+    this.#peer = new PeerClass(entropy, settings.protocolVersion, settings.progressInterval);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
@@ -57,7 +70,25 @@ export class Session implements TransportEvents {
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
-    const { reliability, channel, priority } = readDelivery(options);
+    this.#send(bytes, readDelivery(options));
+  }
+
+  /** Sends a message; what became of it is told later. */
+  sendWithReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
+    const receipt = this.#send(bytes, withReceipt(readDelivery(options)));
+    return new Promise((resolve) => {
+      if (receipt !== undefined) {
+        this.#receipts.set(receipt, resolve);
+      }
+    });
+  }
+
+  /** Whether somebody waits for a receipt. */
+  get awaitsReceipt(): boolean {
+    return this.#receipts.size > 0;
+  }
+
+  #send(bytes: Uint8Array, { reliability, channel, priority }: Delivery): number | undefined {
     if (!(bytes instanceof Uint8Array)) {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
@@ -65,11 +96,12 @@ export class Session implements TransportEvents {
       throw new RakwireError("not-connected", "the connection is over");
     }
     try {
-      this.#peer.send(bytes, reliability, channel, priority, performance.now());
+      const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
+      this.#loop.soon();
+      return receipt;
     } catch (thrown) {
       throw fromRust(thrown);
     }
-    this.#loop.soon();
   }
 
   /** Says goodbye; `onEnd` follows. */
@@ -153,6 +185,15 @@ export class Session implements TransportEvents {
           channel: event.channel,
         });
         break;
+      case "receipt":
+        this.#receipts.get(event.receipt)?.(event.outcome);
+        this.#receipts.delete(event.receipt);
+        break;
+      case "progress": {
+        const { direction, message, done, parts } = event;
+        this.#owner.onProgress({ direction, message, done, parts });
+        break;
+      }
       case "failed":
       case "ended":
         this.#end({ code: event.code as SessionEnd["code"], reason: event.words });
@@ -183,6 +224,10 @@ export class Session implements TransportEvents {
       this.#lastStats ??= NO_STATS;
     }
     this.#transport.close();
+    for (const resolve of this.#receipts.values()) {
+      resolve("unknown");
+    }
+    this.#receipts.clear();
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the public face of the package is made of. */
 
-import type { ClosedEvent, MessageArrivedEvent } from "./events.js";
+import type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
 
 /**
  * What is promised for a message.
@@ -29,6 +29,26 @@ export interface SendOptions {
   channel?: number;
   /** Default: `medium`. */
   priority?: Priority;
+}
+
+/**
+ * What became of a message that was sent with a receipt.
+ *
+ * - `acknowledged`: the server has it, all its parts.
+ * - `lost`: it was sent unreliably, and no acknowledgement came. It may have arrived all the same.
+ * - `unknown`: the connection ended before that was known.
+ */
+export type Outcome = "acknowledged" | "lost" | "unknown";
+
+/** How far a message in parts has come. A part has about 1,400 bytes. */
+export interface Progress {
+  readonly direction: "sending" | "receiving";
+  /** Tells it from the others that are under way in the same direction; numbers come again after 65,536. */
+  readonly message: number;
+  /** Parts that have arrived or were acknowledged. */
+  readonly done: number;
+  /** Parts in all. */
+  readonly parts: number;
 }
 
 /** A message that arrived. */
@@ -113,6 +133,8 @@ export interface ConnectOptions {
   target: string;
   /** What the server is told: 6 is the original, 10 and 11 are Minecraft Bedrock. Default 6. */
   protocolVersion?: number;
+  /** After how many parts of a large message an event `progress` tells how far it has come. Default 0, which is never. */
+  progressInterval?: number;
   /** Gives up connecting. Once the connection is open, it has no effect any more. */
   signal?: AbortSignal;
   /** How long connecting may take, WebAssembly and WebSocket included. Default 15,000. */
@@ -126,6 +148,7 @@ export interface ConnectOptions {
 /** The events of a connection by name. */
 export interface ConnectionEventMap {
   message: MessageArrivedEvent;
+  progress: ProgressMadeEvent;
   close: ClosedEvent;
 }
 
@@ -146,6 +169,16 @@ export interface Connection extends AsyncIterable<Message> {
    * what is wrong with the message.
    */
   send(bytes: Uint8Array, options?: SendOptions): void;
+
+  /**
+   * Sends a message as {@link send} does, and resolves when it is known what became of it. That is possible for
+   * `unreliable`, `reliable` and `reliable-ordered` messages.
+   *
+   * It may be awaited before messages are read: meanwhile up to 16 MiB of them are kept instead of a few hundred.
+   *
+   * @throws RakwireError as `send` does, and with code `bad-option` for sequenced messages.
+   */
+  sendWithReceipt(bytes: Uint8Array, options?: SendOptions): Promise<Outcome>;
 
   /** The messages that arrive, until the connection is over. The same as iterating the connection itself. */
   messages(): AsyncIterableIterator<Message>;

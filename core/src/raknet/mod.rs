@@ -19,6 +19,7 @@ mod bans;
 pub mod bitstream;
 mod config;
 pub(crate) mod connection;
+mod credit;
 pub(crate) mod delivery;
 mod event;
 mod hook;

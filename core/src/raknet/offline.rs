@@ -7,6 +7,7 @@ use heapless::Deque;
 
 use super::config::{Config, CookiePolicy};
 use super::connection::Envelope;
+use super::credit::Credit;
 use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
@@ -25,6 +26,12 @@ const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
 const PINGS: usize = 8;
 /// Out-of-band messages that wait to be sent.
 const OUT_OF_BAND: usize = 8;
+
+/// Bytes of reply 1 without a cookie.
+const REPLY_1: usize = 28;
+/// Bytes of reply 2.
+const REPLY_2_IPV4: usize = 35;
+const REPLY_2_IPV6: usize = 57;
 
 /// An answer, kept as what it says; it is written when it is sent.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +84,35 @@ pub(super) struct Desk {
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: PongLimit,
+    credit: Credit,
     advertisement: heapless::Vec<u8, MAX_PONG_DATA>,
 }
 
 impl Desk {
     pub(super) fn answer(&mut self, stats: &mut PeerStats, to: SocketAddr, answer: Answer) {
         push_out(&mut self.answers, (to, answer), stats);
+    }
+
+    /// Queues the answer to a first request of `length` bytes, which pays for what a second one may cost.
+    pub(super) fn answer_request_1(
+        &mut self,
+        config: &Config,
+        stats: &mut PeerStats,
+        to: SocketAddr,
+        mtu: u16,
+        length: usize,
+    ) {
+        if config.cookies == CookiePolicy::Off {
+            self.credit.pay_in(&config.secret, &to, length, REPLY_1);
+        }
+        self.answer(stats, to, Answer::Reply1 { mtu });
+    }
+
+    /// Whether a second request of `length` bytes may be answered: without cookies its source may be forged, and the
+    /// answer is longer.
+    pub(super) fn affords_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
+        let answer = if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 };
+        config.cookies == CookiePolicy::Required || self.credit.take(&config.secret, to, length, answer)
     }
 
     /// Queues a pong, unless its network or all together had enough.

@@ -1,6 +1,8 @@
 //! Events as plain JavaScript objects.
 
-use rakwire::raknet::{ConnectFailure, Delivery, DisconnectReason, Event, Message, Refusal};
+use rakwire::raknet::{
+    ConnectFailure, Delivery, Direction, DisconnectReason, Event, Message, Outcome, Progress, Refusal,
+};
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
@@ -11,7 +13,9 @@ export type PeerEvent =
   | { kind: "connected" }
   | { kind: "failed"; code: string; words: string }
   | { kind: "ended"; code: string; words: string }
-  | { kind: "message"; bytes: Uint8Array; reliability: number; channel: number };
+  | { kind: "message"; bytes: Uint8Array; reliability: number; channel: number }
+  | { kind: "receipt"; receipt: number; outcome: "acknowledged" | "lost" }
+  | { kind: "progress"; direction: "sending" | "receiving"; message: number; done: number; parts: number };
 "#;
 
 #[wasm_bindgen]
@@ -36,6 +40,18 @@ extern "C" {
     fn set_reliability(this: &PeerEvent, reliability: u8);
     #[wasm_bindgen(method, setter, structural)]
     fn set_channel(this: &PeerEvent, channel: u8);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_receipt(this: &PeerEvent, receipt: u32);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_outcome(this: &PeerEvent, outcome: &str);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_direction(this: &PeerEvent, direction: &str);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_message(this: &PeerEvent, message: u16);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_done(this: &PeerEvent, done: u32);
+    #[wasm_bindgen(method, setter, structural)]
+    fn set_parts(this: &PeerEvent, parts: u32);
 }
 
 impl PeerEvent {
@@ -50,6 +66,8 @@ impl PeerEvent {
                 Self::ending("ended", ending_code(*reason), &reason.to_string())
             }
             Event::Message { delivery, message, .. } => Self::message(*delivery, message),
+            Event::Receipt { receipt, outcome, .. } => Self::receipt(receipt.0, *outcome),
+            Event::Progress { progress, .. } => Self::progress(*progress),
             Event::Pong { .. } | _ => return None,
         })
     }
@@ -72,6 +90,28 @@ impl PeerEvent {
         event.set_bytes(Bytes::gather(message.len(), message.chunks()));
         event.set_reliability(delivery.reliability as u8);
         event.set_channel(delivery.channel.number());
+        event
+    }
+
+    fn receipt(number: u32, outcome: Outcome) -> Self {
+        let event = Self::of("receipt");
+        event.set_receipt(number);
+        event.set_outcome(match outcome {
+            Outcome::Acknowledged => "acknowledged",
+            Outcome::Lost => "lost",
+        });
+        event
+    }
+
+    fn progress(progress: Progress) -> Self {
+        let event = Self::of("progress");
+        event.set_direction(match progress.direction {
+            Direction::Sending => "sending",
+            Direction::Receiving => "receiving",
+        });
+        event.set_message(progress.message);
+        event.set_done(progress.done);
+        event.set_parts(progress.parts);
         event
     }
 }

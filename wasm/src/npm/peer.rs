@@ -22,7 +22,8 @@ pub struct Peer {
 
 #[wasm_bindgen]
 impl Peer {
-    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`.
+    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Every so many parts of a large message
+    /// it tells how far that has come; 0 is never.
     ///
     /// # Errors
     /// `bad-entropy` when there are not 32 bytes.
@@ -30,10 +31,11 @@ impl Peer {
     pub fn new(
         entropy: &[u8],
         #[wasm_bindgen(js_name = protocolVersion)] protocol_version: u8,
+        #[wasm_bindgen(js_name = progressInterval)] progress_interval: u32,
     ) -> Result<Self, JsValue> {
         report_panics();
         let entropy = entropy.try_into().map_err(|_| error("bad-entropy", "32 random bytes are needed"))?;
-        Ok(Self { client: Client::new(entropy, protocol_version) })
+        Ok(Self { client: Client::new(entropy, protocol_version, progress_interval) })
     }
 
     /// Begins to connect.
@@ -55,7 +57,8 @@ impl Peer {
         self.client.handle_timeout(instant(now_ms));
     }
 
-    /// Takes a message for sending: reliability 0 to 4 as on the wire, channel 0 to 31, priority 0 (first) to 3.
+    /// Takes a message for sending: reliability 0 to 4 as on the wire or 5 to 7 with a receipt, whose number comes back;
+    /// channel 0 to 31, priority 0 (first) to 3.
     ///
     /// # Errors
     /// An `Error` whose `code` says why nothing was taken.
@@ -66,13 +69,14 @@ impl Peer {
         channel: u8,
         priority: u8,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
-    ) -> Result<(), JsValue> {
+    ) -> Result<Option<u32>, JsValue> {
         let delivery = Delivery {
             reliability: read_reliability(reliability)?,
             channel: Channel::new(channel).ok_or_else(|| error("bad-channel", "a channel is 0 to 31"))?,
             priority: read_priority(priority)?,
         };
-        self.client.send(instant(now_ms), message, delivery).map_err(send_error)
+        let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
+        Ok(receipt.map(|receipt| receipt.0))
     }
 
     /// Ends the connection once what was sent before has arrived.
@@ -119,7 +123,10 @@ fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
         2 => Reliability::Reliable,
         3 => Reliability::ReliableOrdered,
         4 => Reliability::ReliableSequenced,
-        _ => return Err(error("bad-reliability", "a reliability is 0 to 4")),
+        5 => Reliability::UnreliableWithReceipt,
+        6 => Reliability::ReliableWithReceipt,
+        7 => Reliability::ReliableOrderedWithReceipt,
+        _ => return Err(error("bad-reliability", "a reliability is 0 to 7")),
     })
 }
 

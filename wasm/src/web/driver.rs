@@ -5,10 +5,11 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::raknet::{Delivery, SendError};
+use rakwire::raknet::{Delivery, Receipt, SendError};
 use wasm_bindgen::closure::Closure;
 
 use super::browser::{Timer, entropy, now, soon};
+use super::connection::Options;
 use super::error::{ConnectError, RelayClose};
 use super::socket::{FromRelay, Socket};
 use crate::client::{Client, millis};
@@ -33,11 +34,11 @@ pub(super) struct Driver {
 
 impl Driver {
     /// Begins to open the WebSocket; the rest follows by itself.
-    pub(super) fn start(url: &str, protocol_version: u8) -> Result<Rc<RefCell<Self>>, ConnectError> {
+    pub(super) fn start(url: &str, options: Options) -> Result<Rc<RefCell<Self>>, ConnectError> {
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
             RefCell::new(Self {
-                client: Client::new(entropy(), protocol_version),
+                client: Client::new(entropy(), options.protocol_version, options.progress_interval),
                 relay_close: None,
                 socket: None,
                 timer: None,
@@ -54,13 +55,13 @@ impl Driver {
         Ok(driver)
     }
 
-    pub(super) fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<(), SendError> {
+    pub(super) fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         if self.relay_close.is_some() {
             return Err(SendError::NotConnected);
         }
-        self.client.send(now(), message, delivery)?;
+        let receipt = self.client.send(now(), message, delivery)?;
         self.pump_soon();
-        Ok(())
+        Ok(receipt)
     }
 
     pub(super) fn disconnect(&mut self) {
@@ -73,6 +74,11 @@ impl Driver {
         if !self.wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.wakers.push(cx.waker().clone());
         }
+    }
+
+    /// The tasks that wait for anything to happen, to be woken when nothing of this is borrowed any more.
+    pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        core::mem::take(&mut self.wakers)
     }
 
     /// One pump for all messages that the application sends at a time, so that they share datagrams.
@@ -147,7 +153,7 @@ fn change(driver: &Weak<RefCell<Driver>>, work: impl FnOnce(&mut Driver)) {
     let wakers = {
         let mut driver = driver.borrow_mut();
         work(&mut driver);
-        core::mem::take(&mut driver.wakers)
+        driver.take_wakers()
     };
     wakers.into_iter().for_each(Waker::wake);
 }

@@ -56,10 +56,15 @@ impl Peer<'_> {
 
     fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
         match *message {
-            Offline::Ping { scope, time, .. } => self.handle_ping(from, scope, time),
+            Offline::Ping { scope, time, guid } => self.handle_ping(from, scope, time, guid),
             Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
             Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
-            Offline::Request2 { security, mtu, guid, .. } => self.handle_request_2(from, security, mtu, guid),
+            Offline::Request2 { security, mtu, guid, .. } => {
+                match self.refuses_request_2(from, security, length) {
+                    Some(reason) => self.stats.drop(reason),
+                    None => self.handle_request_2(from, mtu, guid),
+                }
+            }
             Offline::OutOfBand { guid, data } => self.handle_out_of_band(from, guid, data),
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
@@ -73,7 +78,12 @@ impl Peer<'_> {
         }
     }
 
-    fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64) {
+    /// The shortest pong is as long as a ping with a GUID; one without is not worth eight bytes more.
+    fn handle_ping(&mut self, from: SocketAddr, scope: PingScope, time: u64, guid: Option<Guid>) {
+        if guid.is_none() {
+            self.stats.drop(DropReason::WouldAmplify);
+            return;
+        }
         let answers = match scope {
             PingScope::Any => true,
             PingScope::OpenConnections => self.incoming < self.config.max_incoming,
@@ -131,22 +141,14 @@ impl Peer<'_> {
             self.desk.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
             let mtu = self.config.clamp_mtu(mtu);
-            self.desk.answer(&mut self.stats, from, Answer::Reply1 { mtu });
+            self.desk.answer_request_1(&self.config, &mut self.stats, from, mtu, length);
         } else {
             self.desk.answer(&mut self.stats, from, Answer::Incompatible);
         }
     }
 
-    /// The outcome table of supplement 2.5, after the cookie has proved the address.
-    fn handle_request_2(&mut self, from: SocketAddr, security: ClientSecurity<'_>, mtu: u16, guid: Guid) {
-        if self.config.max_incoming == 0 {
-            self.stats.drop(DropReason::Unexpected);
-            return;
-        }
-        if !self.is_proved(from, security) {
-            self.stats.drop(DropReason::BadCookie);
-            return;
-        }
+    /// The outcome table of supplement 2.5, after the cookie has proved the address or the source has paid.
+    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid) {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_living(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
@@ -161,6 +163,24 @@ impl Peer<'_> {
             },
         };
         self.desk.answer(&mut self.stats, from, answer);
+    }
+
+    /// Why a second request gets no answer at all, if so.
+    fn refuses_request_2(
+        &mut self,
+        from: SocketAddr,
+        security: ClientSecurity<'_>,
+        length: usize,
+    ) -> Option<DropReason> {
+        if self.config.max_incoming == 0 {
+            Some(DropReason::Unexpected)
+        } else if !self.is_proved(from, security) {
+            Some(DropReason::BadCookie)
+        } else if !self.desk.affords_reply_2(&self.config, &from, length) {
+            Some(DropReason::WouldAmplify)
+        } else {
+            None
+        }
     }
 
     fn is_proved(&self, from: SocketAddr, security: ClientSecurity<'_>) -> bool {
