@@ -42,13 +42,17 @@ pub enum DialledAddress {
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
 ///
 /// ```
+/// # #[cfg(feature = "adaptive")]
 /// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::Adaptive);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Follows the queue on the path: losses without one are chance and cost nothing but their resends.
-    #[default]
+    /// Follows the queue on the path: losses without one are chance and cost nothing but their resends. The default,
+    /// unless the crate is built without the feature `adaptive`.
+    #[cfg(feature = "adaptive")]
+    #[cfg_attr(feature = "adaptive", default)]
     Adaptive,
+    #[cfg_attr(not(feature = "adaptive"), default)]
     /// Takes every loss for congestion and halves its window, as TCP of old and, worse, the original do.
     Classic,
 }
@@ -199,7 +203,7 @@ impl Config {
             min_resend_timeout: Duration::from_millis(50),
             max_resend_timeout: Duration::from_secs(2),
             resend_backoff: 4,
-            congestion_control: CongestionControl::Adaptive,
+            congestion_control: CongestionControl::default(),
             outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
             resends: Resends::On,

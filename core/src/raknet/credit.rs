@@ -5,9 +5,10 @@ use core::net::SocketAddr;
 
 use siphasher::sip::SipHasher13;
 
+use super::extent::{SERVER, room};
 use crate::storage::AddressKey;
 
-const GROUPS: usize = 32;
+const GROUPS: usize = room(SERVER, 32);
 
 /// Bytes that came without an answer, by groups of addresses: so many groups, by a keyed hash. No group ever gets more
 /// bytes than came in the names of its addresses.

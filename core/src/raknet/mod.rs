@@ -22,6 +22,7 @@ pub(crate) mod connection;
 mod credit;
 pub(crate) mod delivery;
 mod event;
+mod extent;
 mod hook;
 mod message_filter;
 mod network_id;

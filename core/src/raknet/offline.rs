@@ -8,6 +8,7 @@ use heapless::Deque;
 use super::config::{Config, CookiePolicy};
 use super::connection::Envelope;
 use super::credit::Credit;
+use super::extent::{SERVER, UNCONNECTED, room};
 use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
@@ -21,11 +22,13 @@ use crate::time::Instant;
 
 /// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
 /// before it sends loses handshakes, which clients begin again half a second later.
-const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
+const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16 });
 /// Pings of our own that wait for a pong.
-const PINGS: usize = 8;
+const PINGS: usize = room(UNCONNECTED, 8);
 /// Out-of-band messages that wait to be sent.
-const OUT_OF_BAND: usize = 8;
+const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
+/// Bytes that a pong may say.
+const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
 /// Bytes of reply 1 without a cookie.
 const REPLY_1: usize = 28;
@@ -75,6 +78,9 @@ impl Ping {
     }
 }
 
+/// To whom a datagram goes that was written.
+type Written = Result<SocketAddr, WireError>;
+
 /// What the offline side of a peer keeps: a few answers and pings, whoever they are for.
 #[derive(Debug, Default)]
 pub(super) struct Desk {
@@ -85,7 +91,7 @@ pub(super) struct Desk {
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: PongLimit,
     credit: Credit,
-    advertisement: heapless::Vec<u8, MAX_PONG_DATA>,
+    advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
 impl Desk {
@@ -177,10 +183,10 @@ impl Desk {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.answers.is_empty()
-            && self.pongs.is_empty()
-            && self.out_of_band.is_empty()
-            && self.pings.iter().all(|ping| ping.sent)
+        let all_answered = !SERVER || self.answers.is_empty() && self.pongs.is_empty();
+        let all_asked =
+            !UNCONNECTED || self.out_of_band.is_empty() && self.pings.iter().all(|ping| ping.sent);
+        all_answered && all_asked
     }
 
     /// Writes the next message at the front of `buffer` and returns its length and where it goes.
@@ -192,22 +198,39 @@ impl Desk {
         buffer: &mut [u8],
     ) -> Option<(SocketAddr, usize)> {
         let mut writer = Writer::new(buffer);
-        let to = if let Some((to, answer)) = self.answers.pop_front() {
-            write_answer(config, now, to, answer, &mut writer)
-        } else if let Some((to, time)) = self.pongs.pop_front() {
-            let pong = Offline::Pong { time, guid: config.guid, data: &self.advertisement };
-            pong.write(&mut writer).map(|()| to)
-        } else if let Some((to, data)) = self.out_of_band.pop_front() {
-            write_out_of_band(config, pool, data, &mut writer).map(|()| to)
-        } else {
-            let ping = self.pings.iter_mut().find(|ping| !ping.sent)?;
-            ping.sent = true;
-            ping.at = now;
-            let (scope, time) = (ping.scope, now.as_millis());
-            let message = Offline::Ping { scope, time, guid: Some(config.guid) };
-            message.write(&mut writer).map(|()| ping.to)
+        let answer = if SERVER { self.write_answer(config, now, &mut writer) } else { None };
+        let to = match answer {
+            None if UNCONNECTED => self.write_question(config, pool, now, &mut writer)?,
+            answer => answer?,
         };
         Some((to.ok()?, writer.written()))
+    }
+
+    fn write_answer(&mut self, config: &Config, now: Instant, writer: &mut Writer<'_>) -> Option<Written> {
+        if let Some((to, answer)) = self.answers.pop_front() {
+            return Some(write_answer(config, now, to, answer, writer));
+        }
+        let (to, time) = self.pongs.pop_front()?;
+        let pong = Offline::Pong { time, guid: config.guid, data: &self.advertisement };
+        Some(pong.write(writer).map(|()| to))
+    }
+
+    fn write_question(
+        &mut self,
+        config: &Config,
+        pool: &mut Pool<'_, Envelope>,
+        now: Instant,
+        writer: &mut Writer<'_>,
+    ) -> Option<Written> {
+        if let Some((to, data)) = self.out_of_band.pop_front() {
+            return Some(write_out_of_band(config, pool, data, writer).map(|()| to));
+        }
+        let ping = self.pings.iter_mut().find(|ping| !ping.sent)?;
+        ping.sent = true;
+        ping.at = now;
+        let (scope, time) = (ping.scope, now.as_millis());
+        let message = Offline::Ping { scope, time, guid: Some(config.guid) };
+        Some(message.write(writer).map(|()| ping.to))
     }
 }
 
@@ -238,7 +261,7 @@ fn write_answer(
     to: SocketAddr,
     answer: Answer,
     writer: &mut Writer<'_>,
-) -> Result<SocketAddr, WireError> {
+) -> Written {
     let guid = config.guid;
     let message = match answer {
         Answer::Reply1 { mtu } => {

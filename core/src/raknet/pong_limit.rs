@@ -7,9 +7,10 @@ use siphasher::sip::SipHasher13;
 
 use super::bans::AddressPattern;
 use super::config::Config;
+use super::extent::{SERVER, room};
 use crate::time::Instant;
 
-const NETWORKS: usize = 32;
+const NETWORKS: usize = room(SERVER, 32);
 
 /// Tokens that fill up with time, at most a second's worth.
 #[derive(Clone, Copy, Debug, Default)]

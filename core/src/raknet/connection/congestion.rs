@@ -1,5 +1,6 @@
 //! How much may be in flight, and how fast it leaves: one face for both controllers.
 
+#[cfg(feature = "adaptive")]
 use super::adaptive::Adaptive;
 use super::classic::Classic;
 use crate::raknet::config::CongestionControl;
@@ -69,6 +70,7 @@ pub(super) struct Congestion {
 #[derive(Clone, Copy, Debug)]
 enum Controller {
     Classic(Classic),
+    #[cfg(feature = "adaptive")]
     Adaptive(Adaptive),
 }
 
@@ -82,6 +84,7 @@ impl Congestion {
     pub(super) fn new(control: CongestionControl, datagram: u32) -> Self {
         let controller = match control {
             CongestionControl::Classic => Controller::Classic(Classic::new(datagram)),
+            #[cfg(feature = "adaptive")]
             CongestionControl::Adaptive => Controller::Adaptive(Adaptive::new(datagram)),
         };
         Self { controller, datagram }
@@ -91,6 +94,7 @@ impl Congestion {
     pub(super) fn window(&self) -> u32 {
         let wanted = match &self.controller {
             Controller::Classic(classic) => classic.window(),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.window(),
         };
         // The controllers never go below their smallest window, but they may aim above the largest one.
@@ -102,6 +106,7 @@ impl Congestion {
     pub(super) fn rate(&self, round_trip: u32) -> u32 {
         let pace = match &self.controller {
             Controller::Classic(classic) => classic.pace(),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.pace(),
         };
         let window = u64::from(self.window());
@@ -115,6 +120,7 @@ impl Congestion {
     pub(super) fn on_acknowledged(&mut self, news: &Acknowledged) {
         match &mut self.controller {
             Controller::Classic(classic) => classic.on_acknowledged(news),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.on_acknowledged(news),
         }
     }
@@ -123,6 +129,7 @@ impl Congestion {
     pub(super) fn on_lost(&mut self, loss: &Loss) {
         match &mut self.controller {
             Controller::Classic(classic) => classic.on_lost(loss),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.on_lost(loss),
         }
     }
@@ -131,6 +138,7 @@ impl Congestion {
     pub(super) fn on_found(&mut self, ordinal: u32) {
         match &mut self.controller {
             Controller::Classic(classic) => classic.on_found(ordinal),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.on_found(),
         }
     }
@@ -139,6 +147,7 @@ impl Congestion {
     pub(super) fn on_silence(&mut self) {
         match &mut self.controller {
             Controller::Classic(classic) => classic.on_silence(),
+            #[cfg(feature = "adaptive")]
             Controller::Adaptive(adaptive) => adaptive.on_silence(),
         }
     }

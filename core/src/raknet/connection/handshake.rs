@@ -8,6 +8,7 @@ use crate::cursor::{Reader, Source, Writer};
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::extent::SERVER;
 use crate::raknet::peer::ConnectOptions;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::address::{AddressList, UNASSIGNED};
@@ -180,18 +181,20 @@ impl Connection {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
         match (control, &self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested) => {
+            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
+                if SERVER =>
+            {
                 self.accept_request(cx, guid, time, password);
             }
             // Anything else from a client that has not introduced itself ends it; nothing is held against its address.
-            (_, State::Unverified) => {
+            (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
                 self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
             }
             (Ok(Control::Accepted { time, .. }), State::Requested | State::Handling) => {
                 self.confirm(cx, time)
             }
-            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::Handling) => {
+            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::Handling) if SERVER => {
                 self.on_pong(cx, accepted_time, time);
                 self.on_open(cx);
             }

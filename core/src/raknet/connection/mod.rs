@@ -20,6 +20,7 @@
 //! Silence and refusals lead from every state to `Gone`. What only this end can know, such as memory that ran out, leads
 //! an open connection there by way of `Dismissing`, in which the other peer is told that it is over.
 
+#[cfg(feature = "adaptive")]
 mod adaptive;
 mod arrivals;
 mod classic;

@@ -1,9 +1,13 @@
 //! A peer: its connections, and which datagram belongs to which.
 
 mod errors;
+#[cfg(feature = "server")]
+mod listening;
 mod output;
 mod roster;
 mod routing;
+#[cfg(feature = "unconnected")]
+mod unconnected;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -12,18 +16,18 @@ pub use errors::{ConnectError, OutOfBandError, PingError};
 
 use super::bans::BanList;
 use super::config::Config;
-use super::connection::{Connection, ConnectionState, Envelope, SendError, Side};
+use super::connection::{Connection, ConnectionState, SendError, Side};
 use super::delivery::Delivery;
 use super::event::{ConnectionId, Receipt, Said};
-use super::offline::{Answerers, Desk};
+use super::extent::{SERVER, UNCONNECTED, room};
+use super::offline::Desk;
 use super::resources::{Resources, Tables};
 use super::stats::{ConnectionStats, PeerStats};
+use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
-use super::wire::{Guid, id};
 use crate::machine::{Machine, Transmit};
 use crate::serial::U24;
-use crate::storage::{Block, Listed, Purpose};
+use crate::storage::{Block, Listed};
 use crate::time::Instant;
 
 /// How one connection is opened, where that differs from the configuration.
@@ -131,8 +135,8 @@ pub struct Peer<'a> {
     tables: Tables<'a>,
     desk: Desk,
     bans: Bans<'a>,
-    password: heapless::Vec<u8, MAX_PASSWORD>,
-    strangers: heapless::Deque<Stranger, 8>,
+    password: heapless::Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
+    strangers: heapless::Deque<Stranger, { room(UNCONNECTED, 8) }>,
     stats: PeerStats,
     lent: Lent,
     last_now: Instant,
@@ -203,12 +207,6 @@ impl<'a> Peer<'a> {
         self.tables.pool.capacity()
     }
 
-    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
-    #[must_use = "data that is too long is not taken"]
-    pub fn set_advertisement(&mut self, data: &[u8]) -> bool {
-        self.desk.advertise(data)
-    }
-
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
     /// they wrap. The other peer must do the same.
     pub fn start_numbers_at(&mut self, number: U24) {
@@ -250,34 +248,6 @@ impl<'a> Peer<'a> {
         }
         self.settle_in(slot, to);
         Ok(self.id(slot))
-    }
-
-    /// Sets the password that clients must give, 0 to 255 bytes; empty means none. False, and nothing changes, if it
-    /// is longer.
-    #[must_use = "a password that is too long is not taken"]
-    pub fn set_password(&mut self, password: &[u8]) -> bool {
-        let fits = heapless::Vec::from_slice(password);
-        fits.map(|password| self.password = password).is_ok()
-    }
-
-    /// Lends the list of addresses that may not connect. Without one, nobody is banned.
-    pub fn lend_bans(&mut self, bans: &'a mut BanList) {
-        self.bans = Bans::Lent(bans);
-    }
-
-    /// The list of addresses that may not connect, to change. With the feature `alloc` it is made when it is first
-    /// asked for; without it, it is the one that was lent.
-    pub fn bans_mut(&mut self) -> Option<&mut BanList> {
-        #[cfg(feature = "alloc")]
-        if matches!(self.bans, Bans::None) {
-            self.bans = Bans::Owned(alloc::boxed::Box::default());
-        }
-        match &mut self.bans {
-            Bans::None => None,
-            Bans::Lent(bans) => Some(bans),
-            #[cfg(feature = "alloc")]
-            Bans::Owned(bans) => Some(bans),
-        }
     }
 
     /// The connection with the peer at `address`, if there is one.
@@ -329,76 +299,6 @@ impl<'a> Peer<'a> {
         self.get(id).ok_or(SendError::NotConnected)?;
         self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
             .unwrap_or(Err(SendError::NotConnected))
-    }
-
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](super::Event::Pong) tells. A lost ping is not
-    /// repeated.
-    ///
-    /// # Errors
-    /// [`PingError::TooMany`] when eight pings wait for their pongs.
-    pub fn ping(&mut self, now: Instant, to: SocketAddr) -> Result<(), PingError> {
-        self.ping_as(now, to, Answerers::One, PingScope::Any)
-    }
-
-    /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](super::Event::Pong).
-    ///
-    /// # Errors
-    /// [`PingError::TooMany`] when eight pings wait for their pongs.
-    pub fn discover(&mut self, now: Instant, to: SocketAddr, scope: PingScope) -> Result<(), PingError> {
-        self.ping_as(now, to, Answerers::Many, scope)
-    }
-
-    fn ping_as(
-        &mut self,
-        now: Instant,
-        to: SocketAddr,
-        answerers: Answerers,
-        scope: PingScope,
-    ) -> Result<(), PingError> {
-        self.advance(now);
-        if self.desk.ping(to, answerers, scope, self.last_now) { Ok(()) } else { Err(PingError::TooMany) }
-    }
-
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
-    /// [accepts](super::OutOfBand::Accept) such messages.
-    ///
-    /// # Errors
-    /// An [`OutOfBandError`]; nothing was kept then.
-    pub fn send_out_of_band(
-        &mut self,
-        now: Instant,
-        to: SocketAddr,
-        data: &[u8],
-    ) -> Result<(), OutOfBandError> {
-        self.advance(now);
-        if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
-            return Err(OutOfBandError::BadLength);
-        }
-        let stored = self.tables.pool.store(data, Purpose::Send, Envelope::default());
-        let stored = stored.ok_or(OutOfBandError::TooMany)?;
-        if self.desk.out_of_band(to, stored) {
-            return Ok(());
-        }
-        self.tables.pool.free(stored);
-        Err(OutOfBandError::TooMany)
-    }
-
-    /// Makes this peer known to one without a connection, with `data`, 0 to 398 bytes, of the application.
-    ///
-    /// # Errors
-    /// An [`OutOfBandError`]; nothing was kept then.
-    pub fn advertise(&mut self, now: Instant, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
-        let mut message = [id::ADVERTISE_SYSTEM; MAX_OUT_OF_BAND_DATA];
-        let rest = message.get_mut(1..=data.len()).ok_or(OutOfBandError::BadLength)?;
-        rest.copy_from_slice(data);
-        let message = message.get(..=data.len()).ok_or(OutOfBandError::BadLength)?;
-        self.send_out_of_band(now, to, message)
-    }
-
-    /// Gives up waiting for a pong from `to`.
-    pub fn forget_ping(&mut self, to: SocketAddr) {
-        self.desk.forget_ping(to);
     }
 
     /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application

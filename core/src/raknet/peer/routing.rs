@@ -10,6 +10,7 @@ use crate::raknet::bans::AddressPattern;
 use crate::raknet::config::{CookiePolicy, OutOfBand};
 use crate::raknet::connection::{Connection, Envelope};
 use crate::raknet::event::Said;
+use crate::raknet::extent::{SERVER, UNCONNECTED};
 use crate::raknet::offline::Answer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
@@ -56,16 +57,23 @@ impl Peer<'_> {
 
     fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
         match *message {
-            Offline::Ping { scope, time, guid } => self.handle_ping(from, scope, time, guid),
-            Offline::Pong { guid, data, .. } => self.handle_pong(from, guid, data),
-            Offline::Request1 { protocol, mtu } => self.handle_request_1(from, protocol, mtu, length),
-            Offline::Request2 { security, mtu, guid, .. } => {
+            Offline::Ping { scope, time, guid } if SERVER => self.handle_ping(from, scope, time, guid),
+            Offline::Pong { guid, data, .. } if UNCONNECTED => self.handle_pong(from, guid, data),
+            Offline::Request1 { protocol, mtu } if SERVER => {
+                self.handle_request_1(from, protocol, mtu, length)
+            }
+            Offline::Request2 { security, mtu, guid, .. } if SERVER => {
                 match self.refuses_request_2(from, security, length) {
                     Some(reason) => self.stats.drop(reason),
                     None => self.handle_request_2(from, mtu, guid),
                 }
             }
-            Offline::OutOfBand { guid, data } => self.handle_out_of_band(from, guid, data),
+            Offline::OutOfBand { guid, data } if UNCONNECTED => self.handle_out_of_band(from, guid, data),
+            Offline::Ping { .. }
+            | Offline::Pong { .. }
+            | Offline::Request1 { .. }
+            | Offline::Request2 { .. }
+            | Offline::OutOfBand { .. } => self.stats.drop(DropReason::Unexpected),
             Offline::Reply1 { .. }
             | Offline::Reply2 { .. }
             | Offline::Refused { .. }

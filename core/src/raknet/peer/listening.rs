@@ -1,0 +1,40 @@
+//! What a peer tells and asks those that want to connect (feature `server`).
+
+use super::{Bans, Peer};
+use crate::raknet::bans::BanList;
+
+impl<'a> Peer<'a> {
+    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
+    #[must_use = "data that is too long is not taken"]
+    pub fn set_advertisement(&mut self, data: &[u8]) -> bool {
+        self.desk.advertise(data)
+    }
+
+    /// Sets the password that clients must give, 0 to 255 bytes; empty means none. False, and nothing changes, if it
+    /// is longer.
+    #[must_use = "a password that is too long is not taken"]
+    pub fn set_password(&mut self, password: &[u8]) -> bool {
+        let fits = heapless::Vec::from_slice(password);
+        fits.map(|password| self.password = password).is_ok()
+    }
+
+    /// Lends the list of addresses that may not connect. Without one, nobody is banned.
+    pub fn lend_bans(&mut self, bans: &'a mut BanList) {
+        self.bans = Bans::Lent(bans);
+    }
+
+    /// The list of addresses that may not connect, to change. With the feature `alloc` it is made when it is first
+    /// asked for; without it, it is the one that was lent.
+    pub fn bans_mut(&mut self) -> Option<&mut BanList> {
+        #[cfg(feature = "alloc")]
+        if matches!(self.bans, Bans::None) {
+            self.bans = Bans::Owned(alloc::boxed::Box::default());
+        }
+        match &mut self.bans {
+            Bans::None => None,
+            Bans::Lent(bans) => Some(bans),
+            #[cfg(feature = "alloc")]
+            Bans::Owned(bans) => Some(bans),
+        }
+    }
+}
