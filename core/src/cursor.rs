@@ -122,7 +122,8 @@ pub trait Source<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`] when fewer remain.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let bytes = self.take(N)?;
         bytes.first_chunk().copied().ok_or(WireError::Truncated)
@@ -252,7 +253,8 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> Source<'a> for Reader<'a> {
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) = self.bytes.split_at_checked(count).ok_or(WireError::Truncated)?;
         self.bytes = rest;
@@ -313,7 +315,8 @@ impl<'b> Writer<'b> {
     ///
     /// # Errors
     /// [`WireError::NoRoom`] when they do not fit; nothing is written then. So for every method below.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         let end = self.at + bytes.len();
         let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
@@ -326,7 +329,8 @@ impl<'b> Writer<'b> {
     ///
     /// # Errors
     /// [`WireError::NoRoom`].
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn u8(&mut self, number: u8) -> Result<(), WireError> {
         self.bytes(&[number])
     }
@@ -335,7 +339,8 @@ impl<'b> Writer<'b> {
     ///
     /// # Errors
     /// [`WireError::NoRoom`].
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn u16(&mut self, number: u16) -> Result<(), WireError> {
         self.bytes(&number.to_be_bytes())
     }

@@ -34,6 +34,7 @@ impl U24 {
 
     /// The number `count` further on.
     #[must_use]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn plus(self, count: u32) -> Self {
         Self(self.0.wrapping_add(count) & MASK)
     }
@@ -52,6 +53,7 @@ impl U24 {
 
     /// How many steps forward lead from `other` to `self`, 0 to 16,777,215.
     #[must_use]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub const fn since(self, other: Self) -> u32 {
         self.0.wrapping_sub(other.0) & MASK
     }

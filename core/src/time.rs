@@ -50,11 +50,13 @@ impl Instant {
     }
 
     /// Microseconds from `earlier` to `self`, cut to 32 bits: small machines divide 64 bits, as a `Duration` does, slowly.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn micros_since(self, earlier: Self) -> u32 {
         u32::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(u32::MAX)
     }
 
     /// The instant `micros` microseconds later.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn plus_micros(self, micros: u32) -> Self {
         Self(self.0.saturating_add(micros.into()))
     }
@@ -69,6 +71,7 @@ pub(crate) fn micros(time: Duration) -> u32 {
 impl Add<Duration> for Instant {
     type Output = Self;
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(self, duration: Duration) -> Self {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(micros))

@@ -118,6 +118,7 @@ impl PeerStats {
         DropReason::ALL.into_iter().zip(self.drops)
     }
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: DropReason) {
         if let Some(count) = self.drops.get_mut(reason as usize) {
             *count += 1;

@@ -17,7 +17,8 @@ impl<'a> Index<'a> {
         Self { buckets, multiplier: secret | 1 }
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn bucket(&mut self, key: u64) -> Option<&mut Link> {
         let hash = key.wrapping_add(1).wrapping_mul(self.multiplier) >> 32;
         let place = (hash * self.buckets.len() as u64) >> 32;
@@ -52,7 +53,8 @@ impl<'a> Index<'a> {
     }
 
     /// Takes a message out.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
             return;

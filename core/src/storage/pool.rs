@@ -110,6 +110,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// How many blocks `bytes` bytes take; a message takes at least one.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
         // Most messages take one, and a division takes longer than all the rest.
         if bytes <= self.block_size { 1 } else { bytes.div_ceil(self.block_size) }
@@ -138,17 +139,20 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.promised = self.promised.saturating_sub(blocks);
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn node(&self, block: Block) -> &Node<H> {
         self.nodes.get(block.index()).unwrap_or(&self.spare)
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn node_mut(&mut self, block: Block) -> &mut Node<H> {
         self.nodes.get_mut(block.index()).unwrap_or(&mut self.spare)
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn header(&self, message: Block) -> &H {
         &self.node(message).header
     }
@@ -192,7 +196,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(first)
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take_block(&mut self, part: &[u8], header: H) -> Link {
         let block = match self.free {
             Some(block) => {
@@ -242,7 +247,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// The bytes of one block.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn bytes(&self, block: Block) -> &[u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
@@ -300,7 +306,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// Gives the blocks of a message back and returns how many they were.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
         let mut freed = 1;
         let mut last = message;

@@ -27,6 +27,7 @@ impl Queue {
         self.tail = Some(message);
     }
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn pop<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> Link {
         let message = self.head?;
         self.head = pool.node_mut(message).after.take();

@@ -55,6 +55,7 @@ pub(crate) enum SlotQueue<'a> {
 
 impl SlotQueue<'_> {
     /// Appends a slot. The caller keeps a mark in the slot, so that none stands here twice and there is always room.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn push(&mut self, slot: u16) {
         match self {
             Self::Lent(queue) => {
@@ -66,6 +67,7 @@ impl SlotQueue<'_> {
         }
     }
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn front(&self) -> Option<u16> {
         match self {
             Self::Lent(queue) => queue.front().copied(),
@@ -74,6 +76,7 @@ impl SlotQueue<'_> {
         }
     }
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn pop(&mut self) -> Option<u16> {
         match self {
             Self::Lent(queue) => queue.pop_front(),

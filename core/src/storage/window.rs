@@ -132,8 +132,10 @@ impl SparseWindow {
     fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
         let bits = 1 << Self::shift(pool);
         while self.base.since(self.origin) >= bits {
-            self.blocks.rotate_left(1);
-            if let Some(block) = self.blocks.last_mut().and_then(Option::take) {
+            // One by one from the last: code for moves of any length would be larger than all of this.
+            let first =
+                self.blocks.iter_mut().rev().fold(None, |after, block| core::mem::replace(block, after));
+            if let Some(block) = first {
                 pool.free(block);
                 self.held -= 1;
             }

@@ -327,6 +327,9 @@ impl Flight {
     fn lose(&mut self, cx: &mut Context<'_, '_>, first: Block, evidence: Option<Evidence>) {
         let ordinal = self.lost as u32;
         let header = cx.pool.header_mut(first);
+        if let Some(stall) = &mut self.stall {
+            stall.on_lost(header);
+        }
         header.role = Role::LostDatagram;
         header.weight = ordinal;
         let (bytes, sent_at) = (header.count, header.since);

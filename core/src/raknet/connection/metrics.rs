@@ -33,7 +33,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn add(&mut self, now: Instant, metric: Metric, bytes: usize) {
         self.turn(now);
         let index = metric as usize;

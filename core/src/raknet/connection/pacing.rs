@@ -48,6 +48,7 @@ impl Pacer {
     }
 
     /// When the next datagrams may leave; a time gone by while there is credit.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn ready_at(&self, rate: u32) -> Instant {
         let Some(debt) = 0_i32.checked_sub(self.credit).and_then(|debt| u32::try_from(debt).ok()) else {
             return self.filled;

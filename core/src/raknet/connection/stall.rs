@@ -89,6 +89,13 @@ impl Stall {
         }
     }
 
+    /// A datagram was lost that began with this message: what worked may work no longer.
+    pub(super) fn on_lost(&mut self, envelope: &Envelope) {
+        if self.works == Course::from_code(envelope.weight) {
+            self.works = None;
+        }
+    }
+
     /// Whether this is a part of the message that has found its room.
     pub(super) fn prefers(&self, envelope: &Envelope) -> bool {
         envelope.split_count > 0 && self.message == Some(envelope.split_id)
@@ -116,6 +123,17 @@ mod tests {
         let count = |course| tried.iter().filter(|tried| **tried == course).count();
         assert!(count(Course::NewestLost) >= 50, "{tried:?}");
         assert!(COURSES.iter().all(|course| count(*course) > 0));
+    }
+
+    #[test]
+    fn what_works_no_longer_is_forgotten() {
+        let mut stall = Stall::default();
+        let envelope = Envelope { weight: Course::New(Priority::Low).code(), ..Envelope::default() };
+        stall.on_acknowledged(&envelope);
+        stall.on_lost(&Envelope { weight: Course::OldestLost.code(), ..envelope });
+        assert_eq!(stall.works, Some(Course::New(Priority::Low)));
+        stall.on_lost(&envelope);
+        assert_eq!(stall.works, None);
     }
 
     #[test]

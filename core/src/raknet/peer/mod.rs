@@ -370,6 +370,7 @@ impl<'a> Peer<'a> {
     }
 
     /// Moves the clock; it never steps back.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn advance(&mut self, now: Instant) {
         self.last_now = self.last_now.max(now);
     }

@@ -80,6 +80,7 @@ impl<'a> Peer<'a> {
         self.tables.guids.insert(&connection.guid(), slot);
     }
 
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn borrow(&mut self, slot: u16) -> Option<(&mut Connection, Context<'_, 'a>)> {
         let connection = self.tables.connections.get_mut(usize::from(slot))?;
         let (send_quota, receive_quota) = quotas(self.tables.pool.capacity());
