@@ -49,7 +49,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
+    /// Sends a message. The first byte is its id; [`id::USER`](crate::id::USER), 0x86, and above are free for
+    /// applications.
     ///
     /// While the connection or the endpoint has no room for the message, this waits until others were acknowledged.
     /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,

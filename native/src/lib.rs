@@ -62,6 +62,7 @@ pub use rakwire::raknet::{
     CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats,
     PingScope, Priority, Progress, Receipt, Reliability, SendError,
 };
+pub use rakwire::wire::id;
 pub use simulation::{BadSimulation, Simulation};
 pub use stats::EndpointStats;
 pub use strangers::{Said, Stranger};
