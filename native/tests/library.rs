@@ -7,7 +7,7 @@ use std::time::Duration;
 use rakwire_native::{
     BindError, Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, Direction,
     DisconnectReason, DropReason, Endpoint, Options, Outcome, PingError, Progress, Reliability, SendError,
-    id,
+    SetError, id,
 };
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -278,8 +278,8 @@ fn a_peer_that_falls_silent_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pings() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
-    assert!(server.set_advertisement(b"a game"));
-    assert!(!server.set_advertisement(&[0; 400]));
+    assert_eq!(server.set_advertisement(b"a game"), Ok(()));
+    assert_eq!(server.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
     let (one, two) =
         tokio::join!(client.ping(server.local_addr(), PATIENCE), client.ping(server.local_addr(), PATIENCE));
     let pong = one.expect("a pong");

@@ -8,7 +8,7 @@ mod routing;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-pub use errors::{ConnectError, OutOfBandError, PingError};
+pub use errors::{ConnectError, OutOfBandError, PingError, SetError};
 
 use super::bans::BanList;
 use super::config::Config;
@@ -203,10 +203,12 @@ impl<'a> Peer<'a> {
         self.tables.pool.capacity()
     }
 
-    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
-    #[must_use = "data that is too long is not taken"]
-    pub fn set_advertisement(&mut self, data: &[u8]) -> bool {
-        self.desk.advertise(data)
+    /// Sets what the answers to pings say, 0 to 399 bytes.
+    ///
+    /// # Errors
+    /// [`SetError::AdvertisementTooLong`].
+    pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
+        if self.desk.advertise(data) { Ok(()) } else { Err(SetError::AdvertisementTooLong) }
     }
 
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
@@ -252,12 +254,13 @@ impl<'a> Peer<'a> {
         Ok(self.id(slot))
     }
 
-    /// Sets the password that clients must give, 0 to 255 bytes; empty means none. False, and nothing changes, if it
-    /// is longer.
-    #[must_use = "a password that is too long is not taken"]
-    pub fn set_password(&mut self, password: &[u8]) -> bool {
-        let fits = heapless::Vec::from_slice(password);
-        fits.map(|password| self.password = password).is_ok()
+    /// Sets the password that clients must give, 0 to 255 bytes; empty means none.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`].
+    pub fn set_password(&mut self, password: &[u8]) -> Result<(), SetError> {
+        self.password = heapless::Vec::from_slice(password).map_err(|_| SetError::PasswordTooLong)?;
+        Ok(())
     }
 
     /// Lends the list of addresses that may not connect. Without one, nobody is banned.
@@ -292,13 +295,14 @@ impl<'a> Peer<'a> {
         self.slot_of(guid).map(|slot| self.id(slot))
     }
 
-    /// Sets how long the other peer of one connection may stay silent; false if there is no such connection.
-    pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> bool {
-        let known = self.get(id).is_some();
-        if known {
-            self.with(id.slot, |connection, _| connection.set_timeout(timeout));
-        }
-        known
+    /// Sets how long the other peer of one connection may stay silent.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`].
+    pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
+        self.get(id).ok_or(SetError::NoConnection)?;
+        self.with(id.slot, |connection, _| connection.set_timeout(timeout));
+        Ok(())
     }
 
     /// Ends a connection. What was sent before is delivered first, and then the other peer is told;
