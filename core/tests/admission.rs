@@ -8,7 +8,7 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::raknet::{
     BanList, Capacity, Config, ConnectError, ConnectFailure, ConnectOptions, CookiePolicy, DropReason, Guid,
-    Peer, Refusal, Resources,
+    Peer, Refusal, Resources, SetError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
@@ -83,7 +83,7 @@ fn passwords_must_match_in_length_and_content() {
     ];
     for (expected, given, admitted) in cases {
         let mut net = net(server_config());
-        assert!(net.pair.b.set_password(expected));
+        assert_eq!(net.pair.b.set_password(expected), Ok(()));
         let options = ConnectOptions { password: given, ..ConnectOptions::default() };
         let failure = attempt(&mut net, &options);
         let expected = if admitted { None } else { Some(ConnectFailure::InvalidPassword) };
@@ -97,8 +97,8 @@ fn passwords_must_match_in_length_and_content() {
 #[test]
 fn a_password_of_256_bytes_is_too_long() {
     let mut net = net(server_config());
-    assert!(!net.pair.b.set_password(&[1; 256]));
-    assert!(net.pair.b.set_password(&[1; 255]));
+    assert_eq!(net.pair.b.set_password(&[1; 256]), Err(SetError::PasswordTooLong));
+    assert_eq!(net.pair.b.set_password(&[1; 255]), Ok(()));
     let options = ConnectOptions { password: &[1; 256], ..ConnectOptions::default() };
     let to = net.pair.b_address;
     let error = net.pair.a.connect_with(net.pair.now, to, &options);
@@ -138,15 +138,19 @@ fn options_of_one_connection_override_the_configuration() {
 fn a_timeout_can_be_set_for_one_connection() {
     let mut net = net(server_config());
     let (client, server) = net.connect();
-    assert!(net.pair.a.set_timeout(client, Duration::from_secs(2)));
-    assert!(net.pair.b.set_timeout(server, Duration::from_secs(40)));
+    assert_eq!(net.pair.a.set_timeout(client, Duration::from_secs(2)), Ok(()));
+    assert_eq!(net.pair.b.set_timeout(server, Duration::from_secs(40)), Ok(()));
     net.pair.set_conditions(Conditions { loss: 1.0, ..LATENCY });
     net.run_for(Duration::from_secs(10));
     assert_eq!(net.client.len(), 1);
     assert!(net.server.is_empty());
     net.run_for(Duration::from_secs(80));
     assert_eq!(net.server.len(), 1);
-    assert!(!net.pair.a.set_timeout(client, Duration::from_secs(2)), "it is gone");
+    assert_eq!(
+        net.pair.a.set_timeout(client, Duration::from_secs(2)),
+        Err(SetError::NoConnection),
+        "it is gone"
+    );
 }
 
 #[test]
@@ -245,7 +249,7 @@ fn pongs_are_rationed() {
     config.pongs_per_network = 5;
     config.pongs_per_second = 8;
     let mut server = peer(config);
-    assert!(server.set_advertisement(&[b'x'; 399]));
+    assert_eq!(server.set_advertisement(&[b'x'; 399]), Ok(()));
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     let mut bytes = 0;
     for number in 0..1_000_u32 {

@@ -193,7 +193,7 @@ fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
     let full = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     let open = written(&Offline::Ping { scope: PingScope::OpenConnections, time: 1, guid: Some(Guid(1)) });
     for advertised in [0, 1, 100, 399] {
-        assert!(server.set_advertisement(&vec![b'x'; advertised]));
+        assert_eq!(server.set_advertisement(&vec![b'x'; advertised]), Ok(()));
         for (ping, length) in [&full, &open].into_iter().flat_map(|ping| (1..=33).map(move |n| (ping, n))) {
             now = now + Duration::from_millis(1);
             server.handle_datagram(now, STRANGER.into(), &ping[..length]);
@@ -215,7 +215,7 @@ fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
     for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
         let mut server = peer(server_config());
-        assert!(server.set_advertisement(&[b'x'; 399]));
+        assert_eq!(server.set_advertisement(&[b'x'; 399]), Ok(()));
         let mut bytes = 0;
         for milli in 0..1_000 * SECONDS {
             let now = Instant::from_micros(milli as u64 * 1_000);

@@ -7,7 +7,7 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::raknet::{
     Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
-    DropReason, Reliability, SendError,
+    DropReason, Reliability, SendError, SetError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
@@ -203,8 +203,8 @@ fn it_works_without_cookies_and_through_a_relay() {
 #[test]
 fn pings_are_answered_with_the_advertisement() {
     let mut net = Net::new(latency(10), 1);
-    assert!(net.pair.b.set_advertisement(b"a server"));
-    assert!(!net.pair.b.set_advertisement(&[0; 400]));
+    assert_eq!(net.pair.b.set_advertisement(b"a server"), Ok(()));
+    assert_eq!(net.pair.b.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
     net.pair.a.ping(net.pair.now, net.pair.b_address).expect("few pings");
     net.run_for(Duration::from_secs(1));
     assert_eq!(net.client, [Told::Pong(Duration::from_millis(20), b"a server".to_vec())]);

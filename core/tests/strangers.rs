@@ -104,7 +104,7 @@ fn out_of_band_messages_are_bounded_on_both_sides() {
 fn every_server_that_hears_a_broadcast_ping_is_found() {
     let mut client = peer(client_config());
     let (mut first, mut second) = (peer(server_config()), peer(server_config()));
-    assert!(first.set_advertisement(b"first") && second.set_advertisement(b"second"));
+    assert_eq!((first.set_advertisement(b"first"), second.set_advertisement(b"second")), (Ok(()), Ok(())));
     let broadcast = address("255.255.255.255:19132");
     let (now, from) = (Instant::from_micros(1_000_000), address("192.0.2.1:1"));
     let later = now + Duration::from_millis(3);

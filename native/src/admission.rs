@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use rakwire::raknet::{AddressPattern, BanListFull};
+use rakwire::raknet::{AddressPattern, BanListFull, SetError};
 
 use crate::endpoint::Endpoint;
 
 impl Endpoint {
-    /// Sets the password that clients must give from now on, 0 to 255 bytes; empty means none. False, and nothing
-    /// changes, if it is longer. It crosses the network in the clear.
+    /// Sets the password that clients must give from now on, 0 to 255 bytes; empty means none. It crosses the network in
+    /// the clear.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`]; nothing changed then.
     ///
     /// ```
     /// use rakwire_native::{ConnectOptions, Endpoint, Options};
@@ -16,7 +19,7 @@ impl Endpoint {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert!(server.set_password(b"friends"));
+    /// assert_eq!(server.set_password(b"friends"), Ok(()));
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
     /// assert!(client.connect(server.local_addr()).await.is_err());
     /// let options = ConnectOptions { password: b"friends", ..Default::default() };
@@ -24,8 +27,7 @@ impl Endpoint {
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "a password that is too long is not taken"]
-    pub fn set_password(&self, password: &[u8]) -> bool {
+    pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
         self.shared.act(|state, _| state.hooked.peer.set_password(password))
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::raknet::{
-    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Progress, Receipt, SendError,
+    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Progress, Receipt, SendError, SetError,
 };
 
 use crate::inbox::Phase;
@@ -49,7 +49,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
+    /// Sends a message. The first byte is its id; [`id::USER`](crate::id::USER), 0x86, and above are free for
+    /// applications.
     ///
     /// While the connection or the endpoint has no room for the message, this waits until others were acknowledged.
     /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,
@@ -224,18 +225,20 @@ impl Connection {
         self.link.shared.act(|state, _| state.hooked.peer.connection_stats(self.link.id))
     }
 
-    /// Sets how long the other peer of this connection may stay silent while it owes an acknowledgement; false when
-    /// nothing is left of the connection.
+    /// Sets how long the other peer of this connection may stay silent while it owes an acknowledgement.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`] when nothing is left of the connection.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use rakwire_native::Connection;
+    /// use rakwire_native::{Connection, SetError};
     ///
-    /// fn while_loading(connection: &Connection) -> bool {
+    /// fn while_loading(connection: &Connection) -> Result<(), SetError> {
     ///     connection.set_timeout(Duration::from_secs(60))
     /// }
     /// ```
-    pub fn set_timeout(&self, timeout: Duration) -> bool {
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.link.shared.act(|state, _| state.hooked.peer.set_timeout(self.link.id, timeout))
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rakwire::raknet::{ConnectOptions, Guid, Hook};
+use rakwire::raknet::{ConnectOptions, Guid, Hook, SetError};
 use tokio::net::ToSocketAddrs;
 
 use crate::connection::Connection;
@@ -207,21 +207,23 @@ impl Endpoint {
         self.shared.lock().hooked.peer.config().guid
     }
 
-    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
+    /// Sets what the answers to pings say, 0 to 399 bytes.
+    ///
+    /// # Errors
+    /// [`SetError::AdvertisementTooLong`]; nothing changed then.
     ///
     /// ```
-    /// use rakwire_native::{Endpoint, Options};
+    /// use rakwire_native::{Endpoint, Options, SetError};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert!(server.set_advertisement(&[b'x'; 399]));
-    /// assert!(!server.set_advertisement(&[b'x'; 400]));
+    /// assert_eq!(server.set_advertisement(&[b'x'; 399]), Ok(()));
+    /// assert_eq!(server.set_advertisement(&[b'x'; 400]), Err(SetError::AdvertisementTooLong));
     /// # Ok(())
     /// # }
     /// ```
-    #[must_use = "data that is too long is not taken"]
-    pub fn set_advertisement(&self, data: &[u8]) -> bool {
+    pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
         self.shared.act(|state, _| state.hooked.peer.set_advertisement(data))
     }
 

@@ -60,8 +60,9 @@ pub use pings::Pong;
 pub use rakwire::raknet::{
     AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
     CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats,
-    PingScope, Priority, Progress, Receipt, Reliability, SendError,
+    PingScope, Priority, Progress, Receipt, Reliability, SendError, SetError,
 };
+pub use rakwire::wire::id;
 pub use simulation::{BadSimulation, Simulation};
 pub use stats::EndpointStats;
 pub use strangers::{Said, Stranger};

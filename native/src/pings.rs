@@ -128,7 +128,7 @@ impl Endpoint {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert!(server.set_advertisement(b"hello"));
+    /// assert_eq!(server.set_advertisement(b"hello"), Ok(()));
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
     /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
     /// assert_eq!(pong.data, b"hello");

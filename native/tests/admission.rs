@@ -6,7 +6,7 @@ use std::time::Duration;
 use rakwire::raknet::{Event, Hook, Refusal, Verdict};
 use rakwire_native::{
     ConnectError, ConnectFailure, ConnectOptions, Delivery, Endpoint, Options, OutOfBand, OutOfBandError,
-    PingError, PingScope, Said, SendError,
+    PingError, PingScope, Said, SendError, SetError,
 };
 
 /// Longer than anything here takes on the slowest machine.
@@ -32,8 +32,8 @@ fn failure(result: Result<rakwire_native::Connection, ConnectError>) -> ConnectF
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_password_opens_the_door() {
     let (server, client) = (server(8).await, server(0).await);
-    assert!(!server.set_password(&[0; 256]));
-    assert!(server.set_password(b"friends"));
+    assert_eq!(server.set_password(&[0; 256]), Err(SetError::PasswordTooLong));
+    assert_eq!(server.set_password(b"friends"), Ok(()));
     let to = server.local_addr();
     assert_eq!(failure(client.connect(to).await), ConnectFailure::InvalidPassword);
     let long = ConnectOptions { password: &[0; 256], ..Default::default() };
@@ -66,7 +66,7 @@ fn a_connection_has_a_timeout_of_its_own() {
     let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = PATIENCE));
     let here = mine.block_on(client.connect(server.local_addr())).expect("a connection");
     theirs.shutdown_background();
-    assert!(here.set_timeout(Duration::from_millis(200)));
+    assert_eq!(here.set_timeout(Duration::from_millis(200)), Ok(()));
     let start = std::time::Instant::now();
     mine.block_on(async {
         here.send(b"\x90", Delivery::RELIABLE).await.expect("nobody knows yet");
@@ -143,7 +143,7 @@ async fn strangers_are_not_heard_unless_the_server_wants_to() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_found_by_broadcast() {
     let (open, client) = (bind("0.0.0.0:0", 8, |_| {}).await, bind("0.0.0.0:0", 0, |_| {}).await);
-    assert!(open.set_advertisement(b"a game"));
+    assert_eq!(open.set_advertisement(b"a game"), Ok(()));
     let port = open.local_addr().port();
     let everybody = SocketAddr::from(([127, 255, 255, 255], port));
     let here = SocketAddr::from(([127, 0, 0, 1], port));

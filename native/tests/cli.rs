@@ -84,12 +84,15 @@ fn silence() -> (UdpSocket, String) {
 
 #[test]
 fn wrong_arguments_get_one_line() {
+    fails(&[], 2, "rakwire --help");
     fails(&["fly"], 2, "unrecognized subcommand");
     fails(&["ping"], 2, "HOST:PORT");
     fails(&["ping", "127.0.0.1"], 2, "give HOST:PORT");
     fails(&["ping", "127.0.0.1:0"], 2, "there is no port 0");
     fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
     fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
+    fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "give seconds");
+    fails(&["send", "127.0.0.1:1", "x", "--timeout", "0"], 2, "between 0.001 and 86400");
     fails(&["send", "name.invalid:1", "x"], 2, "name.invalid");
     fails(&["send", "127.0.0.1:1"], 2, "TEXT");
     fails(&["send", "127.0.0.1:1", "x", "--channel", "32"], 2, "32");
@@ -120,6 +123,8 @@ fn nobody_answers() {
     let (_socket, address) = silence();
     fails(&["ping", &address, "--timeout", "0.2"], 1, &address);
     fails(&["send", &address, "x", "--timeout", "0.2"], 1, &address);
+    fails(&["send", &address, "x", "--timeout", "0.2"], 1, "more time with --timeout");
+    fails(&["send", &address, "x"], 1, "check the address");
 }
 
 #[test]

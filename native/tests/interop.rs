@@ -133,7 +133,7 @@ async fn ping(name: &str) -> Pong {
 async fn be_pinged_by(name: &str, data: &'static [u8]) -> String {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(8).expect("entropy")).await.expect("a free port");
-    assert!(server.set_advertisement(data));
+    assert_eq!(server.set_advertisement(data), Ok(()));
     let (program, address) = (peer(name), server.local_addr().to_string());
     let output = tokio::task::spawn_blocking(move || run(&program, &["ping", &address], ""));
     let output = output.await.expect("no panic");

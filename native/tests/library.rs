@@ -7,6 +7,7 @@ use std::time::Duration;
 use rakwire_native::{
     BindError, Capacity, Channel, ConnectError, ConnectFailure, Connection, Delivery, Direction,
     DisconnectReason, DropReason, Endpoint, Options, Outcome, PingError, Progress, Reliability, SendError,
+    SetError, id,
 };
 
 const LOCAL: &str = "127.0.0.1:0";
@@ -277,8 +278,8 @@ fn a_peer_that_falls_silent_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pings() {
     let (server, client) = (server(|_| {}).await, client(|_| {}).await);
-    assert!(server.set_advertisement(b"a game"));
-    assert!(!server.set_advertisement(&[0; 400]));
+    assert_eq!(server.set_advertisement(b"a game"), Ok(()));
+    assert_eq!(server.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
     let (one, two) =
         tokio::join!(client.ping(server.local_addr(), PATIENCE), client.ping(server.local_addr(), PATIENCE));
     let pong = one.expect("a pong");
@@ -461,4 +462,21 @@ async fn a_large_message_tells_both_sides_how_far_it_is() {
     }
     here.disconnect().await;
     assert_eq!(here.recv_progress().await, None);
+}
+
+/// What is RakNet's own is refused by name, and everything else arrives, whatever its first byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_door_refuses_the_ids_of_raknet() {
+    let (server, client) = (server(|_| {}).await, client(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    for first in 0..=u8::MAX {
+        let sent = here.send(&[first], Delivery::RELIABLE_ORDERED).await;
+        assert_eq!(sent, if first < id::TIMESTAMP { Err(SendError::ReservedId) } else { Ok(None) });
+    }
+    for first in id::TIMESTAMP..=u8::MAX {
+        assert_eq!(receive(&there).await.bytes, [first]);
+    }
+    assert_eq!(here.send(&[], Delivery::RELIABLE).await, Err(SendError::Empty));
+    here.disconnect().await;
+    assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 
-import { connect, RakwireError } from "rakwire";
+import { connect, FIRST_ALLOWED_ID, FIRST_FREE_ID, RakwireError } from "rakwire";
 
 import { pattern, startCpp, startEcho, startRelay } from "./support.mjs";
 
@@ -147,6 +147,24 @@ test("an application that sends too fast is told so", async (t) => {
   assert.throws(() => connection.send("text"), fails("bad-option", /Uint8Array/));
   const closing = connection.close();
   assert.equal((await closing).code, "local");
+});
+
+test("ids of RakNet are refused, and all others pass both ways", async (t) => {
+  const { open } = await echoFixture(t);
+  const connection = await open();
+  assert.deepEqual([FIRST_ALLOWED_ID, FIRST_FREE_ID], [0x1b, 0x86]);
+  for (let id = 0; id < FIRST_ALLOWED_ID; id++) {
+    assert.throws(() => connection.send(Uint8Array.of(id)), fails("reserved-id", /RakNet/), `id ${id}`);
+  }
+  // The echo server of the tool sends back what is free for applications.
+  for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
+    connection.send(Uint8Array.of(id));
+  }
+  for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
+    assert.deepEqual((await next(connection)).bytes, Uint8Array.of(id));
+  }
+  connection.send(Uint8Array.of(FIRST_ALLOWED_ID));
+  assert.equal((await connection.close()).code, "local");
 });
 
 test("a receipt tells what became of a message", async (t) => {

@@ -4,6 +4,7 @@ export { connect } from "./connect.js";
 export { RakwireError } from "./errors.js";
 export type { ErrorCode } from "./errors.js";
 export type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
 export type {
   CloseCode,
   CloseInfo,

@@ -91,7 +91,8 @@ pub(crate) fn binaries(shell: &mut Shell) -> Result<Binaries> {
 /// What is known of a WebAssembly file.
 pub(crate) struct Inspection {
     raw: u64,
-    gzip: u64,
+    /// Compressed at the highest level.
+    pub(crate) gzip: u64,
     /// The modules that it imports from.
     pub(crate) imports: Vec<String>,
 }

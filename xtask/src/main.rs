@@ -12,6 +12,7 @@ mod process;
 mod service;
 mod setup;
 mod shell;
+mod sizes;
 mod smoke;
 mod stage;
 mod test;

@@ -7,8 +7,9 @@ use crate::checks;
 use crate::demo;
 use crate::fuzz;
 use crate::named_tests as documentation;
-use crate::setup::{Need, THUMB, WASM};
+use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
+use crate::sizes;
 use crate::stage::Stage;
 
 /// Every test of every part.
@@ -41,7 +42,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         },
         Stage {
             name: "wasm",
-            about: "the npm package: build, contents, tests",
+            about: "the npm package: build, size, contents, tests",
             needs: &[
                 Need::Node,
                 Need::WasmTarget,
@@ -72,7 +73,18 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
     let mut stages = vec![
         Stage { name: "fmt", about: "the code is formatted", needs: &[Need::Components], run: fmt },
         Stage { name: "deny", about: "licences, bans and sources", needs: &[Need::CargoDeny], run: deny },
-        Stage { name: "clippy", about: "no lint warns", needs: &[Need::Components], run: clippy },
+        Stage {
+            name: "clippy",
+            about: "no lint warns, here and in browsers",
+            needs: &[Need::Components, Need::WasmTarget],
+            run: clippy,
+        },
+        Stage {
+            name: "msrv",
+            about: "the core builds with the oldest Rust that it promises",
+            needs: &[Need::OldestRust],
+            run: oldest,
+        },
         Stage { name: "doc", about: "the documentation builds without warnings", needs: &[], run: doc },
     ];
     stages.extend(test_stages());
@@ -90,7 +102,23 @@ fn deny(shell: &mut Shell) -> Result<()> {
 
 fn clippy(shell: &mut Shell) -> Result<()> {
     let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-    shell.cmd("cargo", args).run()
+    shell.cmd("cargo", args).run()?;
+    let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
+    let for_browsers = package.into_iter().chain(["--target", WASM, "--", "-D", "warnings"]);
+    shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
+}
+
+/// Checks the core with the oldest compiler that its manifest promises.
+fn oldest(shell: &mut Shell) -> Result<()> {
+    let version = oldest_rust(shell)?;
+    for features in ["--no-default-features", "--all-features"] {
+        let check = shell.cmd("cargo", ["check", "-p", "rakwire", features]);
+        let check = check.with(|command| {
+            command.env("RUSTUP_TOOLCHAIN", &version);
+        });
+        check.run()?;
+    }
+    Ok(())
 }
 
 fn doc(shell: &mut Shell) -> Result<()> {
@@ -125,6 +153,7 @@ fn wasm_tests(shell: &mut Shell) -> Result<()> {
         bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
     println!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", "));
+    sizes::check(shell)?;
     artifacts::binaries(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
 }

@@ -47,7 +47,7 @@ pub use hook::{Hook, Hooked, Verdict};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
-pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError};
+pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError, SetError};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;

@@ -12,13 +12,14 @@ use anyhow::{Result, anyhow};
 
 use crate::shell::Shell;
 
-pub(crate) use rust::{THUMB, WASM};
+pub(crate) use rust::{THUMB, WASM, oldest_rust};
 
 /// One thing that a command needs. The order is the order of installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     Node,
     Components,
+    OldestRust,
     ThumbTarget,
     WasmTarget,
     Chromium,
@@ -37,9 +38,10 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Node,
         Self::Components,
+        Self::OldestRust,
         Self::ThumbTarget,
         Self::WasmTarget,
         Self::Chromium,
@@ -59,6 +61,7 @@ impl Need {
         match self {
             Self::Node => "node",
             Self::Components => "rust components",
+            Self::OldestRust => "the oldest Rust that the core promises",
             Self::ThumbTarget => "rust target for microcontrollers",
             Self::WasmTarget => "rust target for browsers",
             Self::Chromium => "chromium",
@@ -75,6 +78,7 @@ impl Need {
         match self {
             Self::Node => npm::node(shell),
             Self::Components => rust::components(shell),
+            Self::OldestRust => rust::oldest(shell),
             Self::ThumbTarget => rust::target(shell, THUMB),
             Self::WasmTarget => rust::target(shell, WASM),
             Self::Chromium => browser::chromium(shell),
@@ -94,6 +98,10 @@ impl Need {
                 "install Node 20 or newer with npm, for example `apt-get install nodejs npm`".to_owned()
             }
             Self::Components => "`rustup component add rustfmt clippy`".to_owned(),
+            Self::OldestRust => {
+                let version = oldest_rust(shell).unwrap_or_else(|_| "VERSION".to_owned());
+                format!("`rustup toolchain install {version} --profile minimal`")
+            }
             Self::ThumbTarget => rust::by_hand(THUMB),
             Self::WasmTarget => rust::by_hand(WASM),
             Self::Chromium => {

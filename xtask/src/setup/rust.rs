@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::Done;
 use crate::shell::{CROSS_TOOLCHAIN, Shell};
@@ -29,6 +29,28 @@ pub(super) fn components(shell: &Shell) -> Result<Done> {
     let args = ["component", "add"].into_iter().chain(absent.iter().copied());
     shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
     Ok(Done::Installed(absent.join(" and ")))
+}
+
+/// The version that `rust-version` in the manifest names, as rustup knows it.
+pub(crate) fn oldest_rust(shell: &Shell) -> Result<String> {
+    let manifest = shell.read("Cargo.toml")?;
+    let named = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let version = named.context("Cargo.toml names no rust-version")?.trim_matches('"');
+    Ok(if version.matches('.').count() == 1 { format!("{version}.0") } else { version.to_owned() })
+}
+
+/// Makes the toolchain of [`oldest_rust`] available.
+pub(super) fn oldest(shell: &Shell) -> Result<Done> {
+    let version = oldest_rust(shell)?;
+    let rustc = shell.cmd("rustc", ["--version"]).with(|command| {
+        command.env("RUSTUP_TOOLCHAIN", &version).env("RUSTUP_AUTO_INSTALL", "0");
+    });
+    if rustc.probe()?.is_some() {
+        return Ok(Done::Present(format!("Rust {version} is there")));
+    }
+    let args = ["toolchain", "install", &version, "--profile", "minimal"];
+    shell.cmd("rustup", args).limit(DOWNLOAD).run()?;
+    Ok(Done::Installed(format!("Rust {version}")))
 }
 
 /// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.

@@ -195,6 +195,10 @@ impl<'b> BitStreamWriter<'b> {
 }
 
 #[cfg(test)]
+mod captured_tests;
+#[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod vector_tests;

@@ -6,13 +6,13 @@ use std::string::String;
 use super::*;
 use crate::serial::U24;
 
-type Written = Result<(), WireError>;
+pub(super) type Written = Result<(), WireError>;
 
 /// Writes, compares bit count and bytes, and gives the bytes to read.
-fn written(count: usize, hex: &str, write: impl FnOnce(&mut BitStreamWriter<'_>) -> Written) {
-    let mut buffer = [0xEE; 64];
+pub(super) fn written(count: usize, hex: &str, write: impl FnOnce(&mut BitStreamWriter<'_>) -> Written) {
+    let mut buffer = [0xEE; 512];
     let mut writer = BitStreamWriter::new(&mut buffer);
-    write(&mut writer).expect("64 bytes are enough");
+    write(&mut writer).expect("512 bytes are enough");
     assert_eq!(writer.position(), count, "{hex}");
     let bytes: String = writer.finish().iter().map(|byte| format!("{byte:02X}")).collect();
     assert_eq!(bytes, hex);
@@ -24,7 +24,11 @@ fn bytes(hex: &str) -> std::vec::Vec<u8> {
 }
 
 /// Reads all of a vector, and checks that no bit less is enough.
-fn read<T>(count: usize, hex: &str, read: impl Fn(&mut BitStreamReader<'_>) -> Result<T, WireError>) -> T {
+pub(super) fn read<T>(
+    count: usize,
+    hex: &str,
+    read: impl Fn(&mut BitStreamReader<'_>) -> Result<T, WireError>,
+) -> T {
     let bytes = bytes(hex);
     for short in 0..count {
         let mut reader = BitStreamReader::with_bits(&bytes, short).expect("fewer than there are");
@@ -36,12 +40,12 @@ fn read<T>(count: usize, hex: &str, read: impl Fn(&mut BitStreamReader<'_>) -> R
     value
 }
 
-fn compressed<T: Item + core::fmt::Debug>(value: T, count: usize, hex: &str) {
+pub(super) fn compressed<T: Item + core::fmt::Debug>(value: T, count: usize, hex: &str) {
     written(count, hex, |writer| writer.write_compressed(value));
     assert_eq!(read(count, hex, |r| r.read_compressed::<T>()), value);
 }
 
-fn near(found: Vector, wanted: Vector) {
+pub(super) fn near(found: Vector, wanted: Vector) {
     for (found, wanted) in found.into_iter().zip(wanted) {
         assert!((found - wanted).abs() < 0.001, "{found} is not {wanted}");
     }

@@ -77,3 +77,36 @@ impl core::fmt::Display for OutOfBandError {
 }
 
 impl core::error::Error for OutOfBandError {}
+
+/// Why a peer does not take a setting; nothing changed then.
+///
+/// ```
+/// use rakwire::raknet::{Config, Peer, Resources, SetError};
+///
+/// let mut memory = Resources::<1, 8, 64>::new();
+/// let mut peer = Peer::new(&mut memory, Config::new([7; 32]));
+/// assert_eq!(peer.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
+/// assert_eq!(peer.set_password(b"secret"), Ok(()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SetError {
+    /// The advertisement has more than 399 bytes.
+    AdvertisementTooLong,
+    /// The password has more than 255 bytes.
+    PasswordTooLong,
+    /// There is no such connection, or nothing is left of it.
+    NoConnection,
+}
+
+impl core::fmt::Display for SetError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::AdvertisementTooLong => "an advertisement has at most 399 bytes; shorten it",
+            Self::PasswordTooLong => "a password has at most 255 bytes; shorten it",
+            Self::NoConnection => "nothing is left of this connection",
+        })
+    }
+}
+
+impl core::error::Error for SetError {}

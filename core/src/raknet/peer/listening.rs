@@ -1,21 +1,24 @@
 //! What a peer tells and asks those that want to connect (feature `server`).
 
-use super::{Bans, Peer};
+use super::{Bans, Peer, SetError};
 use crate::raknet::bans::BanList;
 
 impl<'a> Peer<'a> {
-    /// Sets what the answers to pings say, at most 399 bytes; false, and nothing changes, if it is longer.
-    #[must_use = "data that is too long is not taken"]
-    pub fn set_advertisement(&mut self, data: &[u8]) -> bool {
-        self.desk.advertise(data)
+    /// Sets what the answers to pings say, 0 to 399 bytes.
+    ///
+    /// # Errors
+    /// [`SetError::AdvertisementTooLong`].
+    pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
+        if self.desk.advertise(data) { Ok(()) } else { Err(SetError::AdvertisementTooLong) }
     }
 
-    /// Sets the password that clients must give, 0 to 255 bytes; empty means none. False, and nothing changes, if it
-    /// is longer.
-    #[must_use = "a password that is too long is not taken"]
-    pub fn set_password(&mut self, password: &[u8]) -> bool {
-        let fits = heapless::Vec::from_slice(password);
-        fits.map(|password| self.password = password).is_ok()
+    /// Sets the password that clients must give, 0 to 255 bytes; empty means none.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`].
+    pub fn set_password(&mut self, password: &[u8]) -> Result<(), SetError> {
+        self.password = heapless::Vec::from_slice(password).map_err(|_| SetError::PasswordTooLong)?;
+        Ok(())
     }
 
     /// Lends the list of addresses that may not connect. Without one, nobody is banned.

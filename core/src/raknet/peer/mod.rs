@@ -12,7 +12,7 @@ mod unconnected;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-pub use errors::{ConnectError, OutOfBandError, PingError};
+pub use errors::{ConnectError, OutOfBandError, PingError, SetError};
 
 use super::bans::BanList;
 use super::config::Config;
@@ -262,13 +262,14 @@ impl<'a> Peer<'a> {
         self.slot_of(guid).map(|slot| self.id(slot))
     }
 
-    /// Sets how long the other peer of one connection may stay silent; false if there is no such connection.
-    pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> bool {
-        let known = self.get(id).is_some();
-        if known {
-            self.with(id.slot, |connection, _| connection.set_timeout(timeout));
-        }
-        known
+    /// Sets how long the other peer of one connection may stay silent.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`].
+    pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
+        self.get(id).ok_or(SetError::NoConnection)?;
+        self.with(id.slot, |connection, _| connection.set_timeout(timeout));
+        Ok(())
     }
 
     /// Ends a connection. What was sent before is delivered first, and then the other peer is told;

@@ -4,7 +4,9 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use rakwire::wire::id;
-use rakwire_native::{AddressPattern, Capacity, Connection, CookiePolicy, Endpoint, Options, Simulation};
+use rakwire_native::{
+    AddressPattern, Capacity, Connection, CookiePolicy, Endpoint, Options, SetError, Simulation,
+};
 use tracing::info;
 
 use crate::capture::Capture;
@@ -69,12 +71,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 
 /// Sets what strangers are told and who may connect.
 fn admit(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure> {
-    if !endpoint.set_advertisement(arguments.advertise.as_bytes()) {
-        return Err(Failure::usage("the text of --advertise is longer than 399 bytes; shorten it"));
-    }
-    if !endpoint.set_password(arguments.password.as_bytes()) {
-        return Err(Failure::usage("the text of --password is longer than 255 bytes; shorten it"));
-    }
+    let refuse =
+        |option: &str, error: SetError| Failure::usage(format!("the text of {option} is too long: {error}"));
+    let advertised = endpoint.set_advertisement(arguments.advertise.as_bytes());
+    advertised.map_err(|error| refuse("--advertise", error))?;
+    let protected = endpoint.set_password(arguments.password.as_bytes());
+    protected.map_err(|error| refuse("--password", error))?;
     for pattern in &arguments.bans {
         endpoint.ban(*pattern, None).map_err(Failure::usage)?;
     }

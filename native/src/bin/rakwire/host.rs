@@ -55,9 +55,9 @@ pub(crate) fn no_entropy(error: std::io::Error) -> Failure {
 
 /// Reads a number of seconds, as 5 or 0.2.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "not a number; give seconds, as 5 or 0.2".to_owned())?;
     if !(0.001..=86_400.0).contains(&seconds) {
-        return Err("not between 0.001 and 86400 seconds".to_owned());
+        return Err("not between 0.001 and 86400 seconds; give as many, as 5 or 0.2".to_owned());
     }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

@@ -70,12 +70,10 @@ fn run(command: Command) -> Result<(), Failure> {
 
 /// What is wrong with the command line, in one line; nothing when help or the version was asked for.
 fn explain(error: &clap::Error) -> Option<Failure> {
-    let was_asked_for = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    );
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Some(Failure::usage("no command was given; `rakwire --help` names them all"));
+    }
+    let was_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
     let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");

@@ -174,8 +174,14 @@ async fn connect(
             Some(ConnectError::Failed(failure @ ConnectFailure::InvalidPassword)) => {
                 format!("{failure}; give it with --password")
             }
+            Some(ConnectError::Failed(failure @ ConnectFailure::NoAnswer)) => {
+                format!("{failure}; check the address, and that the path lets UDP through")
+            }
             Some(error) => error.to_string(),
-            None => format!("no connection within {} s", arguments.timeout.as_secs_f64()),
+            None => format!(
+                "no connection within {} s; check the address, or give it more time with --timeout",
+                arguments.timeout.as_secs_f64()
+            ),
         };
         Failure::runtime(format!("cannot connect to {server}: {reason}"))
     })

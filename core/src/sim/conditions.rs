@@ -1,0 +1,59 @@
+//! What a path does to datagrams.
+
+use core::time::Duration;
+
+/// What a path does to datagrams.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::sim::Conditions;
+///
+/// let bad_wifi = Conditions {
+///     loss: 0.05,
+///     latency: Duration::from_millis(30),
+///     jitter: Duration::from_millis(10),
+///     ..Conditions::default()
+/// };
+/// assert_eq!(bad_wifi.duplication, 0.0);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Conditions {
+    /// The share of datagrams that vanish, 0 to 1.
+    pub loss: f64,
+    /// The share of datagrams that arrive twice, 0 to 1.
+    pub duplication: f64,
+    /// The share of datagrams that are held back for up to twice the latency more, 0 to 1.
+    pub reordering: f64,
+    /// The time that every datagram takes.
+    pub latency: Duration,
+    /// The most that is added to it, evenly spread; it may reorder too.
+    pub jitter: Duration,
+    /// The slowest place of the path, if it has one.
+    pub bottleneck: Option<Bottleneck>,
+}
+
+/// A place that datagrams pass one after the other, and the queue before it: first in, first out, and what finds it
+/// full is lost. Datagrams count with their IP and UDP headers.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::sim::Bottleneck;
+///
+/// let link = Bottleneck::with_queue_of(100_000_000, Duration::from_millis(50));
+/// assert_eq!(link.queue, 625_000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// How fast datagrams pass; 0 is a path that is cut.
+    pub bits_per_second: u64,
+    /// Bytes that may wait.
+    pub queue: u64,
+}
+
+impl Bottleneck {
+    /// A bottleneck whose queue takes `delay` to drain.
+    #[must_use]
+    pub const fn with_queue_of(bits_per_second: u64, delay: Duration) -> Self {
+        Self { bits_per_second, queue: bits_per_second / 8 * delay.as_millis() as u64 / 1_000 }
+    }
+}
