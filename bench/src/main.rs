@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 mod instructions;
-mod message;
+#[path = "../../interop/shared/bench.rs"]
+#[allow(unreachable_pub, reason = "other programs include this file, too")]
+mod part;
 mod peer;
 mod raw;
 
@@ -30,8 +32,7 @@ enum Command {
         repetitions: u64,
     },
     Instructions(instructions::Options),
-    #[command(subcommand)]
-    Peer(peer::Part),
+    Peer(peer::Arguments),
     #[command(subcommand)]
     Raw(raw::Part),
 }
@@ -43,7 +44,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Instructions(options) => instructions::run(&options),
-        Command::Peer(part) => peer::run(&part),
+        Command::Peer(arguments) => peer::run(&arguments),
         Command::Raw(part) => raw::run(&part),
     };
     match result {

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use crate::peer::{heard, say, tell_round_trips};
+use crate::part;
 
 /// Bytes of a full datagram.
 pub(crate) const DATAGRAM: usize = 1_400;
@@ -66,6 +66,19 @@ fn on_tokio(part: impl Future<Output = Result<()>>) -> Result<()> {
     result
 }
 
+fn say(line: &str) -> Result<()> {
+    part::say(line).map_err(anyhow::Error::msg)
+}
+
+async fn heard() -> Result<()> {
+    part::heard().await.map_err(anyhow::Error::msg)
+}
+
+/// Tells a count and the time that it took.
+fn verdict(count: u64, seconds: f64) -> Result<()> {
+    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
+}
+
 fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
@@ -102,7 +115,7 @@ fn sink() -> Result<()> {
         }
     }
     let seconds = began.map_or(0.0, |began| last.duration_since(began).as_secs_f64());
-    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())?;
+    verdict(count, seconds)?;
     wait_for_end()
 }
 
@@ -132,7 +145,7 @@ fn flood(options: &Flood) -> Result<()> {
         std::thread::sleep(Duration::from_millis(5));
         socket.send_to(END, options.server)?;
     }
-    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())?;
+    verdict(count, seconds)?;
     wait_for_end()
 }
 
@@ -180,6 +193,7 @@ async fn pingpong(options: &Pingpong) -> Result<()> {
             bail!("a wrong echo");
         }
     }
-    tell_round_trips(&mut nanos, began)?;
+    let seconds = began.elapsed().as_secs_f64();
+    part::verdict(options.count, seconds, &mut nanos).map_err(anyhow::Error::msg)?;
     heard().await
 }

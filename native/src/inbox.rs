@@ -134,6 +134,9 @@ impl Inbox {
 
     /// Waits until `take` finds what it wants.
     async fn wait_for<T>(&self, mut take: impl FnMut(&mut Mail) -> Option<T>) -> T {
+        if let Some(found) = take(&mut self.lock()) {
+            return found;
+        }
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on no change is missed.

@@ -101,7 +101,12 @@ impl State {
     /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
     /// protocol calls this first: it must never see a time later than that of a datagram which it handles afterwards.
     pub(crate) fn catch_up(&mut self, arrivals: &Arrivals, clock: &Clock) -> Instant {
-        for train in arrivals.take(clock.now()) {
+        let now = clock.now();
+        let trains = arrivals.take(now);
+        if trains.is_empty() {
+            return now;
+        }
+        for train in trains {
             self.handle_train(&train);
             self.dispatch(train.at);
         }
