@@ -106,7 +106,8 @@ fn sink() -> Result<()> {
             received => received?,
         };
         for meta in metas.iter().take(received) {
-            if meta.len == END.len() {
+            // Several of them may have been put together.
+            if meta.stride == END.len() {
                 break 'receive;
             }
             began.get_or_insert_with(Instant::now);
