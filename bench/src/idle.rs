@@ -28,7 +28,7 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let others = [Peer::Cpp, Peer::RustRaknet, Peer::TokioRaknet];
     let mut memory: Option<Best> = None;
     let mut cpu: Option<Best> = None;
-    for peer in others {
+    for peer in others.into_iter().filter(|peer| effort == Effort::Full || peer.is_quick()) {
         match measure(bench, peer, OTHERS / share, effort) {
             Ok(idle) => {
                 eprintln!("idle: {}: {:.0} bytes, {:.1} µs/s", peer.name(), idle.bytes, idle.cpu_us);

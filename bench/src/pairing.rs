@@ -33,6 +33,11 @@ impl Peer {
         }
     }
 
+    /// Whether it takes part when there is little time.
+    pub(crate) const fn is_quick(self) -> bool {
+        matches!(self, Self::Rakwire | Self::Cpp)
+    }
+
     pub(crate) fn command(self, peers: &Path) -> Result<Command> {
         if self == Self::Rakwire {
             let mut command = itself()?;

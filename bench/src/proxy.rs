@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::RcvBuf;
 use nix::sys::time::TimeSpec;
 use rakwire::sim::{Conditions, Link};
 
@@ -64,9 +66,8 @@ impl Drop for Proxy {
 fn bind() -> Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_nonblocking(true)?;
-    let reference = quinn_udp::UdpSocketState::new((&socket).into())?;
     // The system grants what it has been allowed to.
-    let _ = reference.set_recv_buffer_size((&socket).into(), 4 << 20);
+    let _ = setsockopt(&socket, RcvBuf, &(4 << 20));
     Ok(socket)
 }
 

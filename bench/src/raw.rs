@@ -91,6 +91,7 @@ fn bind() -> Result<(UdpSocket, UdpSocketState)> {
 
 fn sink() -> Result<()> {
     let (socket, state) = bind()?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     say(&format!("ready {}", socket.local_addr()?.port()))?;
     let mut bytes = vec![0; BATCH_SIZE * 65_535];
     let mut metas = [RecvMeta::default(); BATCH_SIZE];
@@ -100,6 +101,8 @@ fn sink() -> Result<()> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let received = match state.recv(UdpSockRef::from(&socket), &mut slices, &mut metas) {
+            // Silence is the end, too: what says so can be lost in a full buffer.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.is_some() => break 'receive,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;
             }
@@ -141,7 +144,6 @@ fn flood(options: &Flood) -> Result<()> {
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    // The end must not be lost in a full buffer.
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(5));
         socket.send_to(END, options.server)?;
