@@ -95,7 +95,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         report.sitting.load,
         options.report.display()
     );
-    Ok(())
+    let failed = report.rows.iter().filter(|row| !row.value.is_finite()).map(|row| row.name.as_str());
+    let failed: Vec<&str> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { bail!("no figure of ours in {}", failed.join(", ")) }
 }
 
 struct Sitting<'o> {

@@ -35,6 +35,15 @@ struct Mail {
     /// What became of messages; each was sent by this application, so it knows how many there are.
     receipts: VecDeque<(Receipt, Outcome)>,
     phase: Phase,
+    /// Whether somebody may wait for a change: mostly nobody does, and nobody need be woken.
+    awaited: Awaited,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Awaited {
+    #[default]
+    No,
+    Yes,
 }
 
 /// Whether the other peer may send more.
@@ -49,7 +58,13 @@ impl Inbox {
     pub(crate) fn new(limit: usize, phase: Phase) -> Self {
         Self {
             limit,
-            mail: Mutex::new(Mail { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), phase }),
+            mail: Mutex::new(Mail {
+                messages: VecDeque::new(),
+                bytes: 0,
+                receipts: VecDeque::new(),
+                phase,
+                awaited: Awaited::No,
+            }),
             changed: Notify::new(),
         }
     }
@@ -59,13 +74,23 @@ impl Inbox {
     }
 
     pub(crate) fn push(&self, message: Incoming) -> Level {
+        self.change(|mail| {
+            mail.bytes += message.bytes.len() + OVERHEAD;
+            mail.messages.push_back(message);
+            if mail.bytes > self.limit { Level::Full } else { Level::Free }
+        })
+    }
+
+    /// Changes something and wakes those that wait.
+    fn change<R>(&self, change: impl FnOnce(&mut Mail) -> R) -> R {
         let mut mail = self.lock();
-        mail.bytes += message.bytes.len() + OVERHEAD;
-        mail.messages.push_back(message);
-        let level = if mail.bytes > self.limit { Level::Full } else { Level::Free };
+        let result = change(&mut mail);
+        let awaited = std::mem::take(&mut mail.awaited);
         drop(mail);
-        self.changed.notify_waiters();
-        level
+        if awaited == Awaited::Yes {
+            self.changed.notify_waiters();
+        }
+        result
     }
 
     /// Whether so much was read that the other peer may send again.
@@ -78,8 +103,7 @@ impl Inbox {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
-        self.lock().phase = phase;
-        self.changed.notify_waiters();
+        self.change(|mail| mail.phase = phase);
     }
 
     /// The next message; nothing once the connection has ended and everything was read.
@@ -98,8 +122,7 @@ impl Inbox {
     }
 
     pub(crate) fn push_receipt(&self, receipt: Receipt, outcome: Outcome) {
-        self.lock().receipts.push_back((receipt, outcome));
-        self.changed.notify_waiters();
+        self.change(|mail| mail.receipts.push_back((receipt, outcome)));
     }
 
     /// The next receipt; nothing once the connection has ended and all were read.
@@ -141,8 +164,12 @@ impl Inbox {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            if let Some(found) = take(&mut self.lock()) {
-                return found;
+            {
+                let mut mail = self.lock();
+                if let Some(found) = take(&mut mail) {
+                    return found;
+                }
+                mail.awaited = Awaited::Yes;
             }
             changed.await;
         }
