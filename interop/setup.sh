@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches foreign RakNet implementations by name and exact version and builds our peers around them.
-# Usage: interop/setup.sh [cpp|rust-raknet|python ...]   (default: all)
+# Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python ...]   (default: all)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -10,6 +10,7 @@ bin=$out/bin
 cpp_version=raknet-native@1.2.3
 cpp_sha256=c94d59e3620a3cd9e182941c9e04000d2a5d18f5cd3495158424eafab87c5ca5
 rust_raknet_version=rust-raknet@1.4.0
+tokio_raknet_version=tokio-raknet@0.2.0
 python_version=raknet==0.3.0
 
 fail() {
@@ -51,11 +52,20 @@ build_cpp() {
     install "$work/cpp-peer" "$bin/cpp-peer"
 }
 
-build_rust_raknet() {
+# build_rust PEER: a program in Rust.
+build_rust() {
     command -v cargo >/dev/null || fail "needs cargo, please install it by hand"
-    cargo build --quiet --release --locked --manifest-path "$here/rust-raknet/Cargo.toml" \
-        --target-dir "$out/rust-raknet/build" || fail "building the rust-raknet peer failed"
-    install "$out/rust-raknet/build/release/rust-raknet-peer" "$bin/rust-raknet-peer"
+    cargo build --quiet --release --locked --manifest-path "$here/$1/Cargo.toml" \
+        --target-dir "$out/$1/build" || fail "building the $1 peer failed"
+    install "$out/$1/build/release/$1-peer" "$bin/$1-peer"
+}
+
+build_rust_raknet() {
+    build_rust rust-raknet
+}
+
+build_tokio_raknet() {
+    build_rust tokio-raknet
 }
 
 build_python() {
@@ -85,12 +95,12 @@ EOF
 stamp() {
     echo "$2"
     cd "$here"
-    find "$1" -type f -not -path '*/target/*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum setup.sh
+    find "$1" shared -type f -not -path '*/target/*' -not -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum setup.sh
 }
 
-[ $# -gt 0 ] || set -- cpp rust-raknet python
+[ $# -gt 0 ] || set -- cpp rust-raknet tokio-raknet python
 for peer; do
-    case $peer in cpp | rust-raknet | python) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet python" ;; esac
+    case $peer in cpp | rust-raknet | tokio-raknet | python) ;; *) fail "unknown peer '$peer', known: cpp rust-raknet tokio-raknet python" ;; esac
 done
 mkdir -p "$bin"
 if command -v flock >/dev/null; then

@@ -2,10 +2,22 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
+mod bare;
+mod crowd;
+mod idle;
 mod instructions;
-mod message;
+mod measure;
+mod pairing;
+#[path = "../../interop/shared/bench.rs"]
+#[allow(unreachable_pub, reason = "other programs include this file, too")]
+mod part;
 mod peer;
+mod process;
+mod proxy;
 mod raw;
+mod report;
+mod sitting;
 
 use std::process::ExitCode;
 
@@ -30,8 +42,10 @@ enum Command {
         repetitions: u64,
     },
     Instructions(instructions::Options),
-    #[command(subcommand)]
-    Peer(peer::Part),
+    Run(measure::Options),
+    Show(measure::Show),
+    Crowd(crowd::Arguments),
+    Peer(peer::Arguments),
     #[command(subcommand)]
     Raw(raw::Part),
 }
@@ -43,7 +57,10 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Instructions(options) => instructions::run(&options),
-        Command::Peer(part) => peer::run(&part),
+        Command::Run(options) => measure::run(&options),
+        Command::Show(options) => measure::show(&options),
+        Command::Crowd(arguments) => crowd::run(&arguments),
+        Command::Peer(arguments) => peer::run(&arguments),
         Command::Raw(part) => raw::run(&part),
     };
     match result {

@@ -1,89 +1,54 @@
-//! A benchmark's sender and receiver made of this repository's own driver. Programs around other RakNets have the same
-//! command line and the same output, which `interop/README.md` describes.
+//! A benchmark's sender and receiver made of this repository's own driver.
 
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use clap::{Args, Subcommand};
-use rakwire_native::{Capacity, Connection, Delivery, Endpoint, Options};
-use tokio::io::AsyncReadExt;
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use rakwire_native::{Capacity, Connection, CookiePolicy, Delivery, Endpoint, Incoming, Options};
 
-use crate::message::{self, DONE, MIN_SIZE, Stamps, Stream};
+use crate::part::{self, Command, Link, Part, Plan};
 
-/// The protocol version that all peers of the benchmark speak.
+/// The protocol version that all peers of a benchmark speak.
 const PROTOCOL: u8 = 11;
 
-/// Plays one part of a benchmark.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Part {
-    /// Echo every message.
-    Server(Listen),
-    /// Take a stream of messages, confirm the last one and print how it was.
-    Sink(Listen),
-    /// Connect, wait for a line on the standard input, send a stream of messages as fast as it goes.
-    Blast(Connect),
-    /// Connect, wait for a line, send messages of which each waits for the echo of the one before.
-    Pingpong(Connect),
-}
-
+/// Play one part of a benchmark, on the command line that `interop/README.md` describes.
 #[derive(Debug, Args)]
-pub(crate) struct Listen {
-    #[arg(long)]
-    port: u16,
-    /// Connections to have room for
-    #[arg(long, default_value_t = 16)]
-    connections: u16,
-    #[arg(long)]
-    protocol: Option<u8>,
-    #[command(flatten)]
-    messages: Messages,
+pub(crate) struct Arguments {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    line: Vec<String>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Connect {
-    server: SocketAddr,
-    #[arg(long)]
-    protocol: Option<u8>,
-    #[command(flatten)]
-    messages: Messages,
-}
+struct Ours(Connection);
 
-#[derive(Clone, Copy, Debug, Args)]
-struct Messages {
-    #[arg(long, default_value_t = 1_000)]
-    count: u32,
-    #[arg(long, default_value_t = 100)]
-    size: usize,
-    /// Let each message carry its time, and tell how long they took
-    #[arg(long)]
-    timed: bool,
-}
+/// A message, as its bytes.
+struct Bytes(Incoming);
 
-impl Messages {
-    const fn stamps(self) -> Stamps {
-        if self.timed { Stamps::On } else { Stamps::Off }
-    }
-
-    /// The default memory, or what a large message needs: one connection may use half of it for each direction.
-    fn capacity(self, connections: usize) -> Capacity {
-        let default = Capacity { connections, ..Capacity::default() };
-        if self.size <= default.blocks * default.block_size / 4 {
-            return default;
-        }
-        Capacity { connections, blocks: 4 * self.size.div_ceil(1_024), block_size: 1_024 }
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.bytes
     }
 }
 
-pub(crate) fn run(part: &Part) -> Result<()> {
+impl Link for Ours {
+    type Message = Bytes;
+
+    async fn send(&self, message: &[u8]) -> Result<(), String> {
+        let sent = self.0.send(message, Delivery::RELIABLE_ORDERED).await;
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn recv(&mut self) -> Result<Bytes, String> {
+        self.0.recv().await.map(Bytes).ok_or_else(|| "the connection has ended".to_owned())
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let command = Command::parse(arguments.line.iter().cloned()).context("not the command line of a part")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        match part {
-            Part::Server(listen) => serve(listen).await,
-            Part::Sink(listen) => sink(listen).await,
-            Part::Blast(connect) => blast(connect).await,
-            Part::Pingpong(connect) => pingpong(connect).await,
+        match command.part {
+            Part::Echo | Part::Sink(_) => serve(command).await,
+            Part::Blast(plan) | Part::PingPong(plan) => connect(command, plan).await,
         }
     });
     // Somebody may still wait for the standard input.
@@ -91,126 +56,43 @@ pub(crate) fn run(part: &Part) -> Result<()> {
     result
 }
 
-pub(crate) fn say(line: &str) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
+/// The default memory, or what a large message needs: one connection may use half of it for each direction.
+fn capacity(size: usize, connections: u16) -> Capacity {
+    let default = Capacity { connections: connections.into(), ..Capacity::default() };
+    if size <= default.blocks * default.block_size / 4 {
+        return default;
+    }
+    Capacity { blocks: 4 * size.div_ceil(1_024), block_size: 1_024, ..default }
 }
 
-/// Waits for a line on the standard input, or its end.
-pub(crate) async fn heard() -> Result<()> {
-    let mut byte = [0];
-    let mut input = tokio::io::stdin();
-    while input.read(&mut byte).await? == 1 && byte != *b"\n" {}
-    Ok(())
-}
-
-async fn listen(listen: &Listen) -> Result<Endpoint> {
-    let mut options = Options::server(listen.connections)?;
-    options.capacity = listen.messages.capacity(listen.connections.into());
-    let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, listen.port)), options).await?;
-    say(&format!("ready {}", endpoint.local_addr().port()))?;
-    Ok(endpoint)
-}
-
-async fn serve(options: &Listen) -> Result<()> {
-    let endpoint = listen(options).await?;
-    let accept = async {
+async fn serve(command: Command) -> Result<()> {
+    let mut options = Options::server(command.connections)?;
+    // Two of the peers cannot answer with a cookie.
+    options.config.cookies = CookiePolicy::Off;
+    options.config.max_half_open_per_network = u16::MAX;
+    if let Part::Sink(plan) = command.part {
+        options.capacity = capacity(plan.size, command.connections);
+    }
+    let endpoint = Endpoint::bind(command.address, options).await?;
+    part::say_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
+    let play = async {
+        if let Part::Sink(plan) = command.part {
+            let connection = endpoint.accept().await.ok_or("the endpoint has ended")?;
+            return part::sink(Ours(connection), plan).await;
+        }
         while let Some(connection) = endpoint.accept().await {
-            tokio::spawn(async move {
-                while let Some(message) = connection.recv().await {
-                    if connection.send(&message.bytes, message.delivery).await.is_err() {
-                        break;
-                    }
-                }
-            });
+            tokio::spawn(part::echo(Ours(connection)));
         }
+        Ok(())
     };
-    tokio::select! {
-        () = accept => Ok(()),
-        heard = heard() => heard,
-    }
+    part::until_heard(play).await.map_err(anyhow::Error::msg)
 }
 
-async fn sink(options: &Listen) -> Result<()> {
-    let endpoint = listen(options).await?;
-    let messages = options.messages;
-    let take = async {
-        let connection = endpoint.accept().await.context("the endpoint has ended")?;
-        let mut stream = Stream::default();
-        while stream.count() < messages.count {
-            let message = connection.recv().await.context("the connection has ended")?;
-            stream.take(&message.bytes, messages.size, messages.stamps())?;
-        }
-        connection.send(DONE, Delivery::RELIABLE_ORDERED).await?;
-        let (p50, p99) = (stream.percentile(0.5), stream.percentile(0.99));
-        let line = serde_json::json!({ "messages": stream.count(), "p50_us": p50, "p99_us": p99 });
-        say(&line.to_string())?;
-        std::future::pending::<Result<()>>().await
-    };
-    tokio::select! {
-        taken = take => taken,
-        heard = heard() => heard,
-    }
-}
-
-async fn connect(options: &Connect) -> Result<(Endpoint, Connection)> {
-    if options.messages.size < MIN_SIZE {
-        bail!("a message has at least {MIN_SIZE} bytes");
-    }
-    let mut client = Options::client()?;
-    client.config.protocol_version = options.protocol.unwrap_or(PROTOCOL);
-    client.capacity = options.messages.capacity(1);
-    let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), client).await?;
-    let connection = endpoint.connect(options.server).await?;
-    say("connected")?;
-    heard().await?;
-    Ok((endpoint, connection))
-}
-
-async fn blast(options: &Connect) -> Result<()> {
-    let (_endpoint, connection) = connect(options).await?;
-    let messages = options.messages;
-    let mut message = vec![0; messages.size];
-    let began = Instant::now();
-    for number in 0..messages.count {
-        message::fill(&mut message, number, messages.stamps());
-        connection.send(&message, Delivery::RELIABLE_ORDERED).await?;
-    }
-    let done = connection.recv().await.context("the connection has ended")?;
-    let seconds = began.elapsed().as_secs_f64();
-    if done.bytes != DONE {
-        bail!("the receiver said something else");
-    }
-    say(&serde_json::json!({ "messages": messages.count, "seconds": seconds }).to_string())?;
-    heard().await
-}
-
-async fn pingpong(options: &Connect) -> Result<()> {
-    let (_endpoint, connection) = connect(options).await?;
-    let messages = options.messages;
-    let mut message = vec![0; messages.size];
-    let mut nanos = Vec::with_capacity(messages.count as usize);
-    let began = Instant::now();
-    for number in 0..messages.count {
-        message::fill(&mut message, number, Stamps::Off);
-        let sent = Instant::now();
-        connection.send(&message, Delivery::RELIABLE_ORDERED).await?;
-        let echo = connection.recv().await.context("the connection has ended")?;
-        nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        if echo.bytes != message {
-            bail!("a wrong echo");
-        }
-    }
-    tell_round_trips(&mut nanos, began)?;
-    heard().await
-}
-
-pub(crate) fn tell_round_trips(nanos: &mut [u64], began: Instant) -> Result<()> {
-    let seconds = began.elapsed().as_secs_f64();
-    let (p50, p99) = (message::percentile(nanos, 0.5), message::percentile(nanos, 0.99));
-    let line = serde_json::json!({
-        "messages": nanos.len(), "seconds": seconds, "p50_us": p50, "p99_us": p99
-    });
-    say(&line.to_string())
+async fn connect(command: Command, plan: Plan) -> Result<()> {
+    let mut options = Options::client()?;
+    options.config.protocol_version = PROTOCOL;
+    options.capacity = capacity(plan.size, 1);
+    let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await?;
+    let connection = endpoint.connect(command.address).await?;
+    part::client(Ours(connection), command.part).await.map_err(|error| anyhow!(error))
 }

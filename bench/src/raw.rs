@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use crate::peer::{heard, say, tell_round_trips};
+use crate::part;
 
 /// Bytes of a full datagram.
 pub(crate) const DATAGRAM: usize = 1_400;
@@ -66,6 +66,19 @@ fn on_tokio(part: impl Future<Output = Result<()>>) -> Result<()> {
     result
 }
 
+fn say(line: &str) -> Result<()> {
+    part::say(line).map_err(anyhow::Error::msg)
+}
+
+async fn heard() -> Result<()> {
+    part::heard().await.map_err(anyhow::Error::msg)
+}
+
+/// Tells a count and the time that it took.
+fn verdict(count: u64, seconds: f64) -> Result<()> {
+    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
+}
+
 fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
@@ -78,6 +91,7 @@ fn bind() -> Result<(UdpSocket, UdpSocketState)> {
 
 fn sink() -> Result<()> {
     let (socket, state) = bind()?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     say(&format!("ready {}", socket.local_addr()?.port()))?;
     let mut bytes = vec![0; BATCH_SIZE * 65_535];
     let mut metas = [RecvMeta::default(); BATCH_SIZE];
@@ -87,13 +101,16 @@ fn sink() -> Result<()> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let received = match state.recv(UdpSockRef::from(&socket), &mut slices, &mut metas) {
+            // Silence is the end, too: what says so can be lost in a full buffer.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.is_some() => break 'receive,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;
             }
             received => received?,
         };
         for meta in metas.iter().take(received) {
-            if meta.len == END.len() {
+            // Several of them may have been put together.
+            if meta.stride == END.len() {
                 break 'receive;
             }
             began.get_or_insert_with(Instant::now);
@@ -102,7 +119,7 @@ fn sink() -> Result<()> {
         }
     }
     let seconds = began.map_or(0.0, |began| last.duration_since(began).as_secs_f64());
-    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())?;
+    verdict(count, seconds)?;
     wait_for_end()
 }
 
@@ -127,12 +144,11 @@ fn flood(options: &Flood) -> Result<()> {
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    // The end must not be lost in a full buffer.
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(5));
         socket.send_to(END, options.server)?;
     }
-    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())?;
+    verdict(count, seconds)?;
     wait_for_end()
 }
 
@@ -180,6 +196,7 @@ async fn pingpong(options: &Pingpong) -> Result<()> {
             bail!("a wrong echo");
         }
     }
-    tell_round_trips(&mut nanos, began)?;
+    let seconds = began.elapsed().as_secs_f64();
+    part::verdict(options.count, seconds, &mut nanos).map_err(anyhow::Error::msg)?;
     heard().await
 }

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <sys/prctl.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -26,8 +28,9 @@ struct Options {
     std::string mode, host;
     PacketReliability reliability = RELIABLE_ORDERED;
     int port = -1, protocol = 0;
-    long count = 10, size = 100, window = 64;
+    long count = 10, size = 100, window = 64, connections = MAX_CONNECTIONS;
     double timeout = 60;
+    bool timed = false;
 };
 
 [[noreturn]] void usage() {
@@ -35,7 +38,8 @@ struct Options {
         "usage: peer server --port PORT [--protocol N] [--reliability NAME]\n"
         "       peer client HOST:PORT [--protocol N] [--reliability NAME] [--count N] [--size BYTES] [--window W]\n"
         "                   [--timeout SECONDS]\n"
-        "       peer ping HOST:PORT [--timeout SECONDS]\n");
+        "       peer ping HOST:PORT [--timeout SECONDS]\n"
+        "       peer echo|sink --port PORT | blast|pingpong HOST:PORT [--count N] [--size BYTES] [--timed] [--connections N]\n");
     std::exit(2);
 }
 
@@ -68,6 +72,10 @@ Options parse(int argc, char **argv) {
             o.port = std::atoi(arg.c_str() + colon + 1);
             continue;
         }
+        if (arg == "--timed") {
+            o.timed = true;
+            continue;
+        }
         if (++i == argc) usage();
         double value = std::atof(argv[i]);
         if (arg == "--port") o.port = (int)value;
@@ -75,12 +83,14 @@ Options parse(int argc, char **argv) {
         else if (arg == "--count") o.count = (long)value;
         else if (arg == "--size") o.size = (long)value;
         else if (arg == "--window") o.window = (long)value;
+        else if (arg == "--connections") o.connections = (long)value;
         else if (arg == "--timeout") o.timeout = value;
         else if (arg == "--reliability") o.reliability = reliability(argv[i]);
         else usage();
     }
-    bool server = o.mode == "server";
-    if (!server && o.mode != "client" && o.mode != "ping") usage();
+    static const char *const modes[] = {"server", "client", "ping", "echo", "sink", "blast", "pingpong"};
+    if (std::find(std::begin(modes), std::end(modes), o.mode) == std::end(modes)) usage();
+    bool server = o.mode == "server" || o.mode == "echo" || o.mode == "sink";
     if (o.port < 0 || o.port > 65535 || server != o.host.empty()) usage();
     if (o.count < 1 || o.size < 5 || o.window < 1) usage();
     return o;
@@ -265,12 +275,155 @@ int ping(const Options &o) {
     return 1;
 }
 
+// The parts of a benchmark: ../shared/bench.rs, which this follows byte for byte.
+
+constexpr size_t HEAD = 13;
+const char DONE[] = "\xFE" "done";
+constexpr int BENCH_PROTOCOL = 11;
+
+uint64_t nanos() {
+    return (uint64_t)std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+void put(std::vector<char> &message, uint32_t number, bool timed) {
+    uint64_t time = timed ? nanos() : 0;
+    message[0] = (char)0xFE;
+    for (int i = 0; i < 4; i++) message[1 + i] = (char)(number >> (24 - 8 * i));
+    for (int i = 0; i < 8; i++) message[5 + i] = (char)(time >> (56 - 8 * i));
+    if (message.size() > HEAD) message.back() = (char)number;
+}
+
+uint64_t check(const unsigned char *data, size_t length, uint32_t number, size_t size) {
+    if (length != size) throw std::runtime_error("wrong length");
+    uint32_t found = (uint32_t)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
+    if (found != number || (size > HEAD && data[size - 1] != (unsigned char)number))
+        throw std::runtime_error("wrong content or order");
+    uint64_t time = 0;
+    for (int i = 0; i < 8; i++) time = time << 8 | data[5 + i];
+    return time;
+}
+
+std::string percentile(std::vector<uint64_t> &values, double share) {
+    if (values.empty()) return "null";
+    std::sort(values.begin(), values.end());
+    size_t place = std::max<size_t>(1, (size_t)std::ceil((double)values.size() * share));
+    return std::to_string((double)values[place - 1] / 1e3);
+}
+
+void verdict(long count, Clock::time_point began, std::vector<uint64_t> &values) {
+    double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    std::string p50 = percentile(values, 0.5), p99 = percentile(values, 0.99);
+    std::printf("{\"messages\":%ld,\"seconds\":%.9f,\"p50_us\":%s,\"p99_us\":%s}\n", count, seconds, p50.c_str(), p99.c_str());
+    std::fflush(stdout);
+}
+
+// The next message of the application. RakNet has no blocking receive: the naps are short where a round trip counts,
+// and long enough elsewhere to leave the core to its threads.
+int nap = 100;
+
+Packet *next(RakPeerInterface *peer) {
+    for (;;) {
+        Packet *p = peer->Receive();
+        if (!p) {
+            std::this_thread::sleep_for(std::chrono::microseconds(nap));
+            continue;
+        }
+        unsigned char id = p->length ? p->data[0] : 0;
+        if (id >= ID_USER_PACKET_ENUM || id == ID_CONNECTION_REQUEST_ACCEPTED || id == ID_NEW_INCOMING_CONNECTION) return p;
+        if (const char *error = failure(id)) throw std::runtime_error(error);
+        peer->DeallocatePacket(p);
+    }
+}
+
+void hear() {
+    char byte;
+    while (read(0, &byte, 1) == 1 && byte != '\n') {}
+}
+
+int part_of_server(Options o) {
+    o.protocol = BENCH_PROTOCOL;
+    RakPeerInterface *peer = start(o, (unsigned)o.connections, (unsigned short)o.port, "127.0.0.1");
+    peer->SetMaximumIncomingConnections((unsigned short)o.connections);
+    std::printf("ready %u\n", peer->GetMyBoundAddress().GetPort());
+    std::fflush(stdout);
+    std::thread([] {
+        hear();
+        _exit(0);
+    }).detach();
+    std::vector<uint64_t> values;
+    Clock::time_point began;
+    for (long number = 0; o.mode == "echo" || number < o.count;) {
+        Packet *p = next(peer);
+        if (p->data[0] >= ID_USER_PACKET_ENUM) {
+            if (o.mode == "echo") {
+                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0, p->systemAddress, false);
+            } else {
+                uint64_t sent = check(p->data, p->length, (uint32_t)number, (size_t)o.size);
+                if (number++ == 0) began = Clock::now();
+                if (o.timed) values.push_back(nanos() - sent);
+                if (number == o.count)
+                    peer->Send(DONE, sizeof DONE - 1, IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0, p->systemAddress, false);
+            }
+        }
+        peer->DeallocatePacket(p);
+    }
+    verdict(o.count, began, values);
+    for (;;) pause();
+}
+
+int part_of_client(Options o) {
+    o.protocol = BENCH_PROTOCOL;
+    RakPeerInterface *peer = start(o, 1, 0, nullptr);
+    if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
+        throw std::runtime_error("cannot start the connection attempt");
+    Packet *p = next(peer);
+    SystemAddress server = p->systemAddress;
+    peer->DeallocatePacket(p);
+    std::printf("connected\n");
+    std::fflush(stdout);
+    hear();
+    std::vector<char> message((size_t)o.size);
+    std::vector<uint64_t> values;
+    Clock::time_point began = Clock::now();
+    for (long number = 0; number < o.count; number++) {
+        put(message, (uint32_t)number, o.timed);
+        uint64_t sent = nanos();
+        peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, RELIABLE_ORDERED, 0, server, false);
+        if (o.mode == "blast") continue;
+        p = next(peer);
+        values.push_back(nanos() - sent);
+        check(p->data, p->length, (uint32_t)number, (size_t)o.size);
+        peer->DeallocatePacket(p);
+    }
+    if (o.mode == "blast") {
+        p = next(peer);
+        if (p->length != sizeof DONE - 1 || std::memcmp(p->data, DONE, p->length)) throw std::runtime_error("the receiver said something else");
+    }
+    verdict(o.count, began, values);
+    hear();
+    return 0;
+}
+
+int part(const Options &o) {
+    if ((size_t)o.size < HEAD) usage();
+    // A short nap shall not take 60 microseconds more.
+    prctl(PR_SET_TIMERSLACK, 1000);
+    if (o.mode == "echo" || o.mode == "pingpong") nap = 10;
+    try {
+        return o.mode == "echo" || o.mode == "sink" ? part_of_server(o) : part_of_client(o);
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
     Options o = parse(argc, argv);
     if (o.mode == "server") return serve(o);
-    int code = o.mode == "client" ? client(o) : ping(o);
+    int code = o.mode == "client" ? client(o) : o.mode == "ping" ? ping(o) : part(o);
     std::fflush(stdout);
     // Not through the destructors: RakNet's threads may still use its globals.
     _exit(code);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rakwire::Instant;
@@ -30,6 +31,8 @@ impl Train {
 pub(crate) struct Arrivals {
     limit: usize,
     waiting: Mutex<Waiting>,
+    /// Whether something may wait: most looks find nothing, and need no lock.
+    some: AtomicBool,
     arrived: Notify,
 }
 
@@ -49,8 +52,10 @@ impl Arrivals {
     /// A queue of at most `limit` bytes, in which one train fits in any case, perhaps behind a simulated network.
     pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
         let network = simulation.map(|simulation| Paths::new(simulation, Direction::In));
+        // What is on its way through a simulated network arrives without being pushed.
+        let some = AtomicBool::new(network.is_some());
         let waiting = Mutex::new(Waiting { network, ..Waiting::default() });
-        Self { limit, waiting, arrived: Notify::new() }
+        Self { limit, waiting, some, arrived: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -69,12 +74,16 @@ impl Arrivals {
                 waiting.trains.push_back(train);
             }
         }
+        self.some.store(true, Ordering::Release);
         drop(waiting);
         self.arrived.notify_one();
     }
 
     /// Takes everything that has arrived by `now`.
     pub(crate) fn take(&self, now: Instant) -> VecDeque<Train> {
+        if !self.some.load(Ordering::Acquire) {
+            return VecDeque::new();
+        }
         let mut waiting = self.lock();
         if let Some(network) = &mut waiting.network {
             let trains = network.receive(now).into_iter().map(|parcel| Train {
@@ -85,6 +94,7 @@ impl Arrivals {
             });
             return trains.collect();
         }
+        self.some.store(false, Ordering::Release);
         waiting.bytes = 0;
         std::mem::take(&mut waiting.trains)
     }

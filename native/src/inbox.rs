@@ -39,6 +39,15 @@ struct Mail {
     /// The last news of each large message.
     progress: VecDeque<Progress>,
     phase: Phase,
+    /// Whether somebody may wait for a change: mostly nobody does, and nobody need be woken.
+    awaited: Awaited,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Awaited {
+    #[default]
+    No,
+    Yes,
 }
 
 /// Whether the other peer may send more.
@@ -59,6 +68,7 @@ impl Inbox {
                 receipts: VecDeque::new(),
                 progress: VecDeque::new(),
                 phase,
+                awaited: Awaited::No,
             }),
             changed: Notify::new(),
         }
@@ -69,13 +79,23 @@ impl Inbox {
     }
 
     pub(crate) fn push(&self, message: Incoming) -> Level {
+        self.change(|mail| {
+            mail.bytes += message.bytes.len() + OVERHEAD;
+            mail.messages.push_back(message);
+            if mail.bytes > self.limit { Level::Full } else { Level::Free }
+        })
+    }
+
+    /// Changes something and wakes those that wait.
+    fn change<R>(&self, change: impl FnOnce(&mut Mail) -> R) -> R {
         let mut mail = self.lock();
-        mail.bytes += message.bytes.len() + OVERHEAD;
-        mail.messages.push_back(message);
-        let level = if mail.bytes > self.limit { Level::Full } else { Level::Free };
+        let result = change(&mut mail);
+        let awaited = std::mem::take(&mut mail.awaited);
         drop(mail);
-        self.changed.notify_waiters();
-        level
+        if awaited == Awaited::Yes {
+            self.changed.notify_waiters();
+        }
+        result
     }
 
     /// Whether so much was read that the other peer may send again.
@@ -88,8 +108,7 @@ impl Inbox {
     }
 
     pub(crate) fn set_phase(&self, phase: Phase) {
-        self.lock().phase = phase;
-        self.changed.notify_waiters();
+        self.change(|mail| mail.phase = phase);
     }
 
     /// The next message; nothing once the connection has ended and everything was read.
@@ -108,8 +127,7 @@ impl Inbox {
     }
 
     pub(crate) fn push_receipt(&self, receipt: Receipt, outcome: Outcome) {
-        self.lock().receipts.push_back((receipt, outcome));
-        self.changed.notify_waiters();
+        self.change(|mail| mail.receipts.push_back((receipt, outcome)));
     }
 
     /// The next receipt; nothing once the connection has ended and all were read.
@@ -124,16 +142,15 @@ impl Inbox {
 
     /// Keeps how far a message has come, instead of what was known of it before.
     pub(crate) fn push_progress(&self, progress: Progress) {
-        let mut mail = self.lock();
-        let same =
-            |known: &Progress| known.direction == progress.direction && known.message == progress.message;
-        mail.progress.retain(|known| !same(known));
-        if mail.progress.len() == PROGRESS {
-            mail.progress.pop_front();
-        }
-        mail.progress.push_back(progress);
-        drop(mail);
-        self.changed.notify_waiters();
+        self.change(|mail| {
+            let same =
+                |known: &Progress| known.direction == progress.direction && known.message == progress.message;
+            mail.progress.retain(|known| !same(known));
+            if mail.progress.len() == PROGRESS {
+                mail.progress.pop_front();
+            }
+            mail.progress.push_back(progress);
+        });
     }
 
     /// The next news of a large message; nothing once the connection has ended and all were read.
@@ -168,12 +185,19 @@ impl Inbox {
 
     /// Waits until `take` finds what it wants.
     async fn wait_for<T>(&self, mut take: impl FnMut(&mut Mail) -> Option<T>) -> T {
+        if let Some(found) = take(&mut self.lock()) {
+            return found;
+        }
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            if let Some(found) = take(&mut self.lock()) {
-                return found;
+            {
+                let mut mail = self.lock();
+                if let Some(found) = take(&mut mail) {
+                    return found;
+                }
+                mail.awaited = Awaited::Yes;
             }
             changed.await;
         }

@@ -108,7 +108,16 @@ impl Link {
         message: &[u8],
         delivery: rakwire::raknet::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.shared.act(|state, now| state.hooked.send(now, self.id, message, delivery))
+        let shared = &self.shared;
+        let mut state = shared.lock();
+        let now = state.catch_up(&shared.arrivals, &shared.clock);
+        let sent = state.hooked.send(now, self.id, message, delivery);
+        drop(state);
+        // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
+        if sent.is_ok() {
+            shared.wake.notify_one();
+        }
+        sent
     }
 }
 

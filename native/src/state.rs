@@ -56,6 +56,8 @@ pub(crate) struct State {
 pub(crate) struct Tables {
     pub(crate) door: Door,
     pub(crate) entries: HashMap<ConnectionId, Entry>,
+    /// The inbox of the last message: mostly the next one's, too.
+    last: Option<(ConnectionId, Arc<Inbox>)>,
     /// Connections whose application has not read what came before.
     paused: HashMap<SocketAddr, Arc<Inbox>>,
     pub(crate) backlog: VecDeque<Newcomer>,
@@ -84,6 +86,7 @@ impl State {
         let tables = Tables {
             door: Door::Open,
             entries: HashMap::new(),
+            last: None,
             paused: HashMap::new(),
             backlog: VecDeque::new(),
             backlog_limit: options.backlog,
@@ -101,7 +104,12 @@ impl State {
     /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
     /// protocol calls this first: it must never see a time later than that of a datagram which it handles afterwards.
     pub(crate) fn catch_up(&mut self, arrivals: &Arrivals, clock: &Clock) -> Instant {
-        for train in arrivals.take(clock.now()) {
+        let now = clock.now();
+        let trains = arrivals.take(now);
+        if trains.is_empty() {
+            return now;
+        }
+        for train in trains {
             self.handle_train(&train);
             self.dispatch(train.at);
         }
@@ -186,7 +194,7 @@ impl State {
 
     /// Ends a connection that nobody reads any more.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(entry) = self.tables.entries.remove(&id) {
+        if let Some(entry) = self.tables.forget(id) {
             self.tables.paused.remove(&entry.remote);
         }
         self.hooked.peer.disconnect(now, id);
@@ -235,12 +243,10 @@ impl Tables {
                 self.finish(id, remote, Phase::Closed(reason));
             }
             Event::Message { id, delivery, message } => {
-                let Some(entry) = self.entries.get(&id) else {
-                    return;
-                };
+                let Some(inbox) = self.inbox(id) else { return };
                 let bytes = message.to_vec();
-                if entry.inbox.push(Incoming { bytes, delivery }) == Level::Full {
-                    self.paused.insert(entry.remote, Arc::clone(&entry.inbox));
+                if inbox.push(Incoming { bytes, delivery }) == Level::Full {
+                    self.pause(id);
                 }
             }
             Event::Pong { from, guid, latency, data } => {
@@ -267,6 +273,20 @@ impl Tables {
         }
     }
 
+    /// Where the messages of a connection go.
+    fn inbox(&mut self, id: ConnectionId) -> Option<&Arc<Inbox>> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
+            self.last = Some((id, Arc::clone(&self.entries.get(&id)?.inbox)));
+        }
+        self.last.as_ref().map(|(_, inbox)| inbox)
+    }
+
+    fn pause(&mut self, id: ConnectionId) {
+        if let Some(entry) = self.entries.get(&id) {
+            self.paused.insert(entry.remote, Arc::clone(&entry.inbox));
+        }
+    }
+
     fn welcome(&mut self, id: ConnectionId, remote: SocketAddr, guid: Guid) {
         if self.door == Door::Shut || self.backlog.len() >= self.backlog_limit {
             self.turned_away.push(id);
@@ -279,8 +299,13 @@ impl Tables {
         self.backlog.push_back(Newcomer { id, guid, entry });
     }
 
+    fn forget(&mut self, id: ConnectionId) -> Option<Entry> {
+        self.last.take_if(|(last, _)| *last == id);
+        self.entries.remove(&id)
+    }
+
     fn finish(&mut self, id: ConnectionId, remote: SocketAddr, phase: Phase) {
-        if let Some(entry) = self.entries.remove(&id) {
+        if let Some(entry) = self.forget(id) {
             self.paused.remove(&remote);
             entry.inbox.set_phase(phase);
         }

@@ -4,6 +4,7 @@
 //! not installed again. Every child process ends with the command that started it.
 
 mod artifacts;
+mod bench;
 mod checks;
 mod demo;
 mod fuzz;
@@ -49,6 +50,8 @@ enum Command {
     Fuzz(fuzz::FuzzOptions),
     /// Run the core over bad networks, thousands of times.
     Soak(fuzz::SoakOptions),
+    /// Measure speed beside other RakNets and beside the bare socket.
+    Bench(bench::Options),
     /// What a change must pass: formatting, lints, docs, dependency policy and every test.
     Ci(Selection),
 }
@@ -88,6 +91,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Demo(options) => demo::run(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),
+        Command::Bench(options) => bench::command(&mut shell, &options),
         Command::Test(selection) => run_stages(&mut shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&mut shell, &test::ci_stages(), &selection),
     }

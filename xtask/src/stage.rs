@@ -32,7 +32,7 @@ struct Row {
 
 pub(crate) fn list(stages: &[Stage]) {
     for stage in stages {
-        println!("{:<10} {}", stage.name, stage.about);
+        println!("{:<12} {}", stage.name, stage.about);
     }
 }
 
@@ -83,16 +83,16 @@ impl Outcome {
 }
 
 fn table(rows: &[Row], total: Duration) -> String {
-    let mut text = format!("{:<10} {:>9}  result\n", "stage", "seconds");
+    let mut text = format!("{:<12} {:>9}  result\n", "stage", "seconds");
     for row in rows {
         let seconds = match row.outcome {
             Outcome::Passed | Outcome::Failed => format!("{:.1}", row.took.as_secs_f64()),
             Outcome::NotRun => "-".to_owned(),
         };
-        text += &format!("{:<10} {seconds:>9}  {}\n", row.name, row.outcome.word());
+        text += &format!("{:<12} {seconds:>9}  {}\n", row.name, row.outcome.word());
     }
     let count = |outcome| rows.iter().filter(|row| row.outcome == outcome).count();
-    text += &format!("{:<10} {:>9.1}\n", "in all", total.as_secs_f64());
+    text += &format!("{:<12} {:>9.1}\n", "in all", total.as_secs_f64());
     text += &format!("stages: {} passed, {} failed", count(Outcome::Passed), count(Outcome::Failed));
     match count(Outcome::NotRun) {
         0 => text + "\n",
@@ -133,11 +133,11 @@ mod tests {
             Row { name: "three", took: Duration::ZERO, outcome: Outcome::NotRun },
         ];
         let expected = "\
-stage        seconds  result
-one              1.2  passed
-two              2.0  FAILED
-three              -  not run
-in all           3.2
+stage          seconds  result
+one                1.2  passed
+two                2.0  FAILED
+three                -  not run
+in all             3.2
 stages: 1 passed, 1 failed, 1 skipped
 ";
         assert_eq!(table(&rows, Duration::from_millis(3250)), expected);

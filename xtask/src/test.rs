@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::artifacts;
+use crate::bench;
 use crate::checks;
 use crate::demo;
 use crate::fuzz;
@@ -33,6 +34,18 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             about: "the tests of all crates, with foreign RakNet peers",
             needs: &[Need::Peers],
             run: cargo_tests,
+        },
+        Stage {
+            name: "instructions",
+            about: "the hot paths take no more instructions than the table says",
+            needs: &[Need::Valgrind],
+            run: bench::instructions,
+        },
+        Stage {
+            name: "bench",
+            about: "the benchmark, small, beside a foreign RakNet",
+            needs: &[Need::Peers],
+            run: bench::smoke,
         },
         Stage {
             name: "fuzz",

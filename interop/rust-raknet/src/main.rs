@@ -1,5 +1,9 @@
 //! An echo server and a checking client around `rust-raknet`. Command line and output: ../../README.md.
 
+#[path = "../../shared/bench.rs"]
+mod bench;
+mod parts;
+
 use rust_raknet::{RaknetListener, RaknetSocket, Reliability};
 use std::{
     io::Read,
@@ -280,6 +284,13 @@ async fn ping(o: Options) -> i32 {
 
 #[tokio::main]
 async fn main() {
+    if let Some(command) = bench::Command::parse(std::env::args().skip(1)) {
+        let result = parts::play(command).await;
+        if let Err(error) = &result {
+            eprintln!("{error}");
+        }
+        exit(i32::from(result.is_err()));
+    }
     let (mode, options) = parse(std::env::args().skip(1));
     let code = match mode.as_str() {
         "server" => match serve(options).await {

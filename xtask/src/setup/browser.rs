@@ -1,11 +1,10 @@
 //! Chromium, for the tests that run in a browser.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use nix::unistd::Uid;
 
-use super::Done;
+use super::{Done, system};
 use crate::shell::Shell;
 
 const NAMES: [&str; 4] = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"];
@@ -23,7 +22,7 @@ pub(super) fn chromium(shell: &mut Shell) -> Result<Done> {
         shell.set("CHROMIUM", &found);
         return Ok(Done::Present(format!("{} is there", found.display())));
     }
-    install(shell)?;
+    system::install(shell, "chromium")?;
     let found = find(shell).context("the package is installed, but there is no `chromium`")?;
     shell.set("CHROMIUM", &found);
     Ok(Done::Installed(found.display().to_string()))
@@ -31,27 +30,4 @@ pub(super) fn chromium(shell: &mut Shell) -> Result<Done> {
 
 fn find(shell: &Shell) -> Option<PathBuf> {
     NAMES.iter().find_map(|name| shell.find_program(name))
-}
-
-fn install(shell: &Shell) -> Result<()> {
-    if !Path::new("/usr/bin/apt-get").is_file() {
-        bail!("there is no Chromium, and no apt-get to install it with");
-    }
-    // Another run of the package manager may be under way: wait for it.
-    let wait = ["-o", "DPkg::Lock::Timeout=600"];
-    apt_get(shell, wait.into_iter().chain(["update"]))?;
-    apt_get(shell, wait.into_iter().chain(["install", "-y", "--no-install-recommends", "chromium"]))
-}
-
-fn apt_get<'a>(shell: &Shell, args: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    let command = if Uid::effective().is_root() {
-        shell.cmd("apt-get", args)
-    } else {
-        shell.cmd("sudo", ["-n", "apt-get"].into_iter().chain(args))
-    };
-    command
-        .with(|command| {
-            command.env("DEBIAN_FRONTEND", "noninteractive");
-        })
-        .run()
 }

@@ -4,6 +4,7 @@ mod browser;
 mod npm;
 mod peers;
 mod rust;
+mod system;
 mod tools;
 
 use std::time::Instant;
@@ -23,6 +24,7 @@ pub(crate) enum Need {
     ThumbTarget,
     WasmTarget,
     Chromium,
+    Valgrind,
     WasmBindgen,
     WasmPack,
     CargoDeny,
@@ -45,6 +47,7 @@ impl Need {
         Self::ThumbTarget,
         Self::WasmTarget,
         Self::Chromium,
+        Self::Valgrind,
         Self::WasmBindgen,
         Self::WasmPack,
         Self::CargoDeny,
@@ -65,6 +68,7 @@ impl Need {
             Self::ThumbTarget => "rust target for microcontrollers",
             Self::WasmTarget => "rust target for browsers",
             Self::Chromium => "chromium",
+            Self::Valgrind => "valgrind",
             Self::WasmBindgen => "wasm-bindgen",
             Self::WasmPack => "wasm-pack",
             Self::CargoDeny => "cargo-deny",
@@ -82,6 +86,7 @@ impl Need {
             Self::ThumbTarget => rust::target(shell, THUMB),
             Self::WasmTarget => rust::target(shell, WASM),
             Self::Chromium => browser::chromium(shell),
+            Self::Valgrind => system::valgrind(shell),
             Self::WasmBindgen => tools::wasm_bindgen(shell),
             Self::WasmPack => tools::wasm_pack(shell),
             Self::CargoDeny => tools::cargo_deny(shell),
@@ -108,6 +113,7 @@ impl Need {
                 "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path"
                     .to_owned()
             }
+            Self::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
             Self::WasmBindgen => {
                 let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
                 format!("`cargo install wasm-bindgen-cli@{version}`")

@@ -1,0 +1,278 @@
+//! The command that measures everything in one sitting.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::alone::{self, Effort};
+use crate::bare::Bare;
+use crate::idle;
+use crate::pairing::{Act, Bench, Network, Pairing, Run, Workload, median};
+use crate::process::Cores;
+use crate::report::{Best, Better, Entry, Report, Row};
+use crate::sitting;
+
+/// Messages of 100 bytes, each with 10 of its own, in a full datagram with 4.
+const MESSAGES_A_DATAGRAM: f64 = 13.0;
+
+/// Measures everything, side by side, and prints a table.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Every row once, small and with two peers: to see that it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Measure these rows only: parts of their names
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    only: Vec<String>,
+    /// How often each pairing is measured; the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
+    report: PathBuf,
+    /// Where the programs around other RakNets are
+    #[arg(long, value_name = "FOLDER", default_value = "target/interop/bin")]
+    peers: PathBuf,
+}
+
+/// What a value is made of.
+#[derive(Clone, Copy, Debug)]
+enum Figure {
+    MessagesASecond,
+    MegabytesASecond,
+    Median,
+    Percentile99,
+}
+
+impl Figure {
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::MessagesASecond => "messages/s",
+            Self::MegabytesASecond => "MB/s",
+            Self::Median | Self::Percentile99 => "µs",
+        }
+    }
+
+    const fn better(self) -> Better {
+        match self {
+            Self::MessagesASecond | Self::MegabytesASecond => Better::Higher,
+            Self::Median | Self::Percentile99 => Better::Lower,
+        }
+    }
+
+    fn of(self, run: &Run, workload: &Workload) -> Option<f64> {
+        let count = f64::from(workload.count);
+        match self {
+            Self::MessagesASecond => Some(count / run.seconds),
+            Self::MegabytesASecond => Some(count * workload.size as f64 / 1e6 / run.seconds),
+            Self::Median => run.p50_us,
+            Self::Percentile99 => run.p99_us,
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let runs = if options.quick { 1 } else { options.runs };
+    let limit = Duration::from_secs(if options.quick { 8 } else { 60 });
+    let bench = Bench { peers: options.peers.clone(), cores: Cores::choose()?, runs, limit };
+    let mut sitting = Sitting {
+        bench,
+        options,
+        effort: if options.quick { Effort::Quick } else { Effort::Full },
+        report: Report::default(),
+    };
+    sitting.report.sitting = sitting::begin(runs)?;
+    sitting.measure()?;
+    sitting::end(&mut sitting.report.sitting)?;
+    let report = &sitting.report;
+    report.write(&options.report)?;
+    print!("{}", report.table());
+    let (met, all) = report.goals();
+    println!(
+        "{met} of {all} goals are met; the load was {:?}; {}",
+        report.sitting.load,
+        options.report.display()
+    );
+    let failed = report.rows.iter().filter(|row| !row.value.is_finite()).map(|row| row.name.as_str());
+    let failed: Vec<&str> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { bail!("no figure of ours in {}", failed.join(", ")) }
+}
+
+struct Sitting<'o> {
+    bench: Bench,
+    options: &'o Options,
+    effort: Effort,
+    report: Report,
+}
+
+impl Sitting<'_> {
+    fn wants(&self, name: &str) -> bool {
+        self.options.only.is_empty() || self.options.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    fn count(&self, full: u32) -> u32 {
+        if self.options.quick { (full / 50).max(1) } else { full }
+    }
+
+    fn measure(&mut self) -> Result<()> {
+        let bare = Bare::measure(&self.bench, self.effort)?;
+        self.report.rows.extend(bare.rows());
+        self.throughput(&bare);
+        self.round_trips(&bare);
+        self.losses();
+        if self.wants("core") {
+            self.report.rows.extend(alone::core(self.effort, self.bench.runs));
+        }
+        if self.wants("fair") {
+            self.report.rows.extend(alone::fairness(self.effort));
+        }
+        if self.wants("idle") {
+            self.report.rows.extend(idle::rows(&self.bench, self.effort)?);
+        }
+        Ok(())
+    }
+
+    fn throughput(&mut self, bare: &Bare) {
+        let loopback = |count, size| Workload { act: Act::Blast, count, size, network: Network::Loopback };
+        if self.wants("messages_100b") {
+            let workload = loopback(self.count(100_000), 100);
+            let entries = self.entries("messages_100b", &workload);
+            let row = row("messages_100b", &entries, &workload, Figure::MessagesASecond);
+            let row = row.beside_limit(Some(bare.datagrams * MESSAGES_A_DATAGRAM));
+            self.report.rows.push(row.goal_beside_peer(3.0).goal_beside_limit(0.5));
+        }
+        for (name, count, size) in [("bulk_10mb", 1, 10_000_000), ("bulk_10kb", self.count(1_000), 10_000)] {
+            if self.wants(name) {
+                let workload = loopback(count, size);
+                let entries = self.entries(name, &workload);
+                let row = row(name, &entries, &workload, Figure::MegabytesASecond);
+                let row = row.beside_limit(Some(bare.megabytes()));
+                self.report.rows.push(row.goal_beside_peer(2.0).goal_beside_limit(0.65));
+            }
+        }
+    }
+
+    fn round_trips(&mut self, bare: &Bare) {
+        if !self.wants("pingpong_64b") {
+            return;
+        }
+        let count = self.count(10_000);
+        let workload = Workload { act: Act::PingPong, count, size: 64, network: Network::Loopback };
+        let entries = self.entries("pingpong_64b", &workload);
+        let half = row("pingpong_64b", &entries, &workload, Figure::Median).beside_limit(Some(bare.p50_us));
+        self.report.rows.push(half.goal_beside_peer(1.0).goal_beside_limit(1.25));
+        let most = row("pingpong_64b_p99", &entries, &workload, Figure::Percentile99);
+        self.report.rows.push(most.beside_limit(Some(bare.p99_us)).goal_beside_peer(1.0));
+    }
+
+    fn losses(&mut self) {
+        for (percent, wanted) in [(0_u8, 1.0), (1, 3.0), (5, 3.0)] {
+            let name = format!("loss_{percent}");
+            if !self.wants(&name) {
+                continue;
+            }
+            let network = Network::Lossy(f64::from(percent) / 100.0);
+            let workload = Workload { act: Act::Blast, count: self.count(20_000), size: 100, network };
+            let entries = self.entries(&name, &workload);
+            let rate = row(&name, &entries, &workload, Figure::MessagesASecond);
+            self.report.rows.push(rate.goal_beside_peer(wanted));
+            let late = row(&format!("{name}_p99"), &entries, &workload, Figure::Percentile99);
+            self.report.rows.push(late);
+        }
+    }
+
+    /// Measures a workload in every pairing.
+    fn entries(&self, name: &str, workload: &Workload) -> Vec<(Pairing, Result<Vec<Run>>)> {
+        let measure = |pairing| {
+            let runs = self.bench.runs(pairing, workload);
+            match &runs {
+                Ok(runs) => {
+                    let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
+                    eprintln!("{name}: {pairing}: {seconds:.4} s");
+                }
+                Err(error) => eprintln!("{name}: {pairing}: {error:#}"),
+            }
+            (pairing, runs)
+        };
+        let quick = |pairing: &Pairing| {
+            self.effort == Effort::Full || [pairing.client, pairing.server].iter().all(|peer| peer.is_quick())
+        };
+        Pairing::all().filter(quick).map(measure).collect()
+    }
+}
+
+fn row(name: &str, entries: &[(Pairing, Result<Vec<Run>>)], workload: &Workload, figure: Figure) -> Row {
+    let entries: Vec<Entry> = entries
+        .iter()
+        .map(|(pairing, runs)| match runs {
+            Ok(runs) => Entry {
+                pairing: *pairing,
+                value: median(runs.iter().filter_map(|run| figure.of(run, workload))),
+                error: None,
+                runs: runs.clone(),
+            },
+            Err(error) => {
+                Entry { pairing: *pairing, value: None, error: Some(format!("{error:#}")), runs: Vec::new() }
+            }
+        })
+        .collect();
+    let ours = entries.iter().find(|entry| entry.pairing == Pairing::OURS);
+    let value = ours.and_then(|entry| entry.value).unwrap_or(f64::NAN);
+    let cpu = ours.and_then(|entry| median(entry.runs.iter().map(|run| run.client_cpu + run.server_cpu)));
+    let mut row = Row::new(name, value, figure.unit(), figure.better()).beside_peer(best(&entries, figure));
+    row.cpu_us = cpu.map(|cpu| cpu * 1e6 / f64::from(workload.count));
+    row.pairings = entries;
+    row
+}
+
+/// The best pairing of others.
+fn best(entries: &[Entry], figure: Figure) -> Option<Best> {
+    let foreign = entries.iter().filter(|entry| entry.pairing.is_foreign());
+    let values =
+        foreign.filter_map(|entry| Some(Best { name: entry.pairing.to_string(), value: entry.value? }));
+    match figure.better() {
+        Better::Higher => values.max_by(|a, b| a.value.total_cmp(&b.value)),
+        Better::Lower => values.min_by(|a, b| a.value.total_cmp(&b.value)),
+    }
+}
+
+/// Prints the table of a report that is there.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[arg(default_value = "target/bench/report.json")]
+    report: PathBuf,
+}
+
+pub(crate) fn show(options: &Show) -> Result<()> {
+    print!("{}", Report::read(&options.report).context("run `cargo xtask bench` first")?.table());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pairing::Peer;
+
+    fn entry(client: Peer, server: Peer, seconds: &[f64]) -> (Pairing, Result<Vec<Run>>) {
+        let runs = seconds.iter().map(|seconds| Run { seconds: *seconds, ..Run::default() });
+        (Pairing { client, server }, Ok(runs.collect()))
+    }
+
+    #[test]
+    fn a_row_compares_our_median_with_the_best_of_others() {
+        let workload = Workload { act: Act::Blast, count: 100, size: 10, network: Network::Loopback };
+        let entries = [
+            entry(Peer::Rakwire, Peer::Rakwire, &[1.0, 9.0, 2.0]),
+            entry(Peer::Rakwire, Peer::Cpp, &[0.1]),
+            entry(Peer::Cpp, Peer::Cpp, &[4.0]),
+            entry(Peer::Cpp, Peer::RustRaknet, &[8.0]),
+            (Pairing { client: Peer::RustRaknet, server: Peer::Cpp }, Err(anyhow::anyhow!("no"))),
+        ];
+        let row = row("a", &entries, &workload, Figure::MessagesASecond);
+        assert_eq!((row.value, row.ratio_to_best_peer), (50.0, Some(2.0)));
+        assert_eq!(row.best_peer.map(|best| best.name).as_deref(), Some("cpp to cpp"));
+        assert_eq!(row.pairings.iter().filter(|entry| entry.error.is_some()).count(), 1);
+    }
+}

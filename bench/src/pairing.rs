@@ -1,0 +1,240 @@
+//! Who is measured with whom, and one measurement.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rakwire::sim::Conditions;
+use serde::{Deserialize, Serialize};
+
+use crate::process::{Cores, Program};
+use crate::proxy::Proxy;
+
+/// A RakNet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Peer {
+    Rakwire,
+    Cpp,
+    RustRaknet,
+    TokioRaknet,
+}
+
+impl Peer {
+    pub(crate) const ALL: [Self; 4] = [Self::Rakwire, Self::Cpp, Self::RustRaknet, Self::TokioRaknet];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Rakwire => "rakwire",
+            Self::Cpp => "cpp",
+            Self::RustRaknet => "rust-raknet",
+            Self::TokioRaknet => "tokio-raknet",
+        }
+    }
+
+    /// Whether it takes part when there is little time.
+    pub(crate) const fn is_quick(self) -> bool {
+        matches!(self, Self::Rakwire | Self::Cpp)
+    }
+
+    pub(crate) fn command(self, peers: &Path) -> Result<Command> {
+        if self == Self::Rakwire {
+            let mut command = itself()?;
+            command.arg("peer");
+            return Ok(command);
+        }
+        let program = peers.join(format!("{}-peer", self.name()));
+        if !program.is_file() {
+            anyhow::bail!("{} is missing: run `bash interop/setup.sh`", program.display());
+        }
+        Ok(Command::new(program))
+    }
+}
+
+/// This program.
+pub(crate) fn itself() -> Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("this program does not know where it is")?))
+}
+
+/// Who sends to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Pairing {
+    pub(crate) client: Peer,
+    pub(crate) server: Peer,
+}
+
+impl Pairing {
+    pub(crate) const OURS: Self = Self { client: Peer::Rakwire, server: Peer::Rakwire };
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
+    }
+
+    /// Whether none of the two is ours.
+    pub(crate) fn is_foreign(self) -> bool {
+        self.client != Peer::Rakwire && self.server != Peer::Rakwire
+    }
+}
+
+impl std::fmt::Display for Pairing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} to {}", self.client.name(), self.server.name())
+    }
+}
+
+/// What the client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Blast,
+    PingPong,
+}
+
+/// The network between the two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Network {
+    Loopback,
+    /// 25 ms and this share of losses each way.
+    Lossy(f64),
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Workload {
+    pub(crate) act: Act,
+    pub(crate) count: u32,
+    pub(crate) size: usize,
+    pub(crate) network: Network,
+}
+
+/// What a program says in the end.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Verdict {
+    pub(crate) messages: u64,
+    pub(crate) seconds: f64,
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+}
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) seconds: f64,
+    /// Percentiles of delivery times or of round trips, in microseconds.
+    pub(crate) p50_us: Option<f64>,
+    pub(crate) p99_us: Option<f64>,
+    /// Processor seconds of the client and of the server.
+    pub(crate) client_cpu: f64,
+    pub(crate) server_cpu: f64,
+}
+
+/// Where and with what is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Bench {
+    pub(crate) peers: PathBuf,
+    pub(crate) cores: Cores,
+    pub(crate) runs: u32,
+    pub(crate) limit: Duration,
+}
+
+impl Bench {
+    /// Measures once.
+    pub(crate) fn run(&self, pairing: Pairing, workload: &Workload, seed: u64) -> Result<Run> {
+        let (server_part, client_part) = match workload.act {
+            Act::Blast => ("sink", "blast"),
+            Act::PingPong => ("echo", "pingpong"),
+        };
+        let mut arguments = vec![
+            "--count".to_owned(),
+            workload.count.to_string(),
+            "--size".to_owned(),
+            workload.size.to_string(),
+        ];
+        if workload.network != Network::Loopback {
+            arguments.push("--timed".to_owned());
+        }
+        let mut command = pairing.server.command(&self.peers)?;
+        command.args([server_part, "--port", "0"]).args(&arguments);
+        let mut server = Program::start(command, self.cores.receiver, self.limit)?;
+        let mut port = server.port()?;
+        let proxy = match workload.network {
+            Network::Loopback => None,
+            Network::Lossy(loss) => {
+                let latency = Duration::from_millis(25);
+                Some(Proxy::start(port, Conditions { loss, latency, ..Conditions::default() }, seed)?)
+            }
+        };
+        if let Some(proxy) = &proxy {
+            port = proxy.port;
+        }
+        let mut command = pairing.client.command(&self.peers)?;
+        command.args([client_part, &format!("127.0.0.1:{port}")]).args(&arguments);
+        let mut client = Program::start(command, self.cores.sender, self.limit)?;
+        client.connected()?;
+        let before = (client.cpu()?, server.cpu()?);
+        client.go()?;
+        let verdict: Verdict = serde_json::from_str(&client.line()?)?;
+        let after = (client.cpu()?, server.cpu()?);
+        let tells_times = match workload.act {
+            Act::Blast => serde_json::from_str(&server.line()?)?,
+            Act::PingPong => verdict,
+        };
+        Ok(Run {
+            seconds: verdict.seconds,
+            p50_us: tells_times.p50_us,
+            p99_us: tells_times.p99_us,
+            client_cpu: (after.0 - before.0).as_secs_f64(),
+            server_cpu: (after.1 - before.1).as_secs_f64(),
+        })
+    }
+
+    /// Measures as often as asked for and returns all runs. Where the network is the limit, and not the processor, the
+    /// runs after a slow first one go at the same time.
+    pub(crate) fn runs(&self, pairing: Pairing, workload: &Workload) -> Result<Vec<Run>> {
+        let first = self.run(pairing, workload, 0)?;
+        let busy = (first.client_cpu.max(first.server_cpu)) * f64::from(self.runs) / first.seconds;
+        let rest = 1..u64::from(self.runs);
+        let others: Result<Vec<Run>> = if first.seconds > 4.0 && busy < 0.6 {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> =
+                    rest.map(|seed| scope.spawn(move || self.run(pairing, workload, seed))).collect();
+                let join = |thread: std::thread::ScopedJoinHandle<'_, Result<Run>>| {
+                    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a measurement panicked")))
+                };
+                threads.into_iter().map(join).collect()
+            })
+        } else {
+            rest.map(|seed| self.run(pairing, workload, seed)).collect()
+        };
+        let mut runs = others?;
+        runs.push(first);
+        Ok(runs)
+    }
+}
+
+/// The middle one of the values; of an even number the lower of the two.
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pairing_is_there_once() {
+        let all: std::collections::BTreeSet<_> = Pairing::all().collect();
+        assert_eq!(all.len(), 16);
+        assert_eq!(all.iter().filter(|pairing| pairing.is_foreign()).count(), 9);
+        assert!(all.contains(&Pairing::OURS) && !Pairing::OURS.is_foreign());
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0]), Some(1.0));
+        assert_eq!(median([]), None);
+    }
+}

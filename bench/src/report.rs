@@ -1,0 +1,293 @@
+//! What a benchmark found: rows with ratios, and which goals they reach.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::pairing::{Pairing, Run};
+
+/// Everything that one sitting found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) sitting: Sitting,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// Where, when and with what was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sitting {
+    /// The command.
+    pub(crate) command: String,
+    pub(crate) commit: String,
+    pub(crate) rustc: String,
+    pub(crate) system: String,
+    pub(crate) processor: String,
+    /// How many processes wanted to run, on average of the minute before the start and before the end.
+    pub(crate) load: [f64; 2],
+    pub(crate) runs: u32,
+    /// Names and versions of the other implementations.
+    pub(crate) peers: BTreeMap<String, String>,
+}
+
+/// Which values are good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Better {
+    Higher,
+    Lower,
+}
+
+/// One figure of ours, beside others'.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+    pub(crate) unit: String,
+    pub(crate) better: Better,
+    /// The best pairing of others alone.
+    #[serde(default)]
+    pub(crate) best_peer: Option<Best>,
+    /// Our value as a multiple of theirs, whichever is better.
+    #[serde(default)]
+    pub(crate) ratio_to_best_peer: Option<f64>,
+    /// What the bare socket reaches, in the same unit.
+    #[serde(default)]
+    pub(crate) limit: Option<f64>,
+    #[serde(default)]
+    pub(crate) ratio_to_limit: Option<f64>,
+    /// Processor time for one message, of both ends together, in microseconds.
+    #[serde(default)]
+    pub(crate) cpu_us: Option<f64>,
+    #[serde(default)]
+    pub(crate) goals: Vec<Goal>,
+    /// What each pairing reached, or why it did not.
+    #[serde(default)]
+    pub(crate) pairings: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Best {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+/// Something that a row should reach.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Goal {
+    pub(crate) text: String,
+    pub(crate) met: bool,
+}
+
+/// A pairing in a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) pairing: Pairing,
+    #[serde(default)]
+    pub(crate) value: Option<f64>,
+    #[serde(default)]
+    pub(crate) error: Option<String>,
+    #[serde(default)]
+    pub(crate) runs: Vec<Run>,
+}
+
+impl Row {
+    pub(crate) fn new(name: impl Into<String>, value: f64, unit: &str, better: Better) -> Self {
+        Self {
+            name: name.into(),
+            value,
+            unit: unit.to_owned(),
+            better,
+            best_peer: None,
+            ratio_to_best_peer: None,
+            limit: None,
+            ratio_to_limit: None,
+            cpu_us: None,
+            goals: Vec::new(),
+            pairings: Vec::new(),
+        }
+    }
+
+    pub(crate) fn beside_peer(mut self, best: Option<Best>) -> Self {
+        self.ratio_to_best_peer = best.as_ref().map(|best| self.value / best.value);
+        self.best_peer = best;
+        self
+    }
+
+    pub(crate) fn beside_limit(mut self, limit: Option<f64>) -> Self {
+        self.ratio_to_limit = limit.map(|limit| self.value / limit);
+        self.limit = limit;
+        self
+    }
+
+    fn reaches(&self, found: f64, wanted: f64) -> bool {
+        match self.better {
+            Better::Higher => found >= wanted,
+            Better::Lower => found <= wanted,
+        }
+    }
+
+    fn with_goal(mut self, met: bool, text: String) -> Self {
+        self.goals.push(Goal { text, met });
+        self
+    }
+
+    /// Sets how many times the best pairing of others this should reach.
+    pub(crate) fn goal_beside_peer(self, wanted: f64) -> Self {
+        let met = self.ratio_to_best_peer.is_some_and(|ratio| self.reaches(ratio, wanted));
+        self.with_goal(met, format!("{wanted} x the best pairing of others"))
+    }
+
+    /// Sets what part of the bare socket this should reach.
+    pub(crate) fn goal_beside_limit(self, wanted: f64) -> Self {
+        let met = self.ratio_to_limit.is_some_and(|ratio| self.reaches(ratio, wanted));
+        self.with_goal(met, format!("{wanted} x the bare socket"))
+    }
+
+    pub(crate) fn goal(self, wanted: f64) -> Self {
+        let met = self.reaches(self.value, wanted);
+        let text = format!("{} {}", number(wanted), self.unit);
+        self.with_goal(met, text)
+    }
+}
+
+impl Report {
+    pub(crate) fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// How many goals are met, of how many.
+    pub(crate) fn goals(&self) -> (usize, usize) {
+        let all = || self.rows.iter().flat_map(|row| &row.goals);
+        (all().filter(|goal| goal.met).count(), all().count())
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")
+            .with_context(|| format!("{} cannot be written", path.display()))
+    }
+
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no report", path.display()))
+    }
+
+    /// The rows as a table of Markdown.
+    pub(crate) fn table(&self) -> String {
+        let mut lines = vec![
+            ["row", "ours", "unit", "best of others", "ratio", "bare socket", "ratio", "goals"]
+                .map(str::to_owned),
+        ];
+        for row in &self.rows {
+            let ratio = |ratio: Option<f64>| ratio.map_or(String::new(), |ratio| format!("{ratio:.2}"));
+            let best = row.best_peer.as_ref();
+            let best = best.map_or(String::new(), |best| format!("{} ({})", number(best.value), best.name));
+            let goals = row
+                .goals
+                .iter()
+                .map(|goal| format!("{}: {}", goal.text, if goal.met { "met" } else { "**missed**" }));
+            lines.push([
+                row.name.clone(),
+                number(row.value),
+                row.unit.clone(),
+                best,
+                ratio(row.ratio_to_best_peer),
+                row.limit.map_or(String::new(), number),
+                ratio(row.ratio_to_limit),
+                goals.collect::<Vec<_>>().join("; "),
+            ]);
+        }
+        markdown(&lines)
+    }
+}
+
+/// Lines of cells as a table; the first line is its head.
+pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
+    let mut text = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        let cells = line.iter().zip(widths).map(|(cell, width)| format!(" {cell:<width$} "));
+        text += &format!("|{}|\n", cells.collect::<Vec<_>>().join("|"));
+        if at == 0 {
+            let rules = widths.map(|width| "-".repeat(width + 2));
+            text += &format!("|{}|\n", rules.join("|"));
+        }
+    }
+    text
+}
+
+/// A number with as many digits as anybody wants to read.
+pub(crate) fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        small if small < 1.0 => 3,
+        small if small < 10.0 => 2,
+        small if small < 100.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, rest) =
+        text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let mut grouped = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        let left = whole.len() - at;
+        if at > 0 && left % 3 == 0 && whole.chars().nth(at - 1) != Some('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match rest {
+        Some(rest) => format!("{grouped}.{rest}"),
+        None => grouped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(value: f64, better: Better) -> Row {
+        Row::new("a", value, "messages/s", better)
+            .beside_peer(Some(Best { name: "b".to_owned(), value: 100.0 }))
+            .beside_limit(Some(400.0))
+    }
+
+    #[test]
+    fn goals_are_met_on_the_good_side() {
+        let goals = |value, better| -> Vec<bool> {
+            let row = row(value, better).goal_beside_peer(2.0).goal_beside_limit(0.5).goal(200.0);
+            row.goals.iter().map(|goal| goal.met).collect()
+        };
+        assert_eq!(goals(200.0, Better::Higher), [true, true, true]);
+        assert_eq!(goals(199.0, Better::Higher), [false, false, false]);
+        assert_eq!(goals(201.0, Better::Lower), [false, false, false]);
+        let alone = Row::new("a", 1e9, "", Better::Higher).goal_beside_peer(2.0);
+        assert!(!alone.goals[0].met, "nothing to compare with is no success");
+    }
+
+    #[test]
+    fn the_table_has_every_row_and_the_report_survives_a_file() {
+        let mut report = Report::default();
+        report.rows.push(row(200.0, Better::Higher).goal_beside_peer(3.0));
+        let table = report.table();
+        assert!(table.contains("| a   | 200  | messages/s | 100 (b)"), "{table}");
+        assert!(table.contains("3 x the best pairing of others: **missed**"), "{table}");
+        assert_eq!(report.goals(), (0, 1));
+        let text = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(number(1_234_567.8), "1,234,568");
+        assert_eq!(number(123.4), "123");
+        assert_eq!(number(12.34), "12.3");
+        assert_eq!(number(0.1234), "0.123");
+        assert_eq!(number(-1_234.0), "-1,234");
+    }
+}

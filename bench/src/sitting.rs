@@ -1,0 +1,61 @@
+//! Where, when and with what is measured.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::report::Sitting;
+
+/// What `interop/setup.sh` calls the versions that it fetches.
+const VERSIONS: [(&str, &str); 3] = [
+    ("cpp", "cpp_version="),
+    ("rust-raknet", "rust_raknet_version="),
+    ("tokio-raknet", "tokio_raknet_version="),
+];
+
+/// Describes this machine and this build.
+pub(crate) fn begin(runs: u32) -> Result<Sitting> {
+    let script = std::fs::read_to_string("interop/setup.sh").unwrap_or_default();
+    let version = |(name, key): (&str, &str)| {
+        let line = script.lines().find_map(|line| line.strip_prefix(key))?;
+        Some((name.to_owned(), line.replace('@', " ")))
+    };
+    Ok(Sitting {
+        command: "cargo xtask bench".to_owned(),
+        commit: printed("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
+        rustc: printed("rustc", &["--version"]),
+        system: printed("uname", &["-sr"]),
+        processor: processor(),
+        load: [load()?; 2],
+        runs,
+        peers: VERSIONS.into_iter().filter_map(version).collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// Notes how busy the machine was in the end.
+pub(crate) fn end(sitting: &mut Sitting) -> Result<()> {
+    let [_, end] = &mut sitting.load;
+    *end = load()?;
+    Ok(())
+}
+
+fn printed(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output();
+    output.map_or_else(
+        |_| "unknown".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
+}
+
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("{}, {cores} cores", name.map_or("unknown", |(_, name)| name))
+}
+
+fn load() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").context("the system does not tell its load")?;
+    text.split(' ').next().and_then(|load| load.parse().ok()).context("the system does not tell its load")
+}

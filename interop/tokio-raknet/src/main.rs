@@ -1,0 +1,73 @@
+//! The parts of a benchmark around `tokio-raknet`. Command line and output: ../../README.md.
+
+#[path = "../../shared/bench.rs"]
+mod bench;
+
+use bench::{Command, Link, Part};
+use bytes::Bytes;
+use std::process::exit;
+use tokio_raknet::transport::{Message, RaknetListener, RaknetListenerConfig, RaknetStream};
+
+struct Stream(RaknetStream);
+
+impl Link for Stream {
+    type Message = Bytes;
+
+    async fn send(&self, message: &[u8]) -> Result<(), String> {
+        // Reliable and ordered, on channel 0.
+        let message = Message::new(Bytes::copy_from_slice(message));
+        self.0.send(message).await.map_err(|error| format!("{error:?}"))
+    }
+
+    async fn recv(&mut self) -> Result<Bytes, String> {
+        let message = self.0.recv().await.ok_or("the connection has ended")?;
+        message.map_err(|error| format!("{error:?}"))
+    }
+}
+
+async fn serve(command: Command) -> Result<(), String> {
+    let connections = command.connections.into();
+    let config = RaknetListenerConfig {
+        max_connections: connections,
+        max_pending_connections: connections,
+        ..RaknetListenerConfig::default()
+    };
+    let listener = RaknetListener::bind_with_config(command.address, config).await;
+    let mut listener = listener.map_err(|error| error.to_string())?;
+    bench::say_ready(listener.local_addr().port())?;
+    bench::until_heard(async {
+        if let Part::Sink(plan) = command.part {
+            let stream = listener.accept().await.ok_or("the listener has ended")?;
+            return bench::sink(Stream(stream), plan).await;
+        }
+        while let Some(stream) = listener.accept().await {
+            tokio::spawn(bench::echo(Stream(stream)));
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn connect(command: Command) -> Result<(), String> {
+    let stream = RaknetStream::connect(command.address).await.map_err(|error| format!("{error:?}"))?;
+    bench::client(Stream(stream), command.part).await
+}
+
+#[tokio::main]
+async fn main() {
+    let Some(command) = Command::parse(std::env::args().skip(1)) else {
+        eprintln!(
+            "usage: peer echo|sink --port PORT | blast|pingpong HOST:PORT  [--count N] [--size BYTES] [--timed] \
+             [--connections N]"
+        );
+        exit(2)
+    };
+    let result = match command.part {
+        Part::Echo | Part::Sink(_) => serve(command).await,
+        Part::Blast(_) | Part::PingPong(_) => connect(command).await,
+    };
+    if let Err(error) = &result {
+        eprintln!("{error}");
+    }
+    exit(i32::from(result.is_err()))
+}

@@ -1,0 +1,60 @@
+//! Measurements: the program of the crate `rakwire-bench`, built for speed.
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::setup::{self, Need};
+use crate::shell::Shell;
+
+/// What to measure.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Every row once, small and with two peers: to see that it works, not how fast it is
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/performance.md and its plots from the report
+    #[arg(long, conflicts_with = "quick")]
+    publish: bool,
+    /// Count the instructions of the hot paths and write their table, and nothing else
+    #[arg(long, conflicts_with_all = ["quick", "publish"])]
+    instructions: bool,
+    /// Measure only rows whose names contain one of these
+    #[arg(long, value_name = "NAME,…", conflicts_with = "instructions")]
+    only: Option<String>,
+    /// How often each pairing is measured; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    runs: u32,
+}
+
+pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+    if options.instructions {
+        setup::run(shell, &[Need::Valgrind])?;
+        return run(shell, &["instructions", "--write"]);
+    }
+    setup::run(shell, &[Need::Peers])?;
+    let runs = options.runs.to_string();
+    let mut args = vec!["run", "--runs", &runs];
+    if options.quick {
+        args.push("--quick");
+    }
+    if let Some(only) = &options.only {
+        args.extend(["--only", only]);
+    }
+    run(shell, &args)?;
+    if options.publish { run(shell, &["publish"]) } else { Ok(()) }
+}
+
+/// The hot paths take no more instructions than the committed table says.
+pub(crate) fn instructions(shell: &mut Shell) -> Result<()> {
+    run(shell, &["instructions"])
+}
+
+/// The command works.
+pub(crate) fn smoke(shell: &mut Shell) -> Result<()> {
+    run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])
+}
+
+fn run(shell: &Shell, args: &[&str]) -> Result<()> {
+    let program = ["run", "--quiet", "--release", "--package", "rakwire-bench", "--"];
+    shell.cmd("cargo", program.into_iter().chain(args.iter().copied())).run()
+}
