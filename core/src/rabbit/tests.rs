@@ -114,7 +114,7 @@ fn errors_say_what_and_where() {
 
 /// A tree of itself, which a few bytes could make deeper than any stack.
 #[derive(Debug, PartialEq)]
-struct Nested(Vec<Nested>);
+struct Nested(Vec<Self>);
 
 impl Pack for Nested {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
@@ -136,7 +136,7 @@ fn nesting_has_a_depth() {
     round_trip(&nested(MAX_DEPTH - 1));
     let bytes = to_vec(&nested(MAX_DEPTH)).unwrap();
     assert_eq!(unpack::<Nested>(&bytes).unwrap_err().kind, ErrorKind::TooDeep);
-    let endless = vec![0x04, 0x10, 0x40, 0x00, 0x01].repeat(1_000);
+    let endless = [0x04, 0x10, 0x40, 0x00, 0x01].repeat(1_000);
     assert_eq!(unpack::<Nested>(&endless).unwrap_err().kind, ErrorKind::TooDeep);
 }
 
