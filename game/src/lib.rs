@@ -1,6 +1,7 @@
 //! A snowball fight: the game that the Game Protocol was made for.
 //!
 //! - [`message`]: what client and server say, packed as Rabbit.
+//! - [`world`]: the rules.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -18,3 +19,4 @@
 extern crate std;
 
 pub mod message;
+pub mod world;
