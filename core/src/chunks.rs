@@ -53,6 +53,17 @@ pub trait Chunks {
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>);
 }
 
+/// All in one piece.
+impl Chunks for [u8] {
+    fn total(&self) -> usize {
+        self.len()
+    }
+
+    fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
+        (if at == Piece::FIRST { self } else { &[] }, None)
+    }
+}
+
 impl Chunks for [&[u8]] {
     fn total(&self) -> usize {
         self.iter().map(|piece| piece.len()).sum()

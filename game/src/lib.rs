@@ -1,7 +1,11 @@
 //! A snowball fight: the game that the Game Protocol was made for.
 //!
 //! - [`message`]: what client and server say, packed as Rabbit.
-//! - [`world`]: the rules.
+//! - [`world`]: the rules, the same on every machine.
+//! - [`server`], [`client`]: the state machines of both sides; messages in, messages out.
+//! - [`bot`]: somebody to play with.
+//!
+//! Nothing here knows a socket, a clock or an allocator.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -18,5 +22,8 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod bot;
+pub mod client;
 pub mod message;
+pub mod server;
 pub mod world;
