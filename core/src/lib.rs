@@ -61,6 +61,7 @@
 //!
 //! - [`wire`]: bytes to packets and back. Nothing above it indexes a byte.
 //! - [`bits`]: numbers of any width in bytes, for the bit streams of applications.
+//! - [`rabbit`]: messages of games in few bits, read without a copy from the pieces that a message lies in.
 //! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
 //!   no protocol.
 //! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
@@ -75,7 +76,7 @@
 //! # Features
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
-//! ([`raknet::aggregate`]). `sim`: the simulator. None is on by default.
+//! ([`raknet::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`rabbit`]. None is on by default.
 //! `planted-bugs` is for this crate's own tests alone: it lets them switch bugs on, to see that they are found.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
 #![cfg_attr(not(all(feature = "adaptive", feature = "server", feature = "unconnected")), allow(dead_code))]
@@ -102,6 +103,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bits;
+mod chunks;
 mod cookie;
 mod cursor;
 mod machine;
@@ -110,6 +112,7 @@ pub mod planted;
 #[cfg(not(feature = "planted-bugs"))]
 #[expect(unreachable_pub, reason = "public to tests that switch bugs on")]
 mod planted;
+pub mod rabbit;
 pub mod raknet;
 mod serial;
 #[cfg(feature = "sim")]
@@ -117,6 +120,7 @@ pub mod sim;
 mod storage;
 mod time;
 
+pub use chunks::{Chunks, Piece};
 pub use machine::{Machine, Transmit};
 pub use serial::U24;
 pub use time::Instant;

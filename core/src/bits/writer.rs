@@ -6,7 +6,8 @@ use crate::cursor::WireError;
 
 /// Writes bits to the front of a byte slice.
 ///
-/// What the buffer held before does not matter. A write that fails writes nothing.
+/// What the buffer held before does not matter, and is not kept behind what was written. A write that fails writes
+/// nothing.
 ///
 /// ```
 /// use rakwire::bits::{BitWriter, Lsb, Msb};
@@ -128,7 +129,11 @@ impl<'b, O: Order> BitWriter<'b, O> {
         let touched = ((skip + count) as usize).div_ceil(8);
         let room = self.buffer.get_mut(self.at / 8..).unwrap_or_default();
         let begun = if skip == 0 { 0 } else { room.first().copied().unwrap_or(0) };
-        room.iter_mut().zip(bytes).take(touched).for_each(|(to, from)| *to = from);
+        if let Some(eight) = room.first_chunk_mut() {
+            *eight = bytes;
+        } else {
+            room.iter_mut().zip(bytes).take(touched).for_each(|(to, from)| *to = from);
+        }
         if let Some(first) = room.first_mut() {
             *first |= begun;
         }

@@ -7,6 +7,7 @@ use super::connection::{Envelope, Side};
 use super::delivery::Delivery;
 use super::wire::Guid;
 use super::wire::offline::Refusal;
+use crate::chunks::{Chunks, Piece};
 use crate::storage::{Block, Link, Pool};
 
 /// Names a connection of one peer. A name is never used again, so an old one finds nothing.
@@ -261,6 +262,18 @@ impl<'p> Message<'p> {
         let mut bytes = alloc::vec::Vec::with_capacity(self.len());
         self.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
         bytes
+    }
+}
+
+impl Chunks for Message<'_> {
+    fn total(&self) -> usize {
+        self.len()
+    }
+
+    fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
+        let block = if at == Piece::FIRST { self.first } else { Block::numbered(at.number()) };
+        let Some(block) = block else { return (&[], None) };
+        (self.pool.bytes(block), self.pool.next(block).map(|next| Piece::new(next.number())))
     }
 }
 

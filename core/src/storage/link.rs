@@ -30,6 +30,17 @@ impl Block {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
     }
 
+    /// The block that has this number.
+    pub(crate) fn numbered(number: u32) -> Link {
+        Raw::try_from(number).ok().and_then(NonZeroRaw::new).map(Self)
+    }
+
+    /// A number of its own, never zero.
+    #[allow(clippy::useless_conversion, reason = "the width differs by target")]
+    pub(crate) fn number(self) -> u32 {
+        self.0.get().into()
+    }
+
     #[inline]
     pub(crate) const fn index(self) -> usize {
         self.0.get() as usize - 1

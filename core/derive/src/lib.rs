@@ -1,0 +1,47 @@
+//! `#[derive(Pack)]` for Rabbit. The crate `rakwire` has it as `rakwire::rabbit::Pack` with the feature `derive`; its
+//! module `rabbit` tells what the encoding is.
+//!
+//! ```
+//! use rakwire::rabbit::{Pack, unpack, to_vec};
+//!
+//! /// The fields one after the other.
+//! #[derive(Debug, PartialEq, Pack)]
+//! struct Shot {
+//!     /// In just so many bits, 1 to 64: for `u8`, `u16`, `u32` and `u64`.
+//!     #[pack(bits = 3)]
+//!     weapon: u8,
+//!     /// Elements of a sequence or bytes of a text, at most; more are an error on both sides.
+//!     #[pack(max = 20)]
+//!     shout: String,
+//! }
+//!
+//! /// The index of the variant in as many bits as the last one needs, then its fields.
+//! #[derive(Debug, PartialEq, Pack)]
+//! enum Action {
+//!     Wait,
+//!     Shoot(Shot),
+//!     Move { x: i32, y: i32 },
+//! }
+//!
+//! let action = Action::Shoot(Shot { weapon: 5, shout: "ha".to_owned() });
+//! let bytes = to_vec(&action)?;
+//! assert_eq!(bytes.len(), 4); // 2 + 3 + 10 + 16 bits
+//! assert_eq!(unpack(&bytes), Ok(action));
+//! # Ok::<(), rakwire::rabbit::Error>(())
+//! ```
+
+mod expand;
+mod field;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Implements `Pack` and `Unpack` for a struct or an enum.
+///
+/// Fields may have `#[pack(bits = N)]`, a raw width, or `#[pack(max = N)]`, the largest number of elements or bytes.
+/// A type with one lifetime borrows from the input; more than one it cannot have.
+#[proc_macro_derive(Pack, attributes(pack))]
+pub fn derive_pack(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expand::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}

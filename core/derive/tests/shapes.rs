@@ -1,0 +1,110 @@
+//! Every shape that can be derived, against the bits that the encoding says.
+#![allow(missing_docs)]
+
+use rakwire::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Unit;
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Id(u32);
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Fields {
+    #[pack(bits = 5)]
+    a: u8,
+    #[pack(bits = 7)]
+    b: u64,
+    #[pack(bits = 2)]
+    c: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Bounded<'a> {
+    #[pack(max = 2)]
+    ids: Vec<Id>,
+    #[pack(max = LONGEST)]
+    name: Text<'a>,
+    #[pack(max = 3)]
+    list: List<'a, bool>,
+}
+
+const LONGEST: usize = 4;
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+enum One {
+    Only(bool),
+}
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+enum Five<T> {
+    A,
+    B(T),
+    C { x: u16, y: Option<T> },
+    D,
+    E(#[pack(bits = 64)] u64, Unit),
+}
+
+#[derive(Clone, Debug, PartialEq, Pack)]
+struct Pair<A: Clone, B>
+where
+    B: PartialEq,
+{
+    a: A,
+    b: B,
+}
+
+fn is<T: Pack + for<'a> Unpack<'a> + PartialEq + std::fmt::Debug>(value: T, bytes: &[u8]) {
+    assert_eq!(to_vec(&value).as_deref(), Ok(bytes));
+    assert_eq!(unpack(bytes), Ok(value));
+}
+
+#[test]
+fn raw_widths_are_the_example_of_the_document() {
+    is(Fields { a: 15, b: 81, c: 1 }, &[0x2F, 0x1A]);
+    let error = to_vec(&Fields { a: 32, b: 0, c: 0 }).unwrap_err();
+    assert_eq!((error.kind, error.bit), (ErrorKind::TooWide { width: 5 }, 0));
+}
+
+#[test]
+fn a_struct_is_its_fields() {
+    is(Unit, &[]);
+    is(Id(1), &[0x04, 0x00]);
+    is(Pair { a: true, b: Id(1) }, &[0x09, 0x00]);
+    assert_eq!((Unit::MIN_BITS, Id::MIN_BITS, Fields::MIN_BITS), (0, 10, 14));
+}
+
+#[test]
+fn an_index_has_the_bits_of_the_last_one() {
+    is(One::Only(true), &[0x01]);
+    is(Five::<bool>::A, &[0x00]);
+    is(Five::B(true), &[0x09]);
+    is(Five::C { x: 1, y: Some(false) }, &[0x12, 0x10]);
+    is(Five::<bool>::D, &[0x03]);
+    is(Five::<bool>::E(u64::MAX, Unit), &[0xFC, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x07]);
+    assert_eq!((One::MIN_BITS, Five::<bool>::MIN_BITS), (1, 3));
+}
+
+#[test]
+fn an_index_that_nothing_has_is_named() {
+    let error = unpack::<(bool, Five<bool>)>(&[0x0A]).unwrap_err();
+    assert_eq!((error.kind, error.bit), (ErrorKind::UnknownVariant { of: "Five", index: 5 }, 1));
+}
+
+#[test]
+fn bounds_hold_on_both_sides() {
+    let good =
+        Bounded { ids: vec![Id(7); 2], name: Text::new("abcd"), list: List::new(&[true, false, true]) };
+    let bytes = to_vec(&good).unwrap();
+    assert_eq!(Bounded::unpack(&mut Reader::new(&bytes)), Ok(good.clone()));
+    let bad = [
+        Bounded { ids: vec![Id(7); 3], ..good.clone() },
+        Bounded { name: Text::new("abcde"), ..good.clone() },
+        Bounded { list: List::new(&[true; 4]), ..good },
+    ];
+    for value in bad {
+        assert!(matches!(to_vec(&value).unwrap_err().kind, ErrorKind::TooMany { .. }));
+        let same = to_vec(&(value.ids.clone(), value.name.clone(), value.list.clone())).unwrap();
+        assert!(matches!(unpack::<Bounded<'_>>(&same).unwrap_err().kind, ErrorKind::TooMany { .. }));
+    }
+}

@@ -1,0 +1,6 @@
+use rakwire::rabbit::Pack;
+
+#[derive(Pack)]
+struct Small(#[pack(max = 3)] u32);
+
+fn main() {}

@@ -1,0 +1,6 @@
+use rakwire::rabbit::Pack;
+
+#[derive(Pack)]
+enum Never {}
+
+fn main() {}

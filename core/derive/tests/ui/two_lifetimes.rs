@@ -1,0 +1,9 @@
+use rakwire::rabbit::{Pack, Text};
+
+#[derive(Pack)]
+struct Names<'a, 'b> {
+    first: Text<'a>,
+    last: Text<'b>,
+}
+
+fn main() {}

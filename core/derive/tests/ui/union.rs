@@ -1,0 +1,9 @@
+use rakwire::rabbit::Pack;
+
+#[derive(Pack)]
+union Either {
+    a: u32,
+    b: f32,
+}
+
+fn main() {}

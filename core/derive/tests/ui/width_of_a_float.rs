@@ -1,0 +1,6 @@
+use rakwire::rabbit::Pack;
+
+#[derive(Pack)]
+struct Half(#[pack(bits = 16)] f32);
+
+fn main() {}

@@ -1,0 +1,6 @@
+use rakwire::rabbit::Pack;
+
+#[derive(Pack)]
+struct Size(usize);
+
+fn main() {}

@@ -1,0 +1,170 @@
+//! Numbers: whole bytes, variable lengths, floats.
+
+use super::{Error, Pack, Reader, Unpack, Writer};
+
+/// The bytes of a number that is written in one go; longer ones are written four bytes at a time.
+const WORD_BYTES: u32 = 4;
+const WORD_BITS: u32 = 32;
+
+/// How many bytes a number needs; zero needs one.
+#[inline]
+const fn bytes_of(number: u128) -> u32 {
+    let bits = u128::BITS - number.leading_zeros();
+    if bits == 0 { 1 } else { bits.div_ceil(8) }
+}
+
+/// A number of at most 32 bits: its length and its bytes are at most 34 bits, so they are one.
+#[inline]
+fn pack_short(number: u32, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
+    let bytes = (u32::BITS - (number | 1).leading_zeros()).div_ceil(8);
+    writer.bits((u64::from(number) << prefix) | u64::from(bytes - 1), prefix + 8 * bytes)
+}
+
+#[inline]
+fn unpack_short(prefix: u32, reader: &mut Reader<'_>) -> Result<u64, Error> {
+    let more = reader.bits(prefix)?.to_le_bytes()[0];
+    reader.bits(8 * (u32::from(more) + 1))
+}
+
+/// The most significant four bytes first, then the next four, and last those that are left (supplement 1, row 6).
+fn pack_long(number: u128, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
+    let bytes = bytes_of(number);
+    writer.bits(u64::from(bytes - 1), prefix)?;
+    let mut left = bytes;
+    while left > WORD_BYTES {
+        left -= WORD_BYTES;
+        writer.bits(low_half(number >> (8 * left)), WORD_BITS)?;
+    }
+    writer.bits(low_half(number), 8 * left)
+}
+
+fn unpack_long(prefix: u32, reader: &mut Reader<'_>) -> Result<u128, Error> {
+    let mut left = u32::from(reader.bits(prefix)?.to_le_bytes()[0]) + 1;
+    let mut number = 0;
+    while left > WORD_BYTES {
+        left -= WORD_BYTES;
+        number |= u128::from(reader.bits(WORD_BITS)?) << (8 * left);
+    }
+    Ok(number | u128::from(reader.bits(8 * left)?))
+}
+
+/// The low 64 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the caller writes at most 32 of them")]
+const fn low_half(number: u128) -> u64 {
+    number as u64
+}
+
+macro_rules! variable_lengths {
+    ($($unsigned:ident $signed:ident $prefix:literal $pack:ident($packed:ident) $unpack:ident;)*) => {$(
+        impl Pack for $unsigned {
+            #[inline]
+            fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+                $pack($packed::from(*self), $prefix, writer)
+            }
+        }
+
+        impl Unpack<'_> for $unsigned {
+            const MIN_BITS: usize = $prefix + 8;
+
+            #[inline]
+            #[expect(clippy::allow_attributes, reason = "not every width is narrowed")]
+            #[allow(clippy::cast_possible_truncation, clippy::unnecessary_cast, reason = "the prefix bounds the bytes")]
+            fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+                Ok($unpack($prefix, reader)? as $unsigned)
+            }
+        }
+
+        /// Zig-zag: 0, -1, 1, -2, … become 0, 1, 2, 3, ….
+        impl Pack for $signed {
+            #[inline]
+            fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+                let number = (*self << 1) ^ (*self >> ($signed::BITS - 1));
+                number.cast_unsigned().pack(writer)
+            }
+        }
+
+        impl Unpack<'_> for $signed {
+            const MIN_BITS: usize = $prefix + 8;
+
+            #[inline]
+            fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+                let number = $unsigned::unpack(reader)?;
+                Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+            }
+        }
+    )*};
+}
+
+variable_lengths! {
+    u16 i16 1 pack_short(u32) unpack_short;
+    u32 i32 2 pack_short(u32) unpack_short;
+    u64 i64 3 pack_long(u128) unpack_long;
+    u128 i128 4 pack_long(u128) unpack_long;
+}
+
+/// One bit.
+impl Pack for bool {
+    #[inline]
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        writer.bit(*self)
+    }
+}
+
+impl Unpack<'_> for bool {
+    const MIN_BITS: usize = 1;
+
+    #[inline]
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.bit()
+    }
+}
+
+/// Eight bits.
+impl Pack for u8 {
+    #[inline]
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        writer.bits((*self).into(), 8)
+    }
+}
+
+impl Unpack<'_> for u8 {
+    const MIN_BITS: usize = 8;
+
+    #[inline]
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        reader.byte()
+    }
+}
+
+/// 32 bits, of every NaN too.
+impl Pack for f32 {
+    #[inline]
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        writer.bits(self.to_bits().into(), WORD_BITS)
+    }
+}
+
+impl Unpack<'_> for f32 {
+    const MIN_BITS: usize = 32;
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "32 bits were read")]
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(Self::from_bits(reader.bits(WORD_BITS)? as u32))
+    }
+}
+
+/// 64 bits, the high 32 before the low 32 (supplement 1, row 7).
+impl Pack for f64 {
+    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        writer.bits(self.to_bits().rotate_left(WORD_BITS), 64)
+    }
+}
+
+impl Unpack<'_> for f64 {
+    const MIN_BITS: usize = 64;
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(Self::from_bits(reader.bits(64)?.rotate_left(WORD_BITS)))
+    }
+}

@@ -1,0 +1,127 @@
+//! A player without a head: what it wants follows from what it sees, and from nothing else.
+
+use crate::client::Input;
+use crate::message::{Direction, Entity, EntityId, EntityKind, Object, Player, PlayerId, Point};
+use crate::world::REACH;
+
+/// How near an object a bot goes; a little less than its arms are long.
+const NEAR: f32 = 0.9 * REACH;
+/// How near somebody has to be to be thrown at, in tiles.
+const RANGE: f32 = 12.0;
+/// What is this near along an axis is straight ahead.
+const STRAIGHT: f32 = 0.1;
+/// Where to aim above somebody's feet.
+const CHEST: Point = Point::new(0.0, 0.0, 0.65);
+
+/// What the bot of a player wants: something to throw, and somebody to throw it at.
+///
+/// ```
+/// use snowfight::bot::decide;
+/// use snowfight::world::World;
+///
+/// let mut world = World::new(7);
+/// let player = world.join().expect("there is room");
+/// let input = decide(&world.entities(), player);
+/// assert!(input.breaking.is_some() || input.movement.0 != 0);
+/// ```
+#[must_use]
+pub fn decide(entities: &[Entity], owner: PlayerId) -> Input {
+    let mut players = entities.iter().filter_map(as_player);
+    let Some((id, me)) = players.find(|(_, player)| player.owner == owner) else {
+        return Input::default();
+    };
+    if me.holding.is_some() { attack(entities, id, me) } else { gather(entities, me) }
+}
+
+fn attack(entities: &[Entity], id: EntityId, me: &Player) -> Input {
+    let others = entities.iter().filter_map(as_player).filter(|(other, _)| *other != id);
+    let Some(target) = nearest(others.map(|(_, player)| player.position), me.position) else {
+        return Input::default();
+    };
+    if (target - me.position).length() <= RANGE {
+        return Input { throw: Some(target + CHEST), ..Input::default() };
+    }
+    Input { movement: towards(target - me.position), ..Input::default() }
+}
+
+fn gather(entities: &[Entity], me: &Player) -> Input {
+    let whole = entities.iter().filter_map(as_object).filter(|(_, object)| object.durability.is_some());
+    let distance = |object: &Object| (object.position - me.position).length();
+    let nearest = whole.min_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
+    let Some((id, object)) = nearest else { return Input::default() };
+    if distance(object) <= NEAR {
+        return Input { breaking: Some(id), ..Input::default() };
+    }
+    Input { movement: towards(object.position - me.position), ..Input::default() }
+}
+
+fn nearest(points: impl Iterator<Item = Point>, from: Point) -> Option<Point> {
+    points.min_by(|a, b| (*a - from).length().total_cmp(&(*b - from).length()))
+}
+
+fn towards(way: Point) -> Direction {
+    let along = |distance: f32, forward: Direction, back: Direction| {
+        if distance > STRAIGHT {
+            forward
+        } else if distance < -STRAIGHT {
+            back
+        } else {
+            Direction::NONE
+        }
+    };
+    along(way.x, Direction::EAST, Direction::WEST) | along(way.y, Direction::NORTH, Direction::SOUTH)
+}
+
+const fn as_player(entity: &Entity) -> Option<(EntityId, &Player)> {
+    match &entity.kind {
+        EntityKind::Player(player) => Some((entity.id, player)),
+        EntityKind::Object(_) | EntityKind::Dead => None,
+    }
+}
+
+const fn as_object(entity: &Entity) -> Option<(EntityId, &Object)> {
+    match &entity.kind {
+        EntityKind::Object(object) => Some((entity.id, object)),
+        EntityKind::Player(_) | EntityKind::Dead => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{ActionKind, Break, Move, Throw};
+    use crate::world::World;
+
+    /// Bots alone play a game to its end, and do so the same way each time.
+    #[test]
+    fn bots_play_to_the_end() {
+        let play = |seed| {
+            let mut world = World::new(seed);
+            (0..4).for_each(|_| assert!(world.join().is_some()));
+            let mut fallen = std::vec::Vec::new();
+            while world.players().count() > 1 {
+                let entities = world.entities();
+                let players: std::vec::Vec<_> = world.players().collect();
+                for player in players {
+                    let input = decide(&entities, player);
+                    world.act(player, ActionKind::Move(Move { direction: input.movement }));
+                    world.act(player, ActionKind::Break(Break { entity: input.breaking }));
+                    if let Some(target) = input.throw {
+                        world.act(player, ActionKind::Throw(Throw { target }));
+                    }
+                }
+                fallen.extend(world.tick());
+                assert!(world.time() < 60 * 600, "ten minutes without an end: {fallen:?}");
+            }
+            (world.time(), fallen)
+        };
+        for seed in 0..5 {
+            assert_eq!(play(seed), play(seed));
+        }
+    }
+
+    #[test]
+    fn a_bot_that_is_nowhere_wants_nothing() {
+        assert_eq!(decide(&World::new(1).entities(), PlayerId(1)), Input::default());
+    }
+}

@@ -1,0 +1,252 @@
+//! A walk along each arrow of the client's state diagram, and hostile servers.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use rakwire::rabbit::{to_vec, unpack};
+
+use super::*;
+use crate::message::{Connect, EntityKind, Snapshot};
+
+const NOW: Instant = Instant::ZERO;
+const ENTITIES: [Entity; 1] = [Entity { id: EntityId(1), kind: EntityKind::Dead }];
+
+fn taken(client: &mut Client) -> Vec<ClientMessage> {
+    let mut buffer = [0; 16];
+    let mut messages = Vec::new();
+    while let Some((delivery, payload)) = client.poll_message(&mut buffer) {
+        let message: ClientMessage = unpack(payload).expect("the client packs well");
+        assert_eq!(message.delivery(), delivery);
+        messages.push(message);
+    }
+    messages
+}
+
+fn tell(client: &mut Client, message: &ServerMessage<'_>) -> bool {
+    let bytes = to_vec(message).expect("it packs");
+    let pieces: Vec<_> = bytes.chunks(3).collect();
+    client.handle_message(NOW, &pieces.as_slice()) != Ok(News::Nothing)
+}
+
+fn connect(channel: Channel) -> ServerMessage<'static> {
+    let snapshot = Snapshot { entities: List::new(&ENTITIES) };
+    let kind = ResponseKind::Connect(Connect { player: PlayerId(4), snapshot });
+    ServerMessage::Response(Response { channel, kind })
+}
+
+fn snapshot(time: u32) -> ServerMessage<'static> {
+    ServerMessage::Event(Event {
+        time,
+        kind: EventKind::Snapshot(Snapshot { entities: List::new(&ENTITIES) }),
+    })
+}
+
+fn over(result: GameOver) -> ServerMessage<'static> {
+    ServerMessage::Event(Event { time: 1, kind: EventKind::GameOver(result) })
+}
+
+fn playing() -> Client {
+    let mut client = Client::new();
+    client.handle_connected();
+    assert!(tell(&mut client, &connect(INIT)));
+    taken(&mut client);
+    client
+}
+
+fn request(channel: u32, kind: RequestKind) -> ClientMessage {
+    ClientMessage::Request(Request { channel: Channel(channel), kind })
+}
+
+fn action(kind: ActionKind) -> ClientMessage {
+    ClientMessage::Action(Action { kind })
+}
+
+#[test]
+fn start_to_establish_connection() {
+    let mut client = Client::new();
+    client.handle_frame(NOW, Input::default());
+    assert_eq!((taken(&mut client), client.player(), client.result()), (vec![], None, None));
+}
+
+#[test]
+fn establish_connection_to_send_init() {
+    let mut client = Client::new();
+    client.handle_connected();
+    client.handle_connected();
+    assert_eq!(taken(&mut client), [request(0, RequestKind::Init)]);
+}
+
+#[test]
+fn send_init_to_receive_connect() {
+    let mut client = Client::new();
+    client.handle_connected();
+    taken(&mut client);
+    // Nothing else is waited for: neither events nor a connect that was not asked for.
+    assert!(!tell(&mut client, &snapshot(1)) && !tell(&mut client, &over(GameOver::Winner)));
+    assert!(!tell(&mut client, &connect(Channel(9))));
+    client.handle_frame(NOW, Input::default());
+    assert_eq!((taken(&mut client), client.player()), (vec![], None));
+    let bytes = to_vec(&connect(INIT)).expect("it packs");
+    let joined = News::Joined { player: PlayerId(4), entities: List::new(&ENTITIES) };
+    assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(joined));
+}
+
+#[test]
+fn receive_connect_to_update_local_state() {
+    let client = playing();
+    assert_eq!(client.player(), Some(PlayerId(4)));
+    let mut view = View::<2>::new();
+    view.update(&List::new(&ENTITIES));
+    assert_eq!(view.entities(), ENTITIES);
+    view.update(&List::new(&[ENTITIES[0]; 3]));
+    assert_eq!(view.entities().len(), 2);
+}
+
+#[test]
+fn poll_events_snapshot_to_update_local_state_to_poll_events() {
+    let mut client = playing();
+    assert!(tell(&mut client, &snapshot(10)) && tell(&mut client, &snapshot(12)));
+    assert!(!tell(&mut client, &snapshot(11)) && !tell(&mut client, &snapshot(12)));
+    assert!(tell(&mut client, &snapshot(13)));
+    // The count wraps.
+    let mut client = playing();
+    assert!(tell(&mut client, &snapshot(u32::MAX)) && tell(&mut client, &snapshot(0)));
+    assert!(!tell(&mut client, &snapshot(u32::MAX)));
+}
+
+#[test]
+fn poll_events_otherwise_to_send_ping() {
+    let mut client = playing();
+    let pings = |client: &mut Client, millis: u64| {
+        client.handle_frame(Instant::from_micros(millis * 1_000), Input::default());
+        let messages = taken(client);
+        messages.iter().filter(|message| matches!(message, ClientMessage::Request(_))).count()
+    };
+    assert_eq!(
+        [0, 500, 999, 1_000, 1_500, 2_000].map(|millis| pings(&mut client, millis)),
+        [1, 0, 0, 1, 0, 1]
+    );
+    let pong = ServerMessage::Response(Response { channel: Channel(3), kind: ResponseKind::Pong });
+    let bytes = to_vec(&pong).expect("it packs");
+    let now = Instant::from_micros(2_030_000);
+    let known = News::Pong { round_trip: Some(Duration::from_millis(30)) };
+    assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(known));
+    let pong = ServerMessage::Response(Response { channel: Channel(1), kind: ResponseKind::Pong });
+    let bytes = to_vec(&pong).expect("it packs");
+    let unknown = News::Pong { round_trip: None };
+    assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(unknown));
+}
+
+#[test]
+fn send_ping_to_poll_input_to_send_actions() {
+    let mut client = playing();
+    let target = Point::new(1.0, 2.0, 3.0);
+    let input = Input { movement: Direction::WEST, breaking: Some(EntityId(7)), throw: Some(target) };
+    client.handle_frame(NOW, input);
+    let expected = [
+        request(1, RequestKind::Ping),
+        action(ActionKind::Move(Move { direction: Direction::WEST })),
+        action(ActionKind::Break(Break { entity: Some(EntityId(7)) })),
+        action(ActionKind::Throw(Throw { target })),
+    ];
+    assert_eq!(taken(&mut client), expected);
+}
+
+/// An action that was lost in the order of things is said again.
+#[test]
+fn send_actions_to_render_scene_to_poll_events() {
+    let mut client = playing();
+    let frame = |client: &mut Client, input| {
+        client.handle_frame(NOW, input);
+        let messages = taken(client);
+        messages.iter().filter(|message| matches!(message, ClientMessage::Action(_))).count()
+    };
+    let still = Input::default();
+    let counts: Vec<_> = (0..13).map(|_| frame(&mut client, still)).collect();
+    assert_eq!(counts, [2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 1);
+    assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 0);
+    assert!(tell(&mut client, &snapshot(1)));
+}
+
+#[test]
+fn a_game_that_is_over_stays_so() {
+    let mut client = playing();
+    client.handle_frame(NOW, Input::default());
+    assert!(tell(&mut client, &over(GameOver::Winner)));
+    assert_eq!(
+        (client.result(), client.player(), taken(&mut client)),
+        (Some(GameOver::Winner), None, vec![])
+    );
+    assert!(!tell(&mut client, &snapshot(99)) && !tell(&mut client, &over(GameOver::Loser)));
+    client.handle_disconnected();
+    assert_eq!(client.result(), Some(GameOver::Winner));
+}
+
+#[test]
+fn a_connection_that_ends_begins_anew() {
+    let mut client = playing();
+    client.handle_disconnected();
+    assert_eq!(client.player(), None);
+    client.handle_connected();
+    assert_eq!(taken(&mut client), [request(0, RequestKind::Init)]);
+}
+
+#[test]
+fn a_refusal_is_told() {
+    let mut client = playing();
+    let error = ResponseKind::Error(Text::new("no ☃"));
+    let bytes = to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("it packs");
+    let news = News::Refused(Text::new("no ☃"));
+    assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(news));
+}
+
+#[test]
+fn counts_beyond_all_bytes_are_errors() {
+    let mut client = playing();
+    // An event with a snapshot, a connect, an error: each with four billion elements.
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
+    let mut error = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    error.extend([0x41; 30]);
+    for bytes in [snapshot, error] {
+        let error = client.handle_message(NOW, &bytes.as_slice()).expect_err("it is too many");
+        assert!(matches!(error.kind, rakwire::rabbit::ErrorKind::TooMany { count: u32::MAX, .. }), "{error}");
+    }
+    assert_eq!(client.player(), Some(PlayerId(4)));
+}
+
+#[test]
+fn a_message_cut_anywhere_is_an_error() {
+    for message in [snapshot(70_000), connect(Channel(300)), over(GameOver::Winner)] {
+        let bytes = to_vec(&message).expect("it packs");
+        for length in 0..bytes.len() {
+            let mut client = playing();
+            assert!(client.handle_message(NOW, &&bytes[..length]).is_err());
+            assert_eq!(client.player(), Some(PlayerId(4)));
+        }
+    }
+}
+
+#[test]
+fn a_client_that_nobody_polls_takes_no_memory() {
+    let mut client = playing();
+    for frame in 0..10_000_u64 {
+        client.handle_frame(Instant::from_micros(frame * 16_667), Input::default());
+    }
+    assert_eq!(taken(&mut client).len(), MAX_WAITING);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_server_says_the_client_goes_on(bytes: Vec<u8>) {
+        let mut client = playing();
+        if let Ok(News::Snapshot { entities, .. }) = client.handle_message(NOW, &bytes.as_slice()) {
+            prop_assert_eq!(entities.iter().count(), entities.len());
+        }
+        client.handle_frame(NOW, Input::default());
+        taken(&mut client);
+    }
+}

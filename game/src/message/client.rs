@@ -1,0 +1,118 @@
+use rakwire::rabbit::Pack;
+
+use super::{Channel, Direction, EntityId, Point};
+
+/// What a client says. The index has one bit (supplement 1, row 8).
+///
+/// ```
+/// use rakwire::rabbit::unpack;
+/// use snowfight::message::{Channel, ClientMessage, Request, RequestKind};
+///
+/// let init = Request { channel: Channel(255), kind: RequestKind::Init };
+/// assert_eq!(unpack(&[0xF8, 0x0F]), Ok(ClientMessage::Request(init)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub enum ClientMessage {
+    /// It wants a response.
+    Request(Request),
+    /// It does something.
+    Action(Action),
+}
+
+/// A request, which has a response.
+///
+/// ```
+/// use snowfight::message::{Channel, Request, RequestKind};
+///
+/// assert_eq!(Request { channel: Channel(1), kind: RequestKind::Ping }.channel, Channel(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+pub struct Request {
+    /// What the response shall be called.
+    pub channel: Channel,
+    /// What is wanted.
+    pub kind: RequestKind,
+}
+
+/// What a client wants.
+///
+/// ```
+/// assert_ne!(snowfight::message::RequestKind::Ping, snowfight::message::RequestKind::Init);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+pub enum RequestKind {
+    /// A pong.
+    Ping,
+    /// To join the game.
+    Init,
+}
+
+/// Something that a client does.
+///
+/// ```
+/// use snowfight::message::{Action, ActionKind, Break};
+///
+/// assert_eq!(Action { kind: ActionKind::Break(Break { entity: None }) }.kind, ActionKind::Break(Break { entity: None }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub struct Action {
+    /// What it does.
+    pub kind: ActionKind,
+}
+
+/// What a client does.
+///
+/// ```
+/// use snowfight::message::{ActionKind, Direction, Move};
+///
+/// assert_eq!(ActionKind::Move(Move { direction: Direction::NONE }), ActionKind::Move(Move::default()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub enum ActionKind {
+    /// It begins or ends to break something.
+    Break(Break),
+    /// It throws what it holds.
+    Throw(Throw),
+    /// It walks, or stands.
+    Move(Move),
+}
+
+/// Break something, or nothing any more.
+///
+/// ```
+/// use snowfight::message::{Break, EntityId};
+///
+/// assert_eq!(Break::default().entity, None);
+/// assert_eq!(Break { entity: Some(EntityId(9)) }.entity, Some(EntityId(9)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+pub struct Break {
+    /// What to break.
+    pub entity: Option<EntityId>,
+}
+
+/// Throw what is held.
+///
+/// ```
+/// use snowfight::message::{Point, Throw};
+///
+/// assert_eq!(Throw { target: Point::new(1.0, 2.0, 0.0) }.target.y, 2.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub struct Throw {
+    /// Where it shall come down.
+    pub target: Point,
+}
+
+/// Walk in a direction until told otherwise.
+///
+/// ```
+/// use snowfight::message::{Direction, Move};
+///
+/// assert_eq!(Move::default().direction, Direction::NONE);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+pub struct Move {
+    /// Where to.
+    pub direction: Direction,
+}

@@ -1,0 +1,111 @@
+use rakwire::rabbit::Pack;
+
+use super::{Direction, EntityId, PlayerId, Point};
+
+/// One thing of the world, as a snapshot tells it.
+///
+/// ```
+/// use snowfight::message::{Entity, EntityId, EntityKind};
+///
+/// let entity = Entity { id: EntityId(7), kind: EntityKind::Dead };
+/// assert_eq!(entity.kind, EntityKind::Dead);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub struct Entity {
+    /// Its name.
+    pub id: EntityId,
+    /// What it is.
+    pub kind: EntityKind,
+}
+
+/// What an entity is.
+///
+/// ```
+/// use rakwire::rabbit::unpack;
+/// use snowfight::message::EntityKind;
+///
+/// assert_eq!(unpack::<EntityKind>(&[0b10]), Ok(EntityKind::Dead));
+/// assert!(unpack::<EntityKind>(&[0b11]).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub enum EntityKind {
+    /// A tree or a mushroom.
+    Object(Object),
+    /// Somebody.
+    Player(Player),
+    /// It is no more.
+    Dead,
+}
+
+/// A tree or a mushroom: it stands, is held, or flies.
+///
+/// ```
+/// use snowfight::message::{Object, ObjectKind, Point};
+///
+/// let position = Point::default();
+/// let tree =
+///     Object { position, kind: ObjectKind::Tree, durability: Some(1.0), health: 3, max_health: 3 };
+/// assert!(tree.durability.is_some());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub struct Object {
+    /// Where its base is.
+    pub position: Point,
+    /// What it looks like.
+    pub kind: ObjectKind,
+    /// How many seconds of breaking it takes until a player has it; nothing when it cannot be broken.
+    pub durability: Option<f32>,
+    /// How often it can still be hit.
+    pub health: u32,
+    /// Its health when it was whole.
+    pub max_health: u32,
+}
+
+/// What an object looks like.
+///
+/// ```
+/// use snowfight::message::ObjectKind;
+///
+/// assert_ne!(ObjectKind::Tree, ObjectKind::Mushroom);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+pub enum ObjectKind {
+    /// Tall.
+    Tree,
+    /// Small.
+    Mushroom,
+}
+
+/// A player.
+///
+/// ```
+/// use snowfight::message::{Direction, Player, PlayerId, Point};
+///
+/// let player = Player {
+///     position: Point::default(),
+///     movement: Direction::NONE,
+///     holding: None,
+///     breaking: None,
+///     owner: PlayerId(1),
+///     health: 3,
+///     max_health: 3,
+/// };
+/// assert_eq!(player.owner, PlayerId(1));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Pack)]
+pub struct Player {
+    /// Where the feet are.
+    pub position: Point,
+    /// Where it walks.
+    pub movement: Direction,
+    /// The object above its head.
+    pub holding: Option<EntityId>,
+    /// The object that it tries to break.
+    pub breaking: Option<EntityId>,
+    /// Who controls it.
+    pub owner: PlayerId,
+    /// How often it can still be hit.
+    pub health: u32,
+    /// Its health when it came.
+    pub max_health: u32,
+}

@@ -1,0 +1,31 @@
+//! Every message of the Game Protocol (document 002, "Messages"; supplement 1, rows 8 to 10), packed as
+//! [Rabbit](rakwire::rabbit) by `#[derive(Pack)]`.
+//!
+//! ```
+//! use rakwire::rabbit::{pack, unpack};
+//! use snowfight::message::{Action, ActionKind, ClientMessage, Direction, Move};
+//!
+//! let movement = Move { direction: Direction::NORTH | Direction::EAST };
+//! let message = ClientMessage::Action(Action { kind: ActionKind::Move(movement) });
+//! let mut buffer = [0; 8];
+//! let bytes = pack(&message, &mut buffer)?;
+//! assert_eq!(bytes, [0x4D, 0x00]);
+//! assert_eq!(unpack(bytes), Ok(message));
+//! # Ok::<(), rakwire::rabbit::Error>(())
+//! ```
+
+mod client;
+mod delivery;
+mod direction;
+mod entity;
+mod id;
+mod point;
+mod server;
+
+pub use client::{Action, ActionKind, Break, ClientMessage, Move, Request, RequestKind, Throw};
+pub use delivery::Delivery;
+pub use direction::Direction;
+pub use entity::{Entity, EntityKind, Object, ObjectKind, Player};
+pub use id::{Channel, EntityId, PlayerId};
+pub use point::Point;
+pub use server::{Connect, Event, EventKind, GameOver, Response, ResponseKind, ServerMessage, Snapshot};

@@ -1,0 +1,59 @@
+use core::ops::{Add, Mul, Sub};
+
+use rakwire::rabbit::Pack;
+
+/// A position, a distance or a velocity; x to the east, y to the north, z up, in tiles.
+///
+/// ```
+/// use snowfight::message::Point;
+///
+/// let point = Point::new(3.0, 0.0, 4.0);
+/// assert_eq!((point.length(), point * 2.0 - point), (5.0, point));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pack)]
+pub struct Point {
+    /// To the east.
+    pub x: f32,
+    /// To the north.
+    pub y: f32,
+    /// Up.
+    pub z: f32,
+}
+
+impl Point {
+    /// A point of these coordinates.
+    #[must_use]
+    pub const fn new(x: f32, y: f32, z: f32) -> Self {
+        Self { x, y, z }
+    }
+
+    /// The distance from the origin. It is the same on every machine.
+    #[must_use]
+    pub fn length(self) -> f32 {
+        libm::sqrtf(self.x * self.x + self.y * self.y + self.z * self.z)
+    }
+}
+
+impl Add for Point {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self::new(self.x + other.x, self.y + other.y, self.z + other.z)
+    }
+}
+
+impl Sub for Point {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self::new(self.x - other.x, self.y - other.y, self.z - other.z)
+    }
+}
+
+impl Mul<f32> for Point {
+    type Output = Self;
+
+    fn mul(self, factor: f32) -> Self {
+        Self::new(self.x * factor, self.y * factor, self.z * factor)
+    }
+}

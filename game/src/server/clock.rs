@@ -1,0 +1,66 @@
+//! When the next tick is due.
+
+use rakwire::Instant;
+
+use crate::world::TICKS_PER_SECOND;
+
+const MICROS: u64 = 1_000_000;
+/// Of a longer backlog the rest is skipped (supplement 3, Timing).
+const LONGEST_BACKLOG: u64 = TICKS_PER_SECOND as u64;
+
+/// Sixty ticks a second, without drift, from the first time that it was asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    start: Option<Instant>,
+    /// Ticks that were made or skipped.
+    ticks: u64,
+}
+
+impl Clock {
+    /// How many ticks are due, at most a second's worth; they count as made.
+    pub(super) fn take_due(&mut self, now: Instant) -> u64 {
+        let start = *self.start.get_or_insert(now);
+        let passed = now.as_micros().saturating_sub(start.as_micros());
+        let ticks = (u128::from(passed) * u128::from(TICKS_PER_SECOND) / u128::from(MICROS)) as u64;
+        let due = ticks.saturating_sub(self.ticks);
+        self.ticks = self.ticks.max(ticks);
+        due.min(LONGEST_BACKLOG)
+    }
+
+    /// When the next one is due; at once before the first.
+    pub(super) fn next(&self) -> Instant {
+        let Some(start) = self.start else { return Instant::ZERO };
+        let next = u128::from(self.ticks + 1) * u128::from(MICROS);
+        let micros = next.div_ceil(u128::from(TICKS_PER_SECOND)) as u64;
+        Instant::from_micros(start.as_micros().saturating_add(micros))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_ticks_a_second_without_drift() {
+        let mut clock = Clock::default();
+        let mut now = Instant::from_micros(5);
+        assert_eq!((clock.next(), clock.take_due(now)), (Instant::ZERO, 0));
+        for _ in 0..600 {
+            now = clock.next();
+            assert_eq!(clock.take_due(Instant::from_micros(now.as_micros() - 1)), 0);
+            assert_eq!(clock.take_due(now), 1);
+        }
+        assert_eq!(now, Instant::from_micros(10_000_005));
+    }
+
+    #[test]
+    fn a_backlog_of_more_than_a_second_is_skipped() {
+        let mut clock = Clock::default();
+        clock.take_due(Instant::ZERO);
+        assert_eq!(clock.take_due(Instant::from_micros(500_000)), 30);
+        assert_eq!(clock.take_due(Instant::from_micros(90_000_000)), 60);
+        assert_eq!(clock.take_due(Instant::from_micros(90_000_000)), 0);
+        assert_eq!(clock.next(), Instant::from_micros(90_016_667));
+        assert_eq!(clock.take_due(Instant::from_micros(u64::MAX)), 60);
+    }
+}

@@ -1,0 +1,496 @@
+//! A walk along each arrow of the server's state diagram, and hostile clients.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use rakwire::rabbit::{to_vec, unpack};
+
+use super::*;
+use crate::message::{
+    Action, ActionKind, Break, Direction, Entity, EntityId, EntityKind, Move, Player, Point, Throw,
+};
+
+/// Who is connected: one letter each.
+type Key = char;
+
+/// What the server did, with the bytes of its own.
+#[derive(Clone, Debug, PartialEq)]
+enum Done {
+    Sent(Key, Delivery, Vec<u8>),
+    Closed(Key),
+}
+
+fn poll(server: &mut Server<Key>) -> Vec<Done> {
+    let mut buffer = [0; MAX_MESSAGE];
+    let mut done = Vec::new();
+    while let Some(output) = server.poll_output(&mut buffer) {
+        done.push(match output {
+            Output::Send { to, delivery, payload } => Done::Sent(to, delivery, payload.to_vec()),
+            Output::Close { connection } => Done::Closed(connection),
+        });
+    }
+    done
+}
+
+fn message(done: &Done) -> ServerMessage<'_> {
+    let Done::Sent(_, _, payload) = done else { panic!("{done:?} is no message") };
+    unpack(payload).expect("the server packs well")
+}
+
+fn deliver(server: &mut Server<Key>, from: Key, bytes: &[u8]) {
+    server.handle_message(from, &bytes);
+}
+
+fn say(server: &mut Server<Key>, from: Key, message: ClientMessage) {
+    deliver(server, from, &to_vec(&message).expect("it packs"));
+}
+
+fn ask(server: &mut Server<Key>, from: Key, channel: u32, kind: RequestKind) {
+    say(server, from, ClientMessage::Request(Request { channel: Channel(channel), kind }));
+}
+
+fn act(server: &mut Server<Key>, from: Key, kind: ActionKind) {
+    say(server, from, ClientMessage::Action(Action { kind }));
+}
+
+/// A server with these players, who have been told so.
+fn joined(players: &[Key]) -> Server<Key> {
+    let mut server = Server::new(5);
+    for player in players {
+        server.handle_connected(*player).expect("there is room");
+        ask(&mut server, *player, 1, RequestKind::Init);
+    }
+    assert_eq!(poll(&mut server).len(), players.len());
+    server
+}
+
+fn pong(channel: u32) -> ServerMessage<'static> {
+    ServerMessage::Response(Response { channel: Channel(channel), kind: ResponseKind::Pong })
+}
+
+fn players(entities: &List<'_, Entity>) -> Vec<Player> {
+    let players = entities.iter().filter_map(|entity| match entity.kind {
+        EntityKind::Player(player) => Some(player),
+        EntityKind::Object(_) | EntityKind::Dead => None,
+    });
+    players.collect()
+}
+
+fn entities_in(done: &Done) -> List<'_, Entity> {
+    let ServerMessage::Event(Event { kind: EventKind::Snapshot(snapshot), .. }) = message(done) else {
+        panic!("no snapshot")
+    };
+    snapshot.entities
+}
+
+fn game_over(done: &Done) -> Option<(Key, GameOver)> {
+    let Done::Sent(to, Delivery::Reliable, _) = done else { return None };
+    match message(done) {
+        ServerMessage::Event(Event { kind: EventKind::GameOver(result), .. }) => Some((*to, result)),
+        ServerMessage::Event(_) | ServerMessage::Response(_) => None,
+    }
+}
+
+fn results(done: &[Done]) -> Vec<(Key, GameOver)> {
+    done.iter().filter_map(game_over).collect()
+}
+
+/// Lets bots play until somebody falls.
+fn play_until_somebody_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
+    for _ in 0..60 * 600 {
+        for (key, owner) in keys.iter().zip((1..).map(PlayerId)) {
+            let input = crate::bot::decide(&server.world.entities(), owner);
+            act(server, *key, ActionKind::Move(Move { direction: input.movement }));
+            act(server, *key, ActionKind::Break(Break { entity: input.breaking }));
+            if let Some(target) = input.throw {
+                act(server, *key, ActionKind::Throw(Throw { target }));
+            }
+        }
+        server.tick();
+        let done = poll(server);
+        if !results(&done).is_empty() {
+            return done;
+        }
+    }
+    panic!("nobody falls");
+}
+
+#[test]
+fn start_to_accepting_connection() {
+    let mut server = Server::new(1);
+    server.handle_connected('a').expect("there is room");
+    assert_eq!(poll(&mut server), []);
+}
+
+#[test]
+fn accepting_connection_to_accepting_connection() {
+    let mut server = Server::<usize>::new(1);
+    for connection in 0..MAX_SESSIONS {
+        server.handle_connected(connection).expect("there is room");
+    }
+    assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
+    server.handle_disconnected(3);
+    assert_eq!(server.handle_connected(MAX_SESSIONS), Ok(()));
+}
+
+#[test]
+fn accepting_connection_to_receive_request_to_add_to_session_to_send_connect() {
+    let mut server = Server::new(1);
+    server.handle_connected('a').expect("there is room");
+    ask(&mut server, 'a', 9, RequestKind::Init);
+    let done = poll(&mut server);
+    assert!(matches!(done.as_slice(), [Done::Sent('a', Delivery::Reliable, _)]));
+    let ServerMessage::Response(Response { channel: Channel(9), kind: ResponseKind::Connect(connect) }) =
+        message(&done[0])
+    else {
+        panic!("no connect")
+    };
+    assert_eq!(connect.player, PlayerId(1));
+    assert_eq!(connect.snapshot.entities.len(), 301);
+    // The new player is in it, and there was no event before.
+    assert_eq!(players(&connect.snapshot.entities)[0].owner, PlayerId(1));
+}
+
+#[test]
+fn send_connect_to_receive_request() {
+    let mut server = joined(&['a']);
+    ask(&mut server, 'a', 2, RequestKind::Ping);
+    assert_eq!(message(&poll(&mut server)[0]), pong(2));
+}
+
+#[test]
+fn receive_request_otherwise_to_send_response() {
+    let mut server = joined(&['a']);
+    ask(&mut server, 'a', 3, RequestKind::Ping);
+    ask(&mut server, 'a', 4, RequestKind::Init);
+    let done = poll(&mut server);
+    assert!(matches!(
+        done.as_slice(),
+        [Done::Sent(_, Delivery::Unreliable, _), Done::Sent(_, Delivery::Reliable, _)]
+    ));
+    assert_eq!(message(&done[0]), pong(3));
+    let text = Text::new("Requested 'Init' on already initialized player");
+    let error = Response { channel: Channel(4), kind: ResponseKind::Error(text) };
+    assert_eq!(message(&done[1]), ServerMessage::Response(error));
+}
+
+#[test]
+fn send_response_to_receive_request() {
+    let mut server = joined(&['a']);
+    for channel in 0..20 {
+        ask(&mut server, 'a', channel, RequestKind::Ping);
+        assert_eq!(message(&poll(&mut server)[0]), pong(channel));
+    }
+}
+
+#[test]
+fn start_to_run_game_tick_without_anybody() {
+    let mut server = Server::<Key>::new(1);
+    assert_eq!(server.poll_timeout(), Instant::ZERO);
+    server.handle_timeout(Instant::ZERO);
+    for _ in 0..60 {
+        let now = server.poll_timeout();
+        server.handle_timeout(now);
+    }
+    assert_eq!((server.world().time(), poll(&mut server)), (60, vec![]));
+}
+
+#[test]
+fn run_game_tick_to_dispatch_snapshot() {
+    let mut server = joined(&['a', 'b']);
+    server.handle_connected('c').expect("there is room");
+    act(&mut server, 'a', ActionKind::Move(Move { direction: Direction::NORTH }));
+    server.tick();
+    let done = poll(&mut server);
+    let to: Vec<_> = done
+        .iter()
+        .map(|done| if let Done::Sent(to, Delivery::Unreliable, _) = done { *to } else { '-' })
+        .collect();
+    assert_eq!(to, ['a', 'b']);
+    assert_eq!(players(&entities_in(&done[1]))[0].movement, Direction::NORTH);
+    let Done::Sent(_, _, payload) = &done[0] else { panic!("no message") };
+    assert!((5_000..7_500).contains(&payload.len()), "{}", payload.len());
+}
+
+/// What nobody took is replaced, not queued.
+#[test]
+fn run_game_tick_replaces_what_was_not_sent() {
+    let mut server = joined(&['a']);
+    (0..100).for_each(|_| server.tick());
+    let done = poll(&mut server);
+    assert_eq!(done.len(), 1);
+    assert!(matches!(message(&done[0]), ServerMessage::Event(Event { time: 100, .. })));
+}
+
+#[test]
+fn check_win_condition_run_to_run_game_tick() {
+    let mut server = joined(&['a', 'b']);
+    for _ in 0..300 {
+        server.tick();
+        assert_eq!(results(&poll(&mut server)), []);
+    }
+    assert_eq!(server.world().players().count(), 2);
+}
+
+#[test]
+fn a_lone_player_does_not_win_and_neither_does_who_is_left() {
+    let mut server = joined(&['a', 'b']);
+    server.handle_disconnected('b');
+    for _ in 0..60 {
+        server.tick();
+        assert_eq!(results(&poll(&mut server)), []);
+    }
+    assert_eq!(server.world().players().collect::<Vec<_>>(), [PlayerId(1)]);
+}
+
+#[test]
+fn check_win_condition_over_to_send_game_over() {
+    let mut server = joined(&['a', 'b']);
+    let mut results = results(&play_until_somebody_falls(&mut server, &['a', 'b']));
+    results.sort_by_key(|(_, result)| *result == GameOver::Winner);
+    assert_eq!(
+        results.iter().map(|(_, result)| *result).collect::<Vec<_>>(),
+        [GameOver::Loser, GameOver::Winner]
+    );
+    assert_eq!(server.world().players().count(), 0);
+}
+
+#[test]
+fn one_of_three_only_loses() {
+    let keys = ['a', 'b', 'c'];
+    let mut server = joined(&keys);
+    let results = results(&play_until_somebody_falls(&mut server, &keys));
+    assert!(matches!(results.as_slice(), [(_, GameOver::Loser)]), "{results:?}");
+    assert_eq!(server.world().players().count(), 2);
+}
+
+#[test]
+fn send_game_over_to_run_game_tick_and_the_end_comes_after_it_arrived() {
+    let mut server = joined(&['a', 'b']);
+    play_until_somebody_falls(&mut server, &['a', 'b']);
+    server.tick();
+    assert_eq!(poll(&mut server), []);
+    // One says that all has arrived, of the other nothing is heard.
+    server.handle_drained('a');
+    assert_eq!(poll(&mut server), [Done::Closed('a')]);
+    (0..58).for_each(|_| server.tick());
+    assert_eq!(poll(&mut server), []);
+    server.tick();
+    assert_eq!(poll(&mut server), [Done::Closed('b')]);
+    let before = server.stats().ignored;
+    ask(&mut server, 'b', 1, RequestKind::Ping);
+    assert_eq!((poll(&mut server), server.stats().ignored), (vec![], before + 1));
+}
+
+#[test]
+fn what_is_drained_before_the_game_is_over_ends_nothing() {
+    let mut server = joined(&['a']);
+    server.handle_drained('a');
+    server.handle_drained('z');
+    assert_eq!(poll(&mut server), []);
+}
+
+/// An error of the original: nobody has won, and the server goes on.
+#[test]
+fn when_the_last_two_fall_together_both_have_lost() {
+    let mut server = joined(&['a', 'b']);
+    server.world.leave(PlayerId(1));
+    server.world.leave(PlayerId(2));
+    let fallen: Fallen = [PlayerId(1), PlayerId(2)].into_iter().collect();
+    server.check_win_condition(&fallen);
+    assert_eq!(results(&poll(&mut server)), [('a', GameOver::Loser), ('b', GameOver::Loser)]);
+    server.tick();
+}
+
+#[test]
+fn a_full_game_says_so() {
+    let mut server = Server::<usize>::new(1);
+    let init = ClientMessage::Request(Request { channel: Channel(1), kind: RequestKind::Init });
+    let init = to_vec(&init).expect("it packs");
+    for connection in 0..=MAX_PLAYERS {
+        server.handle_connected(connection).expect("there is room");
+        server.handle_message(connection, &init.as_slice());
+    }
+    let mut buffer = [0; MAX_MESSAGE];
+    let mut last = Vec::new();
+    while let Some(Output::Send { to, payload, .. }) = server.poll_output(&mut buffer) {
+        if to == MAX_PLAYERS {
+            last = payload.to_vec();
+        }
+    }
+    let ServerMessage::Response(response) = unpack(&last).expect("the server packs well") else {
+        panic!("no response")
+    };
+    assert_eq!(response.kind, ResponseKind::Error(Text::new("The game is full")));
+    server.tick();
+    while let Some(output) = server.poll_output(&mut buffer) {
+        let Output::Send { payload, .. } = output else { panic!("nobody is closed") };
+        assert!(payload.len() < MAX_MESSAGE / 2);
+    }
+}
+
+/// What a hostile client of a game of three does; the others must not notice.
+fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
+    let mut server = joined(&['a', 'b', 'x']);
+    attack(&mut server);
+    let mut all = poll(&mut server);
+    for time in 1..=60 {
+        server.tick();
+        let done = poll(&mut server);
+        let sent = |key| done.iter().find(|done| matches!(done, Done::Sent(to, ..) if *to == key));
+        for key in ['a', 'b'] {
+            let snapshot = sent(key).expect("everybody has a snapshot of every tick");
+            assert!(matches!(message(snapshot), ServerMessage::Event(event) if event.time == time));
+            assert!(players(&entities_in(snapshot)).iter().all(|player| player.health == 3));
+            assert!(entities_in(snapshot).iter().all(|entity| is_somewhere(&entity)));
+        }
+        all.extend(done);
+    }
+    ask(&mut server, 'a', 77, RequestKind::Ping);
+    assert_eq!(message(&poll(&mut server)[0]), pong(77));
+    all
+}
+
+fn is_somewhere(entity: &Entity) -> bool {
+    match entity.kind {
+        EntityKind::Object(object) => object.position.length() < 1_000.0,
+        EntityKind::Player(player) => player.position.length() < 1_000.0,
+        EntityKind::Dead => true,
+    }
+}
+
+fn is_closed(done: &[Done]) -> bool {
+    done.contains(&Done::Closed('x'))
+}
+
+#[test]
+fn any_first_message_but_init_ends_the_connection() {
+    for first in [
+        ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Ping }),
+        ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) }),
+    ] {
+        let mut server = joined(&['a']);
+        server.handle_connected('x').expect("there is room");
+        say(&mut server, 'x', first);
+        assert_eq!(poll(&mut server), [Done::Closed('x')]);
+        assert_eq!(server.stats().malformed, 1);
+    }
+}
+
+/// No message of a client has a count; those of a server, sent to one, are an action or none.
+#[test]
+fn counts_beyond_all_bytes_change_nothing_for_others() {
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
+    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
+    let mut text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    text.extend([0xFF; 8]);
+    for bytes in [snapshot, connect, text] {
+        attack(|server| deliver(server, 'x', &bytes));
+    }
+    let kind_three = to_vec(&(true, (true, true), u32::MAX)).expect("it packs");
+    assert!(is_closed(&attack(|server| deliver(server, 'x', &kind_three))));
+}
+
+#[test]
+fn an_unknown_variant_ends_only_its_sender() {
+    assert!(is_closed(&attack(|server| deliver(server, 'x', &[0x07]))));
+}
+
+#[test]
+fn an_empty_message_ends_only_its_sender() {
+    assert!(is_closed(&attack(|server| deliver(server, 'x', &[]))));
+}
+
+#[test]
+fn positions_that_are_no_numbers_change_nothing() {
+    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE] {
+        let done = attack(|server| {
+            for target in [
+                Point::new(number, 0.0, 0.0),
+                Point::new(0.0, number, 0.0),
+                Point::new(number, number, number),
+            ] {
+                act(server, 'x', ActionKind::Throw(Throw { target }));
+            }
+        });
+        assert!(!is_closed(&done));
+    }
+}
+
+#[test]
+fn unknown_entities_and_directions_change_nothing() {
+    for entity in [0, 301, 302, 303, 304, u32::MAX] {
+        let done = attack(|server| {
+            act(server, 'x', ActionKind::Break(Break { entity: Some(EntityId(entity)) }));
+            act(server, 'x', ActionKind::Move(Move { direction: Direction(0xFF) }));
+        });
+        assert!(!is_closed(&done));
+    }
+}
+
+#[test]
+fn a_throw_at_oneself_hurts_nobody() {
+    let done = attack(|server| {
+        let me = server.world.position_of(PlayerId(3)).expect("it is there");
+        for target in [me, me + Point::new(0.0, 0.0, 1.3125)] {
+            act(server, 'x', ActionKind::Throw(Throw { target }));
+        }
+    });
+    assert!(!is_closed(&done));
+}
+
+#[test]
+fn a_message_cut_anywhere_ends_only_its_sender() {
+    let target = Point::new(1.0, 2.0, 3.0);
+    let messages = [
+        ClientMessage::Request(Request { channel: Channel(u32::MAX), kind: RequestKind::Ping }),
+        ClientMessage::Action(Action { kind: ActionKind::Throw(Throw { target }) }),
+        ClientMessage::Action(Action { kind: ActionKind::Break(Break { entity: Some(EntityId(70_000)) }) }),
+        ClientMessage::Action(Action { kind: ActionKind::Move(Move { direction: Direction::EAST }) }),
+    ];
+    for message in messages {
+        let bytes = to_vec(&message).expect("it packs");
+        for length in 0..bytes.len() {
+            let done = attack(|server| deliver(server, 'x', &bytes[..length]));
+            assert!(is_closed(&done), "{message:?} cut to {length}");
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_requests_takes_no_memory() {
+    let done = attack(|server| {
+        (0..10_000).for_each(|channel| ask(server, 'x', channel, RequestKind::Ping));
+        assert_eq!(server.stats().dropped, 10_000 - session::MAX_ANSWERS as u64);
+    });
+    assert!(!is_closed(&done));
+}
+
+#[test]
+fn nobody_known_is_ignored() {
+    attack(|server| {
+        ask(server, 'y', 1, RequestKind::Init);
+        server.handle_disconnected('y');
+        assert_eq!(server.stats().ignored, 1);
+    });
+}
+
+#[test]
+fn a_buffer_that_is_too_small_loses_the_message_and_nothing_else() {
+    let mut server = joined(&['a']);
+    server.tick();
+    assert_eq!(server.poll_output(&mut [0; 100]), None);
+    assert_eq!(server.stats().dropped, 1);
+    server.tick();
+    assert_eq!(poll(&mut server).len(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_client_says_the_others_play_on(messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..12)) {
+        attack(|server| messages.iter().for_each(|bytes| deliver(server, 'x', bytes)));
+    }
+}

@@ -1,0 +1,79 @@
+//! Objects and players as the world keeps them.
+
+use super::cuboid::Cuboid;
+use super::rules::{DURABILITY, HEALTH, PLAYER_SIZE, object_size};
+use crate::message::{Direction, Entity, EntityId, EntityKind, Object, ObjectKind, Player, PlayerId, Point};
+
+/// Where an object is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    /// On the ground.
+    Standing,
+    /// Above somebody's head.
+    Held { by: EntityId },
+    /// Thrown.
+    Flying { velocity: Point, thrower: EntityId },
+}
+
+/// A tree or a mushroom.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Thing {
+    pub(super) id: EntityId,
+    pub(super) kind: ObjectKind,
+    pub(super) position: Point,
+    pub(super) durability: Option<f32>,
+    pub(super) health: u32,
+    pub(super) place: Place,
+}
+
+impl Thing {
+    pub(super) const fn new(id: EntityId, kind: ObjectKind, position: Point) -> Self {
+        Self { id, kind, position, durability: Some(DURABILITY), health: HEALTH, place: Place::Standing }
+    }
+
+    pub(super) fn cuboid(&self) -> Cuboid {
+        Cuboid::standing(self.position, object_size(self.kind))
+    }
+
+    /// Puts down what nobody holds any more. It was broken loose, so the next one has it at once.
+    pub(super) const fn put_down(&mut self) {
+        self.place = Place::Standing;
+        self.position.z = 0.0;
+        self.durability = Some(0.0);
+    }
+
+    pub(super) const fn entity(&self) -> Entity {
+        let Self { id, kind, position, durability, health, .. } = *self;
+        let object = Object { position, kind, durability, health, max_health: HEALTH };
+        Entity { id, kind: EntityKind::Object(object) }
+    }
+}
+
+/// A player.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Walker {
+    pub(super) id: EntityId,
+    pub(super) owner: PlayerId,
+    pub(super) position: Point,
+    pub(super) movement: Direction,
+    pub(super) holding: Option<EntityId>,
+    pub(super) breaking: Option<EntityId>,
+    pub(super) health: u32,
+}
+
+impl Walker {
+    pub(super) const fn new(id: EntityId, owner: PlayerId, position: Point) -> Self {
+        let movement = Direction::NONE;
+        Self { id, owner, position, movement, holding: None, breaking: None, health: HEALTH }
+    }
+
+    pub(super) fn cuboid(&self) -> Cuboid {
+        Cuboid::standing(self.position, PLAYER_SIZE)
+    }
+
+    pub(super) const fn entity(&self) -> Entity {
+        let Self { id, owner, position, movement, holding, breaking, health } = *self;
+        let player = Player { position, movement, holding, breaking, owner, health, max_health: HEALTH };
+        Entity { id, kind: EntityKind::Player(player) }
+    }
+}

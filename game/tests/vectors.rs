@@ -1,0 +1,72 @@
+//! The committed vectors: what the original implementation of the protocol was seen to send and to accept.
+#![allow(missing_docs)]
+
+#[path = "support/vectors/mod.rs"]
+mod vectors;
+
+use serde_json::{Value, json};
+
+const FILE: &str = include_str!("vectors/game-protocol.json");
+/// What needs no transport.
+const CATEGORIES: [&str; 3] = ["rabbit", "rabbit_decode", "message"];
+
+fn entries() -> Vec<Value> {
+    let mut entries: Vec<Value> = serde_json::from_str(FILE).expect("it is JSON");
+    entries.retain(|entry| CATEGORIES.iter().any(|category| entry["category"] == *category));
+    entries
+}
+
+fn failures(entries: &Value) -> usize {
+    vectors::check(&entries.to_string()).expect("a list of vectors").failures.len()
+}
+
+#[test]
+fn committed_vectors_of_values_and_messages() {
+    let tally = vectors::check(&Value::from(entries()).to_string()).unwrap();
+    assert_eq!(tally.failures, [""; 0]);
+    assert_eq!(tally.passed, 215);
+}
+
+/// A checker that finds nothing is worth nothing: a change of any recorded fact must show.
+#[test]
+fn changed_vectors_fail() {
+    let entries = entries();
+    for entry in entries {
+        let mut changed = vec![];
+        if let Some(hex) = entry["hex"].as_str().filter(|hex| !hex.is_empty()) {
+            let mut wrong = entry.clone();
+            wrong["hex"] = flipped(hex).into();
+            changed.push(wrong);
+        }
+        for (name, wrong) in [("bits", json!(3)), ("type", json!("u7")), ("category", json!("rabbits"))] {
+            if entry.get(name).is_some_and(|right| *right != wrong) {
+                let mut other = entry.clone();
+                other[name] = wrong;
+                changed.push(other);
+            }
+        }
+        if let Some(reliable) = entry["reliable"].as_bool() {
+            let mut other = entry.clone();
+            other["reliable"] = (!reliable).into();
+            changed.push(other);
+        }
+        let all = changed.len();
+        // Some of what may be decoded may be decoded from other bits too.
+        let expected = if entry["category"] == "rabbit_decode" { 2 } else { all };
+        assert!(failures(&changed.into()) >= expected, "{}", entry["name"]);
+    }
+}
+
+/// The hex with its first bit changed.
+fn flipped(hex: &str) -> String {
+    let first = u8::from_str_radix(&hex[..2], 16).expect("it is hex") ^ 1;
+    format!("{first:02x}{}", &hex[2..])
+}
+
+#[test]
+fn what_is_no_file_of_vectors_is_said() {
+    for text in ["", "[", "{}", "[]", "3"] {
+        assert!(vectors::check(text).is_err(), "{text}");
+    }
+    assert_eq!(failures(&json!([3, {}, {"category": "rabbit"}, {"category": "unheard of", "name": "x"}])), 4);
+}
