@@ -91,7 +91,12 @@ impl HotPath {
         let blocks = match self {
             Self::Connections100 | Self::Handshake => 64,
             Self::Queue10000 => 32_768,
-            _ => BLOCKS,
+            Self::Messages16
+            | Self::Messages100
+            | Self::Messages1000
+            | Self::Messages10000
+            | Self::MessagesLost
+            | Self::PingPong => BLOCKS,
         };
         let mut crowd = Crowd::new(connections, blocks, path);
         for _ in 0..repetitions {

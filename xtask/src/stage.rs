@@ -16,6 +16,17 @@ pub(crate) struct Stage {
     pub(crate) run: fn(&mut Shell) -> Result<()>,
 }
 
+impl Stage {
+    pub(crate) const fn new(
+        name: &'static str,
+        about: &'static str,
+        needs: &'static [Need],
+        run: fn(&mut Shell) -> Result<()>,
+    ) -> Self {
+        Self { name, about, needs, run }
+    }
+}
+
 /// How a stage went.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {

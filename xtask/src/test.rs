@@ -16,47 +16,32 @@ use crate::stage::Stage;
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
     vec![
-        Stage {
-            name: "targets",
-            about: "the core builds for microcontrollers and for browsers",
-            needs: &[Need::ThumbTarget, Need::WasmTarget],
-            run: targets,
-        },
-        Stage { name: "edges", about: "no part depends on what it must not", needs: &[], run: checks::edges },
-        Stage {
-            name: "docs",
-            about: "the tests that the documentation names exist",
-            needs: &[],
-            run: named_tests,
-        },
-        Stage {
-            name: "cargo",
-            about: "the tests of all crates, with foreign RakNet peers",
-            needs: &[Need::Peers],
-            run: cargo_tests,
-        },
-        Stage {
-            name: "instructions",
-            about: "the hot paths take no more instructions than the table says",
-            needs: &[Need::Valgrind],
-            run: bench::instructions,
-        },
-        Stage {
-            name: "bench",
-            about: "the benchmark, small, beside a foreign RakNet",
-            needs: &[Need::Peers],
-            run: bench::smoke,
-        },
-        Stage {
-            name: "fuzz",
-            about: "generated input against the core, for a minute",
-            needs: &[Need::CargoFuzz],
-            run: fuzz::stage,
-        },
-        Stage {
-            name: "wasm",
-            about: "the npm package: build, size, contents, tests",
-            needs: &[
+        Stage::new(
+            "targets",
+            "the core builds for microcontrollers and for browsers",
+            &[Need::ThumbTarget, Need::WasmTarget],
+            targets,
+        ),
+        Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
+        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
+        Stage::new(
+            "cargo",
+            "the tests of all crates, with foreign RakNet peers",
+            &[Need::Peers],
+            cargo_tests,
+        ),
+        Stage::new(
+            "instructions",
+            "the hot paths take no more instructions than the table says",
+            &[Need::Valgrind],
+            bench::instructions,
+        ),
+        Stage::new("bench", "the benchmark, small, beside a foreign RakNet", &[Need::Peers], bench::smoke),
+        Stage::new("fuzz", "generated input against the core, for a minute", &[Need::CargoFuzz], fuzz::stage),
+        Stage::new(
+            "wasm",
+            "the npm package: build, size, contents, tests",
+            &[
                 Need::Node,
                 Need::WasmTarget,
                 Need::WasmBindgen,
@@ -64,41 +49,41 @@ pub(crate) fn test_stages() -> Vec<Stage> {
                 Need::Packages,
                 Need::Chromium,
             ],
-            run: wasm_tests,
-        },
-        Stage {
-            name: "web",
-            about: "the page in Chromium",
-            needs: &[Need::Node, Need::Packages, Need::Chromium, Need::Peers],
-            run: web_tests,
-        },
-        Stage {
-            name: "demo",
-            about: "the demo, once through connect, send and echo in Chromium",
-            needs: &[Need::Node, Need::Packages, Need::Chromium],
-            run: demo_smoke,
-        },
+            wasm_tests,
+        ),
+        Stage::new(
+            "web",
+            "the page in Chromium",
+            &[Need::Node, Need::Packages, Need::Chromium, Need::Peers],
+            web_tests,
+        ),
+        Stage::new(
+            "demo",
+            "the demo, once through connect, send and echo in Chromium",
+            &[Need::Node, Need::Packages, Need::Chromium],
+            demo_smoke,
+        ),
     ]
 }
 
 /// What a change must pass: the cheap checks first, then every test.
 pub(crate) fn ci_stages() -> Vec<Stage> {
     let mut stages = vec![
-        Stage { name: "fmt", about: "the code is formatted", needs: &[Need::Components], run: fmt },
-        Stage { name: "deny", about: "licences, bans and sources", needs: &[Need::CargoDeny], run: deny },
-        Stage {
-            name: "clippy",
-            about: "no lint warns, here and in browsers",
-            needs: &[Need::Components, Need::WasmTarget],
-            run: clippy,
-        },
-        Stage {
-            name: "msrv",
-            about: "the core builds with the oldest Rust that it promises",
-            needs: &[Need::OldestRust],
-            run: oldest,
-        },
-        Stage { name: "doc", about: "the documentation builds without warnings", needs: &[], run: doc },
+        Stage::new("fmt", "the code is formatted", &[Need::Components], fmt),
+        Stage::new("deny", "licences, bans and sources", &[Need::CargoDeny], deny),
+        Stage::new(
+            "clippy",
+            "no lint warns, here and in browsers",
+            &[Need::Components, Need::WasmTarget],
+            clippy,
+        ),
+        Stage::new(
+            "msrv",
+            "the core builds with the oldest Rust that it promises",
+            &[Need::OldestRust],
+            oldest,
+        ),
+        Stage::new("doc", "the documentation builds without warnings", &[], doc),
     ];
     stages.extend(test_stages());
     stages

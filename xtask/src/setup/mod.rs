@@ -40,7 +40,7 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
