@@ -102,6 +102,7 @@ extern crate std;
 pub mod bits;
 mod cookie;
 mod cursor;
+pub mod game_protocol;
 mod machine;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
@@ -109,6 +110,7 @@ pub mod planted;
 #[expect(unreachable_pub, reason = "public to tests that switch bugs on")]
 mod planted;
 pub mod raknet;
+mod rate_limit;
 mod serial;
 #[cfg(feature = "sim")]
 pub mod sim;

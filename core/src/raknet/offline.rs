@@ -7,7 +7,6 @@ use heapless::Deque;
 
 use super::config::{Config, CookiePolicy};
 use super::connection::Envelope;
-use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
 use super::wire::offline::{
@@ -15,6 +14,7 @@ use super::wire::offline::{
 };
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
+use crate::rate_limit::{RateLimit, Rates};
 use crate::storage::{Block, Pool};
 use crate::time::Instant;
 
@@ -76,7 +76,7 @@ pub(super) struct Desk {
     pongs: Deque<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
-    limit: PongLimit,
+    limit: RateLimit,
     advertisement: heapless::Vec<u8, MAX_PONG_DATA>,
 }
 
@@ -94,7 +94,8 @@ impl Desk {
         to: SocketAddr,
         ping_time: u64,
     ) {
-        if self.limit.admits(config, now, to.ip()) {
+        let rates = Rates { all: config.pongs_per_second, network: config.pongs_per_network };
+        if self.limit.admits(&config.secret, rates, now, to.ip()) {
             push_out(&mut self.pongs, (to, ping_time), stats);
         } else {
             stats.drop(DropReason::PongLimit);
