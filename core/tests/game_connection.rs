@@ -461,6 +461,18 @@ fn doubled_messages_of_the_handshake_are_ignored() {
 }
 
 #[test]
+fn a_response_that_comes_again_after_the_end_opens_nothing() {
+    let mut server = peer(server_config());
+    let answer = seasoning(&mut server, START, CLIENT.into(), 1);
+    server.handle_datagram(START, CLIENT.into(), &answer);
+    feed(&mut server, &packet(8, 0, 0, &[]));
+    assert_eq!(feed(&mut server, &answer), [[0; 0]; 0]);
+    assert_eq!((told(&mut server).len(), server.connections().count()), (2, 0));
+    // Who asks anew comes in.
+    enter(&mut server, START, CLIENT.into(), 0x4000_0001);
+}
+
+#[test]
 fn a_response_holds_for_two_epochs_and_its_address_alone() {
     let salt = 5_u32;
     let holds = |later: Duration, from: ([u8; 4], u16)| {

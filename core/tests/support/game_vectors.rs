@@ -175,7 +175,7 @@ fn check_live(entry: &Json) -> Result<(), String> {
     }
     // Acknowledgements are no part of the vector.
     output(&mut server);
-    same(&messages(&mut server), &[payload.clone()])?;
+    same(&messages(&mut server), std::slice::from_ref(&payload))?;
     let reliability = if first[0] & 1 == 0 { Reliability::Unreliable } else { Reliability::Reliable };
     server.send(NOW, id, &payload, reliability).map_err(|error| error.to_string())?;
     same(&output(&mut server), &packets)

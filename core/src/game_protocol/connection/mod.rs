@@ -138,6 +138,8 @@ pub(crate) struct Connection {
     /// Whether END is to be sent.
     farewell: Listed,
     opened: Listed,
+    /// Whether the other peer was challenged again since the connection is over.
+    invited: Listed,
     ending: Option<Ending>,
     state_since: Instant,
     heard_at: Instant,
@@ -493,6 +495,17 @@ impl Connection {
     /// Whether the connection counts against the limit of incoming ones.
     pub(crate) const fn is_incoming(&self) -> bool {
         matches!(self.side, Side::Server) && matches!(self.state, State::Open | State::Closing)
+    }
+
+    /// The other peer, whose connection is over, was challenged again.
+    pub(crate) const fn invite(&mut self) {
+        self.invited = Listed::Yes;
+    }
+
+    /// Whether the answer that opened this connection, which is over, only arrived once more: opening another one for
+    /// it would deliver late doubles of its messages again.
+    pub(crate) fn is_doubled(&self, token: Handshake) -> bool {
+        self.token == token && self.invited == Listed::No
     }
 
     /// Lets another connection with the same peer take its place in the tables.

@@ -3,10 +3,14 @@
 use core::net::SocketAddr;
 
 use super::Peer;
+use crate::game_protocol::connection::Connection;
 use crate::game_protocol::desk;
 use crate::game_protocol::stats::DropReason;
-use crate::game_protocol::wire::{HEADER, Handshake, Header};
+use crate::game_protocol::wire::{HEADER, Handshake};
 use crate::time::Instant;
+
+/// END as it is sent, with and without FIN. Two of all salts look the same; their clients are not heard.
+const LATE_ENDS: [Handshake; 2] = [Handshake(0x0C00_0000), Handshake(0x0800_0000)];
 
 impl Peer<'_> {
     /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in [`Peer::stats`].
@@ -38,16 +42,28 @@ impl Peer<'_> {
 
     /// Four bytes are the right answer to a challenge, or else ask for one.
     fn handle_stranger(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let is_end = matches!(Header::read(datagram), Ok((Header::End, _)));
         let Ok(word) = Handshake::read(datagram) else { return };
-        let is_late_end = is_end && word.looks_like_a_header();
+        let is_late_end = LATE_ENDS.contains(&word);
         if self.config.max_incoming == 0 || datagram.len() != HEADER || is_late_end {
             self.stats.drop(DropReason::UnknownSource);
         } else if desk::is_proof(&self.config, &from, self.last_now, word) {
-            self.accept(from, word);
+            if self.ended_at(&from).is_some_and(|connection| connection.is_doubled(word)) {
+                self.stats.drop(DropReason::Ended);
+            } else {
+                self.accept(from, word);
+            }
         } else {
+            if let Some(connection) = self.ended_at(&from) {
+                connection.invite();
+            }
             self.desk.challenge(&self.config, &mut self.stats, self.last_now, from, word);
         }
+    }
+
+    /// The connection with `address` that is over and lingers, if there is one.
+    fn ended_at(&mut self, address: &SocketAddr) -> Option<&mut Connection> {
+        let slot = self.find(address)?;
+        self.tables.connections.get_mut(usize::from(slot)).filter(|connection| connection.is_over())
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
