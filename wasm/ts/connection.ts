@@ -1,6 +1,5 @@
 /** The connection as an application sees it. */
 
-import type { Peer } from "../pkg/rakwire.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ClosedEvent, MessageArrivedEvent } from "./events.js";
@@ -8,6 +7,7 @@ import { Inbox } from "./inbox.js";
 import type { SessionEnd, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
 import type { CloseCode, CloseInfo, Connection, ConnectionStats, Message, SendOptions } from "./types.js";
+import type { PeerClasses } from "./wasm.js";
 
 interface Settle<T> {
   promise: Promise<T>;
@@ -38,12 +38,12 @@ export class PeerConnection extends EventTarget implements Connection {
   #isClosing = false;
   #hasListener = false;
 
-  constructor(PeerClass: typeof Peer, settings: SessionSettings) {
+  constructor(classes: PeerClasses, settings: SessionSettings) {
     super();
     this.opened = this.#opened.promise;
     this.closed = this.#closed.promise;
     const connection = this;
-    this.#session = new Session(PeerClass, settings, {
+    this.#session = new Session(classes, settings, {
       get hasRoom() {
         return connection.#isClosing || connection.#hasListener || !connection.#inbox.isFull;
       },

@@ -1,4 +1,4 @@
-/** RakNet in browsers, through a relay. */
+/** RakNet and the Game Protocol in browsers, through a relay. */
 
 export { connect } from "./connect.js";
 export { RakwireError } from "./errors.js";
@@ -12,6 +12,7 @@ export type {
   ConnectOptions,
   Message,
   Priority,
+  Protocol,
   Reliability,
   SendOptions,
   WasmSource,

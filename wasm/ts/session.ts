@@ -1,13 +1,14 @@
 /** A peer, its transport and its timers, from the opening of the WebSocket to the end of the connection. */
 
-import type { Peer, PeerEvent } from "../pkg/rakwire.js";
+import type { PeerEvent } from "../pkg/rakwire.js";
 import { readDelivery, reliabilityName } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
 import { fromRust, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
 import type { RelayClose, TransportEvents } from "./transport/websocket.js";
 import { describeClose, WebSocketTransport } from "./transport/websocket.js";
-import type { CloseCode, ConnectionStats, Message, SendOptions, WebSocketConstructor } from "./types.js";
+import type { CloseCode, ConnectionStats, Message, Protocol, SendOptions, WebSocketConstructor } from "./types.js";
+import type { AnyPeer, PeerClasses } from "./wasm.js";
 
 const ENTROPY_BYTES = 32;
 
@@ -29,25 +30,31 @@ export interface SessionOwner {
 
 export interface SessionSettings {
   url: URL;
+  protocol: Protocol;
   protocolVersion: number;
   webSocket: WebSocketConstructor;
 }
 
 /** One attempt to connect, and the connection that comes of it. */
 export class Session implements TransportEvents {
-  readonly #peer: Peer;
+  readonly #peer: AnyPeer;
+  readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
   readonly #url: URL;
   readonly #transport: WebSocketTransport;
   readonly #loop: Loop;
   #lastStats: ConnectionStats | undefined;
 
-  constructor(PeerClass: typeof Peer, settings: SessionSettings, owner: SessionOwner) {
+  constructor(classes: PeerClasses, settings: SessionSettings, owner: SessionOwner) {
     const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
     this.#owner = owner;
     this.#url = settings.url;
     this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
-    this.#peer = new PeerClass(entropy, settings.protocolVersion);
+    this.#protocol = settings.protocol;
+    this.#peer =
+      settings.protocol === "game"
+        ? new classes.GamePeer(entropy)
+        : new classes.Peer(entropy, settings.protocolVersion);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
@@ -57,7 +64,7 @@ export class Session implements TransportEvents {
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
-    const { reliability, channel, priority } = readDelivery(options);
+    const { reliability, channel, priority } = readDelivery(options, this.#protocol);
     if (!(bytes instanceof Uint8Array)) {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
