@@ -27,11 +27,15 @@ pub(crate) fn issue(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> u3
 
 /// Whether `given` was issued to `address` in this epoch or the one before.
 pub(crate) fn verify(secret: &[u8; 16], address: &SocketAddr, now: Instant, given: u32) -> bool {
-    let epoch = now.as_micros() / EPOCH_MICROS;
     // Both differences are always computed, so the time taken tells nothing of either.
-    let current = cookie(secret, address, epoch) ^ given;
-    let previous = cookie(secret, address, epoch.wrapping_sub(1)) ^ given;
+    let [current, previous] = live(secret, address, now).map(|cookie| cookie ^ given);
     (current == 0) | (previous == 0)
+}
+
+/// The cookies of `address` that are accepted at `now`: this epoch's and the last one's.
+pub(crate) fn live(secret: &[u8; 16], address: &SocketAddr, now: Instant) -> [u32; 2] {
+    let epoch = now.as_micros() / EPOCH_MICROS;
+    [epoch, epoch.wrapping_sub(1)].map(|epoch| cookie(secret, address, epoch))
 }
 
 #[cfg(test)]

@@ -106,6 +106,7 @@ pub mod bits;
 mod chunks;
 mod cookie;
 mod cursor;
+pub mod game_protocol;
 mod machine;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
@@ -114,6 +115,7 @@ pub mod planted;
 mod planted;
 pub mod rabbit;
 pub mod raknet;
+mod rate_limit;
 mod serial;
 #[cfg(feature = "sim")]
 pub mod sim;

@@ -1,11 +1,14 @@
 //! The committed vectors: bytes that other implementations were seen to send.
 
+#[path = "support/game_vectors.rs"]
+mod game_vectors;
 #[path = "support/recorder.rs"]
 mod recorder;
 #[path = "support/vectors.rs"]
 mod vectors;
 
 const FILE: &str = include_str!("vectors/raknet.json");
+const GAME_TRANSPORT: &str = include_str!("vectors/game-protocol-transport.json");
 
 #[test]
 fn committed_vectors() {
@@ -42,4 +45,38 @@ fn what_is_no_file_of_vectors_is_said() {
     for text in ["", "[", "[]", "{}", r#"{"controls": []}"#, r#"{"control": 3}"#, r#"{"control": []}"#] {
         assert!(vectors::check(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn game_protocol_transport_vectors() {
+    let (tally, elsewhere) = game_vectors::check(GAME_TRANSPORT).expect("a file of vectors");
+    assert_eq!(tally.failures, [""; 0]);
+    assert_eq!((tally.passed, elsewhere), (43, 0));
+}
+
+#[test]
+fn wrong_expectations_of_the_game_protocol_fail() {
+    let changes = [
+        (r#""value":3895202227"#, r#""value":3895202226"#),
+        (r#""hex":"e82c11b3""#, r#""hex":"e82c11b2""#),
+        (r#""hex":["040000030001"]"#, r#""hex":["040000030002"]"#),
+        (r#""hex":["040000030001"]"#, r#""hex":["040000030001","040000030001"]"#),
+        (r#""01ff0018""#, r#""05ff0018""#),
+        (r#""replies":["06000000","06000000"]"#, r#""replies":["06000000"]"#),
+        (r#""delivered":["4142"]"#, r#""delivered":["4142","4142"]"#),
+        (r#""ACK":1,"FIN":1,"END":0,"chunk":255"#, r#""ACK":1,"FIN":1,"END":0,"chunk":254"#),
+        (r#""payload_hex":"1108""#, r#""payload_hex":"1109""#),
+    ];
+    for (right, wrong) in changes {
+        let changed = GAME_TRANSPORT.replacen(right, wrong, 1);
+        let failures = game_vectors::check(&changed).map(|(tally, _)| tally.failures.len());
+        assert_ne!(changed, GAME_TRANSPORT, "{right}");
+        assert!(failures.is_ok_and(|count| count > 0), "{wrong}");
+    }
+    for text in ["", "{}", "[]", r#"[{"category": "rabbit"}]"#] {
+        assert!(game_vectors::check(text).is_err(), "{text}");
+    }
+    assert!(
+        game_vectors::check(r#"[{"category": "x"}, 3]"#).is_ok_and(|(tally, _)| tally.failures.len() == 2)
+    );
 }

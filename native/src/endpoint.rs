@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rakwire::raknet::{ConnectOptions, Guid, Hook, SetError};
+use rakwire::raknet::{ConnectFailure, ConnectOptions, Guid, Hook, SetError};
 use tokio::net::ToSocketAddrs;
 
 use crate::connection::Connection;
@@ -47,7 +47,7 @@ impl Endpoint {
     /// # Errors
     /// A [`BindError`] that names the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
-        let socket = Self::open(address).await?;
+        let socket = Socket::open(address).await?;
         Ok(Self::start(socket, options, Plugin::NONE))
     }
 
@@ -77,21 +77,9 @@ impl Endpoint {
         options: Options,
         hook: impl FnOnce(SocketAddr) -> H,
     ) -> Result<Self, BindError> {
-        let socket = Self::open(address).await?;
+        let socket = Socket::open(address).await?;
         let plugin = Plugin::new(hook(socket.local_addr()));
         Ok(Self::start(socket, options, plugin))
-    }
-
-    async fn open(address: impl ToSocketAddrs) -> Result<Socket, BindError> {
-        let addresses = tokio::net::lookup_host(address).await.map_err(BindError::Resolve)?;
-        let mut refused = BindError::NoAddress;
-        for address in addresses {
-            match Socket::bind(address) {
-                Ok(socket) => return Ok(socket),
-                Err(source) => refused = BindError::Socket { address, source },
-            }
-        }
-        Err(refused)
     }
 
     fn start(socket: Socket, options: Options, plugin: Plugin) -> Self {
@@ -161,7 +149,8 @@ impl Endpoint {
         });
         let (id, entry) = opened?;
         let link = Link { shared: Arc::clone(&self.shared), id, entry };
-        let guid = link.entry.inbox.opened().await?;
+        let opened = link.entry.inbox.opened().await;
+        let guid = opened.map_err(|failure| failure.unwrap_or(ConnectFailure::Closed))?;
         Ok(Connection { link, guid })
     }
 
@@ -230,14 +219,14 @@ impl Endpoint {
     /// The counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> EndpointStats {
-        let counters = &self.shared.counters;
+        let counters = &self.shared.io.counters;
         let state = self.shared.lock();
         EndpointStats {
             peer: *state.hooked.peer.stats(),
             connections: state.hooked.peer.connections().count(),
             blocks: state.hooked.peer.blocks(),
             blocks_available: state.hooked.peer.blocks_available(),
-            arrivals_dropped: self.shared.arrivals.dropped() + state.requests.dropped(),
+            arrivals_dropped: self.shared.io.arrivals.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
             unread: state.tables.unread,
             backlog_full: state.tables.backlog_full,
@@ -250,7 +239,7 @@ impl Endpoint {
     /// Ends every connection in order, as with [`Connection::disconnect`], and then the endpoint; waits until that is
     /// done and the address is free again. The end goes on when the future is dropped.
     pub async fn close(&self) {
-        let mut ended = self.shared.ended.subscribe();
+        let mut ended = self.shared.io.ended.subscribe();
         self.shared.act(|state, now| state.shut(now));
         self.shared.newcomers.notify_waiters();
         self.shared.heard.notify_waiters();

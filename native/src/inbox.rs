@@ -1,6 +1,7 @@
 //! What one connection has for its application: messages, and how far it has come.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rakwire::raknet::{ConnectFailure, DisconnectReason, Guid, Outcome, Progress, Receipt};
@@ -13,32 +14,71 @@ const OVERHEAD: usize = 64;
 /// Large messages of which the last news wait to be read; those of further ones push the oldest out.
 const PROGRESS: usize = 64;
 
-/// How far a connection has come, as its application may know it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Phase {
-    Opening,
-    Open(Guid),
-    Failed(ConnectFailure),
-    Closed(DisconnectReason),
+/// What a protocol has to tell of its connections.
+pub(crate) trait Protocol: 'static {
+    type Message: Letter + Debug + Send;
+    /// What is known once a connection is open.
+    type Opened: Copy + Debug + Send;
+    type Failure: Copy + Debug + Send;
+    type Reason: Copy + Debug + Send;
 }
+
+/// A message, as far as its size is concerned.
+pub(crate) trait Letter {
+    fn bytes(&self) -> usize;
+}
+
+/// The protocol of an [`Endpoint`](crate::Endpoint).
+#[derive(Debug)]
+pub(crate) enum RakNet {}
+
+impl Protocol for RakNet {
+    type Message = Incoming;
+    type Opened = Guid;
+    type Failure = ConnectFailure;
+    type Reason = DisconnectReason;
+}
+
+impl Letter for Incoming {
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// How far a connection has come, as its application may know it.
+#[derive(Debug)]
+pub(crate) enum Phase<P: Protocol = RakNet> {
+    Opening,
+    Open(P::Opened),
+    Failed(P::Failure),
+    Closed(P::Reason),
+}
+
+impl<P: Protocol> Clone for Phase<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Protocol> Copy for Phase<P> {}
 
 /// The messages of one connection, between the driver and the application.
 #[derive(Debug)]
-pub(crate) struct Inbox {
+pub(crate) struct Inbox<P: Protocol = RakNet> {
     limit: usize,
-    mail: Mutex<Mail>,
+    mail: Mutex<Mail<P>>,
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Mail {
-    messages: VecDeque<Incoming>,
+struct Mail<P: Protocol> {
+    messages: VecDeque<P::Message>,
     bytes: usize,
     /// What became of messages; each was sent by this application, so it knows how many there are.
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The last news of each large message.
     progress: VecDeque<Progress>,
-    phase: Phase,
+    phase: Phase<P>,
     /// Whether somebody may wait for a change: mostly nobody does, and nobody need be woken.
     awaited: Awaited,
 }
@@ -57,9 +97,9 @@ pub(crate) enum Level {
     Full,
 }
 
-impl Inbox {
+impl<P: Protocol> Inbox<P> {
     /// An inbox that is full when its messages take more than `limit` bytes.
-    pub(crate) fn new(limit: usize, phase: Phase) -> Self {
+    pub(crate) fn new(limit: usize, phase: Phase<P>) -> Self {
         Self {
             limit,
             mail: Mutex::new(Mail {
@@ -74,20 +114,20 @@ impl Inbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Mail> {
+    fn lock(&self) -> MutexGuard<'_, Mail<P>> {
         self.mail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push(&self, message: Incoming) -> Level {
+    pub(crate) fn push(&self, message: P::Message) -> Level {
         self.change(|mail| {
-            mail.bytes += message.bytes.len() + OVERHEAD;
+            mail.bytes += message.bytes() + OVERHEAD;
             mail.messages.push_back(message);
             if mail.bytes > self.limit { Level::Full } else { Level::Free }
         })
     }
 
     /// Changes something and wakes those that wait.
-    fn change<R>(&self, change: impl FnOnce(&mut Mail) -> R) -> R {
+    fn change<R>(&self, change: impl FnOnce(&mut Mail<P>) -> R) -> R {
         let mut mail = self.lock();
         let result = change(&mut mail);
         let awaited = std::mem::take(&mut mail.awaited);
@@ -103,19 +143,19 @@ impl Inbox {
         if self.lock().bytes > self.limit / 2 { Level::Full } else { Level::Free }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase<P> {
         self.lock().phase
     }
 
-    pub(crate) fn set_phase(&self, phase: Phase) {
+    pub(crate) fn set_phase(&self, phase: Phase<P>) {
         self.change(|mail| mail.phase = phase);
     }
 
     /// The next message; nothing once the connection has ended and everything was read.
-    pub(crate) async fn recv(&self) -> Option<Incoming> {
+    pub(crate) async fn recv(&self) -> Option<P::Message> {
         self.wait_for(|mail| match mail.messages.pop_front() {
             Some(message) => {
-                mail.bytes -= message.bytes.len() + OVERHEAD;
+                mail.bytes -= message.bytes() + OVERHEAD;
                 Some(Some(message))
             }
             None => match mail.phase {
@@ -163,13 +203,13 @@ impl Inbox {
         .await
     }
 
-    /// Waits until the connection is open.
-    pub(crate) async fn opened(&self) -> Result<Guid, ConnectFailure> {
+    /// Waits until the connection is open; no reason means that it ended before anybody saw it open.
+    pub(crate) async fn opened(&self) -> Result<P::Opened, Option<P::Failure>> {
         self.wait_for(|mail| match mail.phase {
             Phase::Opening => None,
             Phase::Open(guid) => Some(Ok(guid)),
-            Phase::Failed(failure) => Some(Err(failure)),
-            Phase::Closed(_) => Some(Err(ConnectFailure::Closed)),
+            Phase::Failed(failure) => Some(Err(Some(failure))),
+            Phase::Closed(_) => Some(Err(None)),
         })
         .await
     }
@@ -184,7 +224,7 @@ impl Inbox {
     }
 
     /// Waits until `take` finds what it wants.
-    async fn wait_for<T>(&self, mut take: impl FnMut(&mut Mail) -> Option<T>) -> T {
+    async fn wait_for<T>(&self, mut take: impl FnMut(&mut Mail<P>) -> Option<T>) -> T {
         if let Some(found) = take(&mut self.lock()) {
             return found;
         }
@@ -214,7 +254,7 @@ mod tests {
     /// none takes no more memory than this.
     #[tokio::test]
     async fn progress_that_nobody_reads_is_the_last_of_each_message_and_bounded() {
-        let inbox = Inbox::new(0, Phase::Open(Guid(1)));
+        let inbox = Inbox::<RakNet>::new(0, Phase::Open(Guid(1)));
         let progress = |direction, message, done| Progress { direction, message, done, parts: 9 };
         for done in 1..=3 {
             inbox.push_progress(progress(Direction::Receiving, 7, done));

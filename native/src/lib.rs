@@ -38,6 +38,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+pub mod game;
 mod inbox;
 mod options;
 mod outgoing;

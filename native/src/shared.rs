@@ -12,24 +12,51 @@ use crate::clock::Clock;
 use crate::options::Options;
 use crate::outgoing::Outgoing;
 use crate::plugin::Plugin;
+use crate::simulation::Simulation;
 use crate::state::{Entry, Next, State};
 
 /// The protocol behind its lock, and the bells that tasks wait for.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<State>,
-    pub(crate) arrivals: Arrivals,
-    pub(crate) clock: Clock,
-    /// Rings for the driver when the application did something.
-    pub(crate) wake: Notify,
+    pub(crate) io: Io,
     /// Rings for those that wait until more fits.
     pub(crate) room: Notify,
     /// Rings for those that accept connections.
     pub(crate) newcomers: Notify,
     /// Rings for those that wait for messages without a connection.
     pub(crate) heard: Notify,
+}
+
+/// What the tasks of an endpoint need of it, whatever its protocol is.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) arrivals: Arrivals,
+    pub(crate) clock: Clock,
+    /// Rings for the driver when the application did something.
+    pub(crate) wake: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
+}
+
+impl Io {
+    pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>) -> Self {
+        Self {
+            arrivals: Arrivals::new(arrival_queue, simulation),
+            clock: Clock::start(),
+            wake: Notify::new(),
+            ended: watch::Sender::new(false),
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// An endpoint as its driver sees it.
+pub(crate) trait Driven: Send + Sync + 'static {
+    fn io(&self) -> &Io;
+
+    /// Does what is due and composes what is to be sent.
+    fn turn(&self, outgoing: &mut Outgoing) -> Next;
 }
 
 /// What the tasks count outside of the protocol.
@@ -49,15 +76,11 @@ impl Counters {
 impl Shared {
     pub(crate) fn new(options: Options, plugin: Plugin) -> Self {
         Self {
-            arrivals: Arrivals::new(options.arrival_queue, options.simulate),
+            io: Io::new(options.arrival_queue, options.simulate),
             state: Mutex::new(State::new(options, plugin)),
-            clock: Clock::start(),
-            wake: Notify::new(),
             room: Notify::new(),
             newcomers: Notify::new(),
             heard: Notify::new(),
-            ended: watch::Sender::new(false),
-            counters: Counters::default(),
         }
     }
 
@@ -68,17 +91,22 @@ impl Shared {
     /// Lets the application act on the protocol, after everything that arrived before.
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State, Instant) -> R) -> R {
         let mut state = self.lock();
-        let now = state.catch_up(&self.arrivals, &self.clock);
+        let now = state.catch_up(&self.io.arrivals, &self.io.clock);
         let result = act(&mut state, now);
         drop(state);
-        self.wake.notify_one();
+        self.io.wake.notify_one();
         result
     }
+}
 
-    /// A turn of the driver.
-    pub(crate) fn turn(&self, outgoing: &mut Outgoing) -> Next {
+impl Driven for Shared {
+    fn io(&self) -> &Io {
+        &self.io
+    }
+
+    fn turn(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
-        let now = state.catch_up(&self.arrivals, &self.clock);
+        let now = state.catch_up(&self.io.arrivals, &self.io.clock);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
         let has_heard = !state.tables.strangers.is_empty() || next == Next::End;
@@ -110,12 +138,12 @@ impl Link {
     ) -> Result<Option<Receipt>, SendError> {
         let shared = &self.shared;
         let mut state = shared.lock();
-        let now = state.catch_up(&shared.arrivals, &shared.clock);
+        let now = state.catch_up(&shared.io.arrivals, &shared.io.clock);
         let sent = state.hooked.send(now, self.id, message, delivery);
         drop(state);
         // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
         if sent.is_ok() {
-            shared.wake.notify_one();
+            shared.io.wake.notify_one();
         }
         sent
     }

@@ -5,10 +5,11 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use tokio::net::{ToSocketAddrs, UdpSocket};
 
 use crate::arrivals::Train;
 use crate::clock::Clock;
+use crate::error::BindError;
 use crate::outgoing::Departure;
 
 /// Bytes of one receive buffer: the longest UDP payload, and so the longest train of datagrams.
@@ -35,6 +36,19 @@ pub(crate) struct Received {
 }
 
 impl Socket {
+    /// Binds to the first of the addresses that works.
+    pub(crate) async fn open(address: impl ToSocketAddrs) -> Result<Self, BindError> {
+        let addresses = tokio::net::lookup_host(address).await.map_err(BindError::Resolve)?;
+        let mut refused = BindError::NoAddress;
+        for address in addresses {
+            match Self::bind(address) {
+                Ok(socket) => return Ok(socket),
+                Err(source) => refused = BindError::Socket { address, source },
+            }
+        }
+        Err(refused)
+    }
+
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = std::net::UdpSocket::bind(address)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;

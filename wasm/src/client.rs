@@ -10,7 +10,7 @@ use rakwire::raknet::{
 use rakwire::wire::MAX_DATAGRAM;
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
-const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
+pub(crate) const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
 
 /// Half of it may hold what was sent and half what arrived, so that messages of 1 MB pass both ways with room to spare.
 const CAPACITY: Capacity = Capacity { connections: 1, blocks: 16_384, block_size: 512 };

@@ -32,6 +32,7 @@ test("three reliabilities have receipts, and sequenced ones are refused", () => 
   for (const reliability of ["unreliable-sequenced", "reliable-sequenced"]) {
     assert.throws(() => withReceipt(readDelivery({ reliability })), isBadOption, reliability);
   }
+  assert.throws(() => withReceipt(readDelivery({}, "game"), "game"), isBadOption, "the Game Protocol has none");
 });
 
 test("the target goes into the relay's address", () => {

@@ -5,7 +5,8 @@ import { RakwireError } from "./errors.js";
 import type { SessionSettings } from "./session.js";
 import { relayUrl } from "./transport/websocket.js";
 import type { Connection, ConnectOptions, WebSocketConstructor } from "./types.js";
-import { loadPeer } from "./wasm.js";
+import type { PeerClasses } from "./wasm.js";
+import { loadPeers } from "./wasm.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 const DEFAULT_TIMEOUT_MS = 15_000;
@@ -23,22 +24,50 @@ export async function connect(url: string | URL, options: ConnectOptions): Promi
   signal?.throwIfAborted();
   const patience = new Patience(signal, timeoutMs);
   try {
-    const PeerClass = await patience.race(loadPeer(options.wasm));
-    const connection = new PeerConnection(PeerClass, settings);
-    try {
-      await patience.race(connection.opened);
-    } catch (error) {
-      connection.cancel();
-      throw error;
+    const classes = await patience.race(loadPeers(options.wasm));
+    for (;;) {
+      const connection = await attempt(classes, settings, patience);
+      if (connection !== undefined) {
+        return connection;
+      }
     }
-    return connection;
   } finally {
     patience.end();
   }
 }
 
+/**
+ * Tries once. Nothing means that another attempt may help: a server of the Game Protocol that has heard a client once
+ * does not hear it again from the same port, and another WebSocket is another port of the relay.
+ */
+async function attempt(
+  classes: PeerClasses,
+  settings: SessionSettings,
+  patience: Patience,
+): Promise<PeerConnection | undefined> {
+  const connection = new PeerConnection(classes, settings);
+  try {
+    await patience.race(connection.opened);
+    return connection;
+  } catch (error) {
+    connection.cancel();
+    if (settings.protocol === "game" && error instanceof RakwireError && error.code === "no-answer") {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
 function readSettings(url: string | URL, options: ConnectOptions): SessionSettings {
-  const { target, protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
+  const {
+    target,
+    protocol = "raknet",
+    protocolVersion = DEFAULT_PROTOCOL_VERSION,
+    progressInterval = 0,
+  } = options;
+  if (protocol !== "raknet" && protocol !== "game") {
+    throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
+  }
   if (!Number.isInteger(protocolVersion) || protocolVersion < 0 || protocolVersion > 255) {
     throw new RakwireError("bad-option", `protocolVersion must be 0 to 255, not ${String(protocolVersion)}`);
   }
@@ -50,7 +79,7 @@ function readSettings(url: string | URL, options: ConnectOptions): SessionSettin
   if (webSocket === undefined) {
     throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
   }
-  return { url: relayUrl(url, target), protocolVersion, progressInterval, webSocket };
+  return { url: relayUrl(url, target), protocol, protocolVersion, progressInterval, webSocket };
 }
 
 /** How long a caller waits: until a time or a signal. */

@@ -1,6 +1,5 @@
 /** The connection as an application sees it. */
 
-import type { Peer } from "../pkg/rakwire.js";
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
@@ -17,6 +16,7 @@ import type {
   Progress,
   SendOptions,
 } from "./types.js";
+import type { PeerClasses } from "./wasm.js";
 
 interface Settle<T> {
   promise: Promise<T>;
@@ -47,12 +47,12 @@ export class PeerConnection extends EventTarget implements Connection {
   #isClosing = false;
   #hasListener = false;
 
-  constructor(PeerClass: typeof Peer, settings: SessionSettings) {
+  constructor(classes: PeerClasses, settings: SessionSettings) {
     super();
     this.opened = this.#opened.promise;
     this.closed = this.#closed.promise;
     const connection = this;
-    this.#session = new Session(PeerClass, settings, {
+    this.#session = new Session(classes, settings, {
       get hasRoom() {
         return connection.#isClosing || connection.#hasListener || connection.#hasRoom;
       },

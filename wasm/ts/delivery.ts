@@ -1,7 +1,7 @@
 /** Names for the numbers by which Rust knows deliveries. */
 
 import { RakwireError } from "./errors.js";
-import type { Priority, Reliability, SendOptions } from "./types.js";
+import type { Priority, Protocol, Reliability, SendOptions } from "./types.js";
 
 const RELIABILITIES: readonly Reliability[] = [
   "unreliable",
@@ -18,6 +18,7 @@ const WITH_RECEIPT: ReadonlyMap<number, number> = new Map([
 ]);
 const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
 const CHANNELS = 32;
+const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
 
 /** The numbers of a delivery. */
 export interface Delivery {
@@ -35,20 +36,28 @@ function numberOf<T extends string>(what: string, names: readonly T[], name: T):
 }
 
 /** Checks the options of a message. */
-export function readDelivery(options: SendOptions): Delivery {
+export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"): Delivery {
+  const reliability = options.reliability ?? DEFAULTS[protocol];
+  if (protocol === "game" && reliability !== "reliable" && reliability !== "unreliable") {
+    const words = `reliability must be reliable or unreliable in the Game Protocol, not ${String(reliability)}`;
+    throw new RakwireError("bad-option", words);
+  }
   const channel = options.channel ?? 0;
   if (!Number.isInteger(channel) || channel < 0 || channel >= CHANNELS) {
     throw new RakwireError("bad-option", `channel must be 0 to ${CHANNELS - 1}, not ${String(channel)}`);
   }
   return {
-    reliability: numberOf("reliability", RELIABILITIES, options.reliability ?? "reliable-ordered"),
+    reliability: numberOf("reliability", RELIABILITIES, reliability),
     channel,
     priority: numberOf("priority", PRIORITIES, options.priority ?? "medium"),
   };
 }
 
 /** The numbers of the same delivery with a receipt. */
-export function withReceipt(delivery: Delivery): Delivery {
+export function withReceipt(delivery: Delivery, protocol: Protocol = "raknet"): Delivery {
+  if (protocol === "game") {
+    throw new RakwireError("bad-option", "the Game Protocol has no receipts; use send");
+  }
   const reliability = WITH_RECEIPT.get(delivery.reliability);
   if (reliability === undefined) {
     throw new RakwireError("bad-option", "sequenced messages have no receipts; choose another reliability");

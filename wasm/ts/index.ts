@@ -1,4 +1,4 @@
-/** RakNet in browsers, through a relay. */
+/** RakNet and the Game Protocol in browsers, through a relay. */
 
 export { connect } from "./connect.js";
 export { RakwireError } from "./errors.js";
@@ -15,6 +15,7 @@ export type {
   Outcome,
   Priority,
   Progress,
+  Protocol,
   Reliability,
   SendOptions,
   WasmSource,

@@ -1,6 +1,6 @@
 /** Drives a peer: takes time and datagrams to it and datagrams from it. */
 
-import type { Peer } from "../pkg/rakwire.js";
+import type { AnyPeer } from "./wasm.js";
 
 /** How long to wait until a full socket is looked at again: browsers do not tell when there is room. */
 const FULL_SOCKET_MS = 5;
@@ -14,7 +14,7 @@ export interface Sink {
 }
 
 /** What a loop needs of a peer. */
-export type Driven = Pick<Peer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
+export type Driven = Pick<AnyPeer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
 
 /** Calls a peer whenever there is something to do for it. */
 export class Loop {

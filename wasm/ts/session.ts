@@ -1,6 +1,6 @@
 /** A peer, its transport and its timers, from the opening of the WebSocket to the end of the connection. */
 
-import type { Peer, PeerEvent } from "../pkg/rakwire.js";
+import type { PeerEvent } from "../pkg/rakwire.js";
 import type { Delivery } from "./delivery.js";
 import { readDelivery, reliabilityName, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
@@ -14,9 +14,11 @@ import type {
   Message,
   Outcome,
   Progress,
+  Protocol,
   SendOptions,
   WebSocketConstructor,
 } from "./types.js";
+import type { AnyPeer, PeerClasses } from "./wasm.js";
 
 const ENTROPY_BYTES = 32;
 
@@ -39,6 +41,7 @@ export interface SessionOwner {
 
 export interface SessionSettings {
   url: URL;
+  protocol: Protocol;
   protocolVersion: number;
   progressInterval: number;
   webSocket: WebSocketConstructor;
@@ -46,7 +49,8 @@ export interface SessionSettings {
 
 /** One attempt to connect, and the connection that comes of it. */
 export class Session implements TransportEvents {
-  readonly #peer: Peer;
+  readonly #peer: AnyPeer;
+  readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
   readonly #url: URL;
   readonly #transport: WebSocketTransport;
@@ -55,12 +59,16 @@ export class Session implements TransportEvents {
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
   #lastStats: ConnectionStats | undefined;
 
-  constructor(PeerClass: typeof Peer, settings: SessionSettings, owner: SessionOwner) {
+  constructor(classes: PeerClasses, settings: SessionSettings, owner: SessionOwner) {
     const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
     this.#owner = owner;
     this.#url = settings.url;
     this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
-    this.#peer = new PeerClass(entropy, settings.protocolVersion, settings.progressInterval);
+    this.#protocol = settings.protocol;
+    this.#peer =
+      settings.protocol === "game"
+        ? new classes.GamePeer(entropy)
+        : new classes.Peer(entropy, settings.protocolVersion, settings.progressInterval);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
@@ -70,12 +78,12 @@ export class Session implements TransportEvents {
   }
 
   send(bytes: Uint8Array, options: SendOptions): void {
-    this.#send(bytes, readDelivery(options));
+    this.#send(bytes, readDelivery(options, this.#protocol));
   }
 
   /** Sends a message; what became of it is told later. */
   sendWithReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
-    const receipt = this.#send(bytes, withReceipt(readDelivery(options)));
+    const receipt = this.#send(bytes, withReceipt(readDelivery(options, this.#protocol), this.#protocol));
     return new Promise((resolve) => {
       if (receipt !== undefined) {
         this.#receipts.set(receipt, resolve);

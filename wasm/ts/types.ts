@@ -21,13 +21,16 @@ export type Reliability =
 /** Which message goes first when there is no room for all. It delays others and never starves them. */
 export type Priority = "immediate" | "high" | "medium" | "low";
 
+/** What the game server speaks. The Game Protocol has messages that are `reliable` or `unreliable`, in no order. */
+export type Protocol = "raknet" | "game";
+
 /** How a message is sent. */
 export interface SendOptions {
-  /** Default: `reliable-ordered`. */
+  /** Default: `reliable-ordered`, with the Game Protocol `reliable`. */
   reliability?: Reliability;
-  /** 0 to 31, default 0. Means nothing to messages that are neither ordered nor sequenced. */
+  /** 0 to 31, default 0. Means nothing to messages that are neither ordered nor sequenced, nor to the Game Protocol. */
   channel?: number;
-  /** Default: `medium`. */
+  /** Default: `medium`. Means nothing to the Game Protocol, which sends everything at once. */
   priority?: Priority;
 }
 
@@ -65,6 +68,7 @@ export interface Message {
  * - `local`: `close()` was called. `remote`: the server said goodbye. `lost`: the server fell silent.
  * - `relay-closed`: the WebSocket to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than a connection may hold.
+ * - `message-unfinished`: the server began a reliable message and never finished it.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =
@@ -74,6 +78,7 @@ export type CloseCode =
   | "relay-closed"
   | "message-too-large"
   | "receive-memory"
+  | "message-unfinished"
   | "internal";
 
 /** How a connection ended. */
@@ -131,7 +136,9 @@ export type WebSocketConstructor = new (url: string) => WebSocketLike;
 export interface ConnectOptions {
   /** The name by which the relay knows the game server. */
   target: string;
-  /** What the server is told: 6 is the original, 10 and 11 are Minecraft Bedrock. Default 6. */
+  /** What the server speaks. Default `raknet`. */
+  protocol?: Protocol;
+  /** For RakNet: what the server is told: 6 is the original, 10 and 11 are Minecraft Bedrock. Default 6. */
   protocolVersion?: number;
   /** After how many parts of a large message an event `progress` tells how far it has come. Default 0, which is never. */
   progressInterval?: number;

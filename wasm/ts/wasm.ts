@@ -1,8 +1,16 @@
 /** Loads the WebAssembly once for all connections. */
 
-import init, { Peer } from "../pkg/rakwire.js";
+import init, { GamePeer, Peer } from "../pkg/rakwire.js";
 import { RakwireError } from "./errors.js";
 import type { WasmSource } from "./types.js";
+
+/** A peer of either protocol. */
+export type AnyPeer = Peer | GamePeer;
+/** The classes that Rust exports. */
+export interface PeerClasses {
+  Peer: typeof Peer;
+  GamePeer: typeof GamePeer;
+}
 
 let byDefault: () => WasmSource | undefined | Promise<WasmSource> = () => undefined;
 let loading: Promise<void> | undefined;
@@ -18,8 +26,8 @@ async function load(source: WasmSource | undefined): Promise<void> {
   await (found === undefined ? init() : init({ module_or_path: found }));
 }
 
-/** Makes the class that Rust exports. */
-export async function loadPeer(source: WasmSource | undefined): Promise<typeof Peer> {
+/** Makes the classes that Rust exports. */
+export async function loadPeers(source: WasmSource | undefined): Promise<PeerClasses> {
   loading ??= load(source);
   try {
     await loading;
@@ -28,5 +36,5 @@ export async function loadPeer(source: WasmSource | undefined): Promise<typeof P
     const words = cause instanceof Error ? cause.message : String(cause);
     throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${words}`, { cause });
   }
-  return Peer;
+  return { Peer, GamePeer };
 }

@@ -1,8 +1,14 @@
-//! Checks a file of RakNet vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
+//! Checks a file of vectors: `cargo run -q -p rakwire --example vectors -- core/tests/vectors/raknet.json`.
+//!
+//! A file that holds an object has vectors of RakNet, one that holds a list those of the Game Protocol, of which the
+//! transport's are checked.
 //!
 //! Prints a line for each vector that fails and `N passed, N failed`. The exit status is 1 when one failed, and 2 with
-//! one line when the file cannot be read. `docs/raknet.md` states the form of the file.
+//! one line when the file cannot be read. `docs/raknet.md` and
+//! `docs/game-protocol.md` state the forms of the files.
 
+#[path = "../../tests/support/game_vectors.rs"]
+mod game_vectors;
 #[path = "../../tests/support/recorder.rs"]
 mod recorder;
 #[path = "../../tests/support/vectors.rs"]
@@ -18,9 +24,8 @@ fn main() -> ExitCode {
         eprintln!("usage: vectors FILE.json");
         return ExitCode::from(UNREADABLE);
     };
-    let tally = std::fs::read_to_string(&path)
-        .map_err(|error| error.to_string())
-        .and_then(|text| vectors::check(&text));
+    let tally =
+        std::fs::read_to_string(&path).map_err(|error| error.to_string()).and_then(|text| check(&text));
     match tally {
         Err(why) => {
             eprintln!("{}: {why}", path.display());
@@ -32,4 +37,15 @@ fn main() -> ExitCode {
             if tally.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
     }
+}
+
+fn check(text: &str) -> Result<vectors::Tally, String> {
+    if !text.trim_start().starts_with('[') {
+        return vectors::check(text);
+    }
+    let (tally, elsewhere) = game_vectors::check(text)?;
+    if elsewhere > 0 {
+        println!("{elsewhere} vectors of messages are not of the transport");
+    }
+    Ok(tally)
 }

@@ -77,20 +77,6 @@ impl AddressPattern {
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
         }
     }
-
-    /// The first address of the network, for hashing.
-    pub(super) fn first(&self) -> u128 {
-        match self.address.to_canonical() {
-            IpAddr::V4(ip) => u128::from(ip.to_bits() & high_bits(self.bits, 32) as u32),
-            IpAddr::V6(ip) => ip.to_bits() & high_bits(self.bits, 128),
-        }
-    }
-}
-
-/// A mask of the first `bits` of `of` bits.
-fn high_bits(bits: u8, of: u8) -> u128 {
-    let low = u32::from(of.saturating_sub(bits));
-    u128::MAX.checked_shl(low).unwrap_or(0)
 }
 
 impl FromStr for AddressPattern {

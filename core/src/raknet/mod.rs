@@ -29,7 +29,6 @@ mod network_id;
 mod offline;
 mod packet_log;
 mod peer;
-mod pong_limit;
 mod resources;
 mod stats;
 pub mod wire;

@@ -9,7 +9,6 @@ use super::config::{Config, CookiePolicy};
 use super::connection::Envelope;
 use super::credit::Credit;
 use super::extent::{SERVER, UNCONNECTED, room};
-use super::pong_limit::PongLimit;
 use super::stats::{DropReason, PeerStats};
 use super::wire::Wire;
 use super::wire::offline::{
@@ -17,6 +16,7 @@ use super::wire::offline::{
 };
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
+use crate::rate_limit::{RateLimit, Rates};
 use crate::storage::{Block, Pool};
 use crate::time::Instant;
 
@@ -27,6 +27,8 @@ const ANSWERS: usize = room(SERVER, if cfg!(feature = "alloc") { 256 } else { 16
 const PINGS: usize = room(UNCONNECTED, 8);
 /// Out-of-band messages that wait to be sent.
 const OUT_OF_BAND: usize = room(UNCONNECTED, 8);
+/// Groups of networks that have a share of the pongs each.
+const NETWORKS: usize = room(SERVER, 32);
 /// Bytes that a pong may say.
 const ADVERTISEMENT: usize = room(SERVER, MAX_PONG_DATA);
 
@@ -89,7 +91,7 @@ pub(super) struct Desk {
     pongs: Deque<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
-    limit: PongLimit,
+    limit: RateLimit<NETWORKS>,
     credit: Credit,
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
@@ -130,7 +132,8 @@ impl Desk {
         to: SocketAddr,
         ping_time: u64,
     ) {
-        if self.limit.admits(config, now, to.ip()) {
+        let rates = Rates { all: config.pongs_per_second, network: config.pongs_per_network };
+        if self.limit.admits(&config.secret, rates, now, to.ip()) {
             push_out(&mut self.pongs, (to, ping_time), stats);
         } else {
             stats.drop(DropReason::PongLimit);

@@ -174,6 +174,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).after
     }
 
+    /// Puts a message before another one in a chain of its owner's.
+    pub(crate) fn put_before(&mut self, message: Block, after: Link) {
+        self.node_mut(message).after = after;
+    }
+
     /// Copies `payload` into as many blocks as it takes.
     #[inline]
     pub(crate) fn store(&mut self, payload: &[u8], purpose: Purpose, header: H) -> Link {

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, unnameable_types, missing_docs)] // each user has its own part
 
 mod forge;
+pub mod game;
 pub mod ledger;
 pub mod operation;
 pub mod random;

@@ -72,13 +72,13 @@ impl PeerEvent {
         })
     }
 
-    fn of(kind: &str) -> Self {
+    pub(super) fn of(kind: &str) -> Self {
         let event = Self::new();
         event.set_kind(kind);
         event
     }
 
-    fn ending(kind: &str, code: &str, words: &str) -> Self {
+    pub(super) fn ending(kind: &str, code: &str, words: &str) -> Self {
         let event = Self::of(kind);
         event.set_code(code);
         event.set_words(words);
@@ -86,10 +86,15 @@ impl PeerEvent {
     }
 
     fn message(delivery: Delivery, message: &Message<'_>) -> Self {
+        let bytes = Bytes::gather(message.len(), message.chunks());
+        Self::of_message(bytes, delivery.reliability as u8, delivery.channel.number())
+    }
+
+    pub(super) fn of_message(bytes: Bytes, reliability: u8, channel: u8) -> Self {
         let event = Self::of("message");
-        event.set_bytes(Bytes::gather(message.len(), message.chunks()));
-        event.set_reliability(delivery.reliability as u8);
-        event.set_channel(delivery.channel.number());
+        event.set_bytes(bytes);
+        event.set_reliability(reliability);
+        event.set_channel(channel);
         event
     }
 

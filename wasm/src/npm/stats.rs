@@ -1,8 +1,12 @@
 //! Counters as a plain JavaScript object.
 
+use core::fmt::Debug;
 use core::time::Duration;
 
+use rakwire::game_protocol;
+use rakwire::game_protocol::wire::MAX_PACKET;
 use rakwire::raknet::{self, ConnectionStats};
+use rakwire::wire::IP_UDP_OVERHEAD;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -51,7 +55,6 @@ extern "C" {
 
 impl PeerStats {
     pub(super) fn describe(connection: &ConnectionStats, peer: &raknet::PeerStats) -> Self {
-        let stats = Self::new();
         let fields = [
             ("roundTripMs", ms(connection.round_trip)),
             ("pingMs", ms(connection.last_ping)),
@@ -68,18 +71,48 @@ impl PeerStats {
             ("bytesSent", count(peer.bytes_sent)),
             ("bytesReceived", count(peer.bytes_received)),
         ];
+        Self::of(fields, peer.drops())
+    }
+
+    /// The Game Protocol has no pings and no congestion window; its MTU is fixed. A chunk is a datagram.
+    pub(super) fn describe_game(
+        connection: &game_protocol::ConnectionStats,
+        peer: &game_protocol::PeerStats,
+    ) -> Self {
+        let in_flight = connection.in_flight.saturating_mul(MAX_PACKET as u32);
+        let fields = [
+            ("roundTripMs", ms(connection.round_trip)),
+            ("pingMs", 0.0),
+            ("lowestPingMs", 0.0),
+            ("congestionWindow", 0.0),
+            ("inFlight", f64::from(in_flight)),
+            ("mtu", f64::from(MAX_PACKET as u32 + u32::from(IP_UDP_OVERHEAD))),
+            ("messagesSent", count(connection.messages_sent)),
+            ("messagesReceived", count(connection.messages_received)),
+            ("datagramsSent", count(connection.chunks_sent + connection.chunks_resent)),
+            ("datagramsReceived", count(connection.chunks_received)),
+            ("datagramsLost", count(connection.chunks_resent)),
+            ("datagramsAcknowledged", count(connection.chunks_acknowledged)),
+            ("bytesSent", count(peer.bytes_sent)),
+            ("bytesReceived", count(peer.bytes_received)),
+        ];
+        Self::of(fields, peer.drops())
+    }
+
+    fn of(fields: [(&str, f64); 14], drops: impl Iterator<Item = (impl Debug, u64)>) -> Self {
+        let stats = Self::new();
         for (name, value) in fields {
             stats.set(name, value);
         }
-        stats.set_drops(drops(peer));
+        stats.set_drops(describe_drops(drops));
         stats
     }
 }
 
 /// The reasons for which something was dropped, each with its count.
-fn drops(peer: &raknet::PeerStats) -> Drops {
+fn describe_drops(counts: impl Iterator<Item = (impl Debug, u64)>) -> Drops {
     let drops = Drops::new();
-    for (reason, times) in peer.drops().filter(|(_, times)| *times > 0) {
+    for (reason, times) in counts.filter(|(_, times)| *times > 0) {
         let mut name = format!("{reason:?}");
         if let Some(first) = name.get_mut(..1) {
             first.make_ascii_lowercase();

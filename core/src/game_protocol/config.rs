@@ -1,0 +1,125 @@
+//! How a peer behaves: everything but its memory.
+
+use core::time::Duration;
+
+/// When a reliable chunk that was not acknowledged is sent again.
+///
+/// ```
+/// use rakwire::game_protocol::Resend;
+///
+/// assert_eq!(Resend::default(), Resend::Every(core::time::Duration::from_millis(100)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    /// After a fixed time, as the original does with 100 ms.
+    Every(Duration),
+    /// After the round-trip time as it is measured, within these bounds; longer while nothing comes back.
+    RoundTrip {
+        /// The shortest time.
+        min: Duration,
+        /// The longest time, which also holds until the first measurement.
+        max: Duration,
+    },
+}
+
+impl Resend {
+    /// After the measured round-trip time, 10 ms to a second.
+    pub const ROUND_TRIP: Self =
+        Self::RoundTrip { min: Duration::from_millis(10), max: Duration::from_secs(1) };
+}
+
+impl Default for Resend {
+    /// Every 100 ms (supplement 1.12).
+    fn default() -> Self {
+        Self::Every(Duration::from_millis(100))
+    }
+}
+
+/// What a client does when the server does not answer.
+///
+/// The original takes a second first message for the answer to its challenge, drops the client without a word and
+/// swallows what it sends next (supplement 2, handshake). Only from another port may a client try again.
+///
+/// ```
+/// use rakwire::game_protocol::Redial;
+///
+/// assert_eq!(Redial::default(), Redial::FreshPort);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redial {
+    /// Nothing is repeated. [`Event::ConnectFailed`](super::Event::ConnectFailed) tells when `handshake_timeout` is
+    /// over, and the application or its driver may connect again from another port. Right for every server.
+    #[default]
+    FreshPort,
+    /// Both messages of the client are repeated after this time from the same port. Right for servers that keep no
+    /// state, as those of this crate.
+    SamePort(Duration),
+}
+
+/// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
+///
+/// ```
+/// use rakwire::game_protocol::{Config, Resend};
+///
+/// let mut config = Config::new([7; 32]);
+/// config.max_incoming = 64;
+/// config.resend = Resend::ROUND_TRIP;
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The key of peppers and hash tables; must be random and stay secret.
+    pub secret: [u8; 16],
+    /// Where salts come from; must be random and stay secret.
+    pub salt_key: [u8; 16],
+    /// How many connections others may open; 0 makes a pure client.
+    pub max_incoming: u16,
+    /// When a reliable chunk that was not acknowledged is sent again.
+    pub resend: Resend,
+    /// What a client does when the server does not answer.
+    pub redial: Redial,
+    /// How long a client waits for a challenge in all.
+    pub handshake_timeout: Duration,
+    /// How long a peer may stay silent.
+    pub timeout: Duration,
+    /// How long `disconnect` waits for what was sent reliably to be acknowledged.
+    pub close_timeout: Duration,
+    /// How long an ended connection still answers END, in case the first one was lost.
+    pub linger: Duration,
+    /// How long an unreliable message may wait to be sent, and how long one that arrives may lack a chunk, before it
+    /// is dropped.
+    pub unreliable_timeout: Duration,
+    /// How many challenges a second all strangers get together; 0 answers none.
+    pub challenges_per_second: u16,
+    /// How many challenges a second one network (24 bits of IPv4, 64 of IPv6) gets. Two servers that are made to
+    /// answer each other's challenges stop here.
+    pub challenges_per_network: u16,
+}
+
+impl Config {
+    /// A configuration from 32 random bytes, which become the keys of peppers and salts.
+    ///
+    /// The bytes must come from a source that nobody can guess: the operating system, `crypto.getRandomValues`, a
+    /// hardware generator.
+    #[must_use]
+    pub fn new(entropy: [u8; 32]) -> Self {
+        let (mut secret, mut salt_key) = ([0; 16], [0; 16]);
+        let (for_secret, for_salts) = entropy.split_at(16);
+        secret.copy_from_slice(for_secret);
+        salt_key.copy_from_slice(for_salts);
+        Self {
+            secret,
+            salt_key,
+            max_incoming: 0,
+            resend: Resend::default(),
+            redial: Redial::FreshPort,
+            handshake_timeout: Duration::from_secs(15),
+            timeout: Duration::from_secs(15),
+            close_timeout: Duration::from_secs(1),
+            linger: Duration::from_secs(2),
+            unreliable_timeout: Duration::from_secs(1),
+            challenges_per_second: 10_000,
+            challenges_per_network: 200,
+        }
+    }
+}

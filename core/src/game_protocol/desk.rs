@@ -1,0 +1,110 @@
+//! Answers to those that are not connected. Nothing is kept of a source before its address is proved.
+
+use core::hash::Hasher;
+use core::net::SocketAddr;
+
+use heapless::Deque;
+use siphasher::sip::SipHasher24;
+
+use super::config::Config;
+use super::stats::{DropReason, PeerStats};
+use super::wire::{Handshake, Header};
+use crate::cookie;
+use crate::cursor::Writer;
+use crate::rate_limit::{RateLimit, Rates};
+use crate::time::Instant;
+
+/// Answers that wait to be sent; a further one pushes the oldest out.
+const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
+/// Set in every seasoning that a server accepts. No header has it set, so a seasoning is never taken for one.
+const SEASONING_MARK: u32 = 0x8000_0000;
+/// The bits of a salt that are fixed, and their value: no header looks like such a salt, and the pepper that a server
+/// of this crate makes of it looks like no header either.
+const SALT_MASK: u32 = 0xC000_0000;
+const SALT_MARK: u32 = 0x4000_0000;
+
+/// An answer to a stranger.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// Prove your address.
+    Challenge(Handshake),
+    /// There is no place for you.
+    End,
+}
+
+/// What the stateless side of a peer keeps: a few answers, whoever they are for.
+#[derive(Debug, Default)]
+pub(super) struct Desk {
+    answers: Deque<(SocketAddr, Answer), ANSWERS>,
+    limit: RateLimit,
+    salts: u64,
+}
+
+/// The seasonings that prove an address at a time: the pepper is made such that the right answer depends on nothing but
+/// these, so no salt is kept (supplement 2, handshake).
+fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [Handshake; 2] {
+    cookie::live(&config.secret, address, now).map(|cookie| Handshake(cookie | SEASONING_MARK))
+}
+
+/// Whether `answer` is what a client at `address` finds out from a challenge of this peer.
+pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answer: Handshake) -> bool {
+    let [current, previous] = seasonings(config, address, now);
+    (answer == current) | (answer == previous)
+}
+
+impl Desk {
+    /// Challenges a stranger that sent `salt`, unless its network or all together had enough.
+    pub(super) fn challenge(
+        &mut self,
+        config: &Config,
+        stats: &mut PeerStats,
+        now: Instant,
+        to: SocketAddr,
+        salt: Handshake,
+    ) {
+        let rates = Rates { all: config.challenges_per_second, network: config.challenges_per_network };
+        if !self.limit.admits(&config.secret, rates, now, to.ip()) {
+            stats.drop(DropReason::ChallengeLimit);
+            return;
+        }
+        let [seasoning, _] = seasonings(config, &to, now);
+        self.answer(stats, to, Answer::Challenge(salt.season(seasoning)));
+    }
+
+    /// Tells a client that there is no place for it.
+    pub(super) fn turn_away(&mut self, stats: &mut PeerStats, to: SocketAddr) {
+        self.answer(stats, to, Answer::End);
+    }
+
+    fn answer(&mut self, stats: &mut PeerStats, to: SocketAddr, answer: Answer) {
+        if self.answers.is_full() {
+            self.answers.pop_front();
+            stats.drop(DropReason::AnswersFull);
+        }
+        // There is room now.
+        let _ = self.answers.push_back((to, answer));
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// Writes the next answer and returns where it goes.
+    pub(super) fn poll_transmit(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
+        let (to, answer) = self.answers.pop_front()?;
+        let written = match answer {
+            Answer::Challenge(pepper) => pepper.write(writer),
+            Answer::End => Header::End.write(writer),
+        };
+        written.ok().map(|()| to)
+    }
+
+    /// A salt that nobody can guess.
+    pub(super) fn salt(&mut self, config: &Config) -> u32 {
+        self.salts += 1;
+        let mut hasher = SipHasher24::new_with_key(&config.salt_key);
+        hasher.write_u64(self.salts);
+        let random = u32::try_from(hasher.finish() >> 32).unwrap_or(0);
+        random & !SALT_MASK | SALT_MARK
+    }
+}

@@ -1,0 +1,142 @@
+//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+
+use core::time::Duration;
+
+/// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error of a
+/// call: it is counted here.
+///
+/// ```
+/// use rakwire::game_protocol::DropReason;
+///
+/// assert!(DropReason::ALL.contains(&DropReason::BadChunk));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// Three bytes or fewer.
+    TooShort,
+    /// A packet from an address that has no connection.
+    UnknownSource,
+    /// A message of the handshake that nobody waits for, or that comes again.
+    Unexpected,
+    /// A first message beyond what strangers are answered.
+    ChallengeLimit,
+    /// An answer that a later one pushed out of its queue.
+    AnswersFull,
+    /// A right answer to a challenge while every place is taken.
+    Full,
+    /// A chunk that breaks the rules: an inner one that is not 504 bytes long, a last one that is longer, chunk 255
+    /// that is not the last, or one that contradicts the others of its payload.
+    BadChunk,
+    /// A chunk that arrived before, or of a payload that was delivered before.
+    Duplicate,
+    /// A chunk 1,024 sequences or more behind the newest.
+    OutsideWindow,
+    /// A payload that lacked chunks when the window passed it.
+    Overtaken,
+    /// An unreliable payload that lacked chunks for too long, or one of our own that waited too long to be sent.
+    Expired,
+    /// A chunk for which there is no memory: it is not acknowledged, and a peer that sent it reliably resends it.
+    NoMemory,
+    /// A chunk whose acknowledgement would find no room. The peer resends it.
+    AcknowledgementsFull,
+    /// An acknowledgement of nothing that is under way.
+    UnknownAcknowledgement,
+    /// A packet of a connection that is over.
+    Ended,
+}
+
+impl DropReason {
+    /// Every reason.
+    pub const ALL: [Self; 15] = [
+        Self::TooShort,
+        Self::UnknownSource,
+        Self::Unexpected,
+        Self::ChallengeLimit,
+        Self::AnswersFull,
+        Self::Full,
+        Self::BadChunk,
+        Self::Duplicate,
+        Self::OutsideWindow,
+        Self::Overtaken,
+        Self::Expired,
+        Self::NoMemory,
+        Self::AcknowledgementsFull,
+        Self::UnknownAcknowledgement,
+        Self::Ended,
+    ];
+}
+
+/// Counters of a whole peer.
+///
+/// ```
+/// use rakwire::game_protocol::{DropReason, PeerStats};
+///
+/// let stats = PeerStats::default();
+/// assert_eq!(stats.dropped(DropReason::TooShort), 0);
+/// assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PeerStats {
+    /// Datagrams that arrived.
+    pub datagrams_received: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_received: u64,
+    /// Datagrams given to be sent.
+    pub datagrams_sent: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_sent: u64,
+    drops: [u64; DropReason::ALL.len()],
+}
+
+impl PeerStats {
+    /// How often something was dropped for `reason`.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL.into_iter().zip(self.drops)
+    }
+
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.drops.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+}
+
+/// Counters and measurements of one connection.
+///
+/// ```
+/// use rakwire::game_protocol::ConnectionStats;
+///
+/// assert_eq!(ConnectionStats::default().messages_sent, 0);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// Messages of the application accepted by `send`.
+    pub messages_sent: u64,
+    /// Messages given to the application.
+    pub messages_received: u64,
+    /// Chunks sent for the first time.
+    pub chunks_sent: u64,
+    /// Chunks sent again.
+    pub chunks_resent: u64,
+    /// Chunks that arrived and were of use.
+    pub chunks_received: u64,
+    /// Chunks that were acknowledged.
+    pub chunks_acknowledged: u64,
+    /// Chunks sent and not acknowledged yet.
+    pub in_flight: u32,
+    /// Chunks that wait to be sent for the first time.
+    pub waiting: u32,
+    /// Payloads that arrived in part.
+    pub partial: u32,
+    /// Smoothed round-trip time, zero before the first sample.
+    pub round_trip: Duration,
+}

@@ -1,0 +1,202 @@
+//! The bytes of the transport: the header of a packet, and the bare numbers of the handshake.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +---------------+---------------+-------------------------------+
+//! | 0 0 0 0 E F A R|     chunk     |     sequence, big-endian      |
+//! +---------------+---------------+-------------------------------+
+//! ```
+//! R is bit 0: REL, A is ACK, F is FIN, E is END (supplement 1.1).
+
+use crate::cursor::{Reader, Source, WireError, Writer};
+
+/// Bytes of a header.
+pub const HEADER: usize = 4;
+/// Bytes of every chunk but the last one.
+pub const CHUNK: usize = 504;
+/// Chunks of the longest payload.
+pub const MAX_CHUNKS: usize = 256;
+/// Bytes of the longest payload.
+pub const MAX_PAYLOAD: usize = CHUNK * MAX_CHUNKS;
+/// Bytes of the longest packet, without IP and UDP headers.
+pub const MAX_PACKET: usize = HEADER + CHUNK;
+
+const RELIABLE: u8 = 0x01;
+const ACKNOWLEDGE: u8 = 0x02;
+const FINAL: u8 = 0x04;
+const END: u8 = 0x08;
+const KNOWN: u8 = 0x0F;
+
+/// How a message is sent.
+///
+/// ```
+/// use rakwire::game_protocol::Reliability;
+///
+/// assert_eq!(Reliability::default(), Reliability::Reliable);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reliability {
+    /// Sent once: may be lost, never arrives twice.
+    Unreliable,
+    /// Resent until it is acknowledged: arrives once, in any order.
+    #[default]
+    Reliable,
+}
+
+impl Reliability {
+    /// Whether a message is resent until it is acknowledged.
+    #[must_use]
+    pub const fn is_reliable(self) -> bool {
+        matches!(self, Self::Reliable)
+    }
+}
+
+/// Whether a chunk is the last one of its payload.
+///
+/// ```
+/// use rakwire::game_protocol::wire::Position;
+///
+/// assert_ne!(Position::Inner, Position::Last);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Position {
+    /// More chunks follow; this one is full.
+    Inner,
+    /// The last one (FIN): its index tells how many there are.
+    Last,
+}
+
+/// What the header of a packet says. The high half of the flags is ignored, as the original does, and so are flags
+/// that mean nothing beside stronger ones: END before ACK before the rest.
+///
+/// ```
+/// use rakwire::game_protocol::Reliability;
+/// use rakwire::game_protocol::wire::{Header, Position};
+///
+/// let (header, body) = Header::read(&[0x05, 0, 0, 7, b'h', b'i'])?;
+/// let chunk = Header::Chunk { reliability: Reliability::Reliable, position: Position::Last, chunk: 0, sequence: 7 };
+/// assert_eq!((header, body), (chunk, &b"hi"[..]));
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Header {
+    /// A chunk of a payload.
+    Chunk {
+        /// Whether it must be acknowledged (REL).
+        reliability: Reliability,
+        /// Whether it is the last one (FIN).
+        position: Position,
+        /// Its index in the payload.
+        chunk: u8,
+        /// Which payload it belongs to.
+        sequence: u16,
+    },
+    /// A reliable chunk has arrived (ACK; written with FIN, as the original does).
+    Acknowledgement {
+        /// The index of the chunk.
+        chunk: u8,
+        /// The payload it belongs to.
+        sequence: u16,
+    },
+    /// The connection is over (END; written with FIN, as the original does).
+    End,
+}
+
+impl Header {
+    /// Reads a header and returns it with the bytes after it.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when there are fewer than four bytes.
+    pub fn read(packet: &[u8]) -> Result<(Self, &[u8]), WireError> {
+        let mut reader = Reader::new(packet);
+        let flags = reader.u8("flags")?;
+        let chunk = reader.u8("chunk")?;
+        let sequence = reader.u16("sequence")?;
+        let header = if flags & END != 0 {
+            Self::End
+        } else if flags & ACKNOWLEDGE != 0 {
+            Self::Acknowledgement { chunk, sequence }
+        } else {
+            let reliability =
+                if flags & RELIABLE == 0 { Reliability::Unreliable } else { Reliability::Reliable };
+            let position = if flags & FINAL == 0 { Position::Inner } else { Position::Last };
+            Self::Chunk { reliability, position, chunk, sequence }
+        };
+        Ok((header, reader.rest("body")))
+    }
+
+    /// Writes the header as the original does.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when there is no room for four bytes.
+    pub fn write(self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        let (flags, chunk, sequence) = match self {
+            Self::Chunk { reliability, position, chunk, sequence } => {
+                let reliable = if reliability.is_reliable() { RELIABLE } else { 0 };
+                let last = if position == Position::Last { FINAL } else { 0 };
+                (reliable | last, chunk, sequence)
+            }
+            Self::Acknowledgement { chunk, sequence } => (ACKNOWLEDGE | FINAL, chunk, sequence),
+            Self::End => (END | FINAL, 0, 0),
+        };
+        writer.u8(flags)?;
+        writer.u8(chunk)?;
+        writer.u16(sequence)
+    }
+}
+
+/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without any header (supplement 1.2). The
+/// seasoning is the salt XOR the pepper.
+///
+/// ```
+/// use rakwire::game_protocol::wire::Handshake;
+///
+/// let (salt, pepper) = (Handshake(0x499E_D267), Handshake(0xA1B2_C3D4));
+/// assert_eq!(salt.season(pepper), Handshake(0xE82C_11B3));
+/// assert_eq!(Handshake::read(&[0x49, 0x9E, 0xD2, 0x67])?, salt);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Handshake(pub u32);
+
+impl Handshake {
+    /// Reads the first four bytes; the original ignores what follows them, and so does this.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when there are fewer.
+    pub fn read(datagram: &[u8]) -> Result<Self, WireError> {
+        Reader::new(datagram).u32("handshake").map(Self)
+    }
+
+    /// Writes the four bytes.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`] when there is no room for them.
+    pub fn write(self, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        writer.u32(self.0)
+    }
+
+    /// The answer to a challenge.
+    #[must_use]
+    pub const fn season(self, other: Self) -> Self {
+        Self(self.0 ^ other.0)
+    }
+
+    /// Whether a header that anybody writes could look the same: its reserved bits are zero.
+    pub(crate) const fn looks_like_a_header(self) -> bool {
+        self.0 >> 24 & !(KNOWN as u32) == 0
+    }
+}
+
+/// How many chunks a payload is cut into; an empty one into none.
+///
+/// ```
+/// use rakwire::game_protocol::wire::chunks_of;
+///
+/// assert_eq!([0, 1, 504, 505, 129_024].map(chunks_of), [0, 1, 1, 2, 256]);
+/// ```
+#[must_use]
+pub const fn chunks_of(payload: usize) -> usize {
+    payload.div_ceil(CHUNK)
+}

@@ -1,0 +1,110 @@
+//! How many answers strangers get: an answer may be longer than its question, and the question's source may be forged.
+
+use core::hash::Hasher;
+use core::net::IpAddr;
+
+use siphasher::sip::SipHasher13;
+
+use crate::time::Instant;
+
+/// Tokens that fill up with time, at most a second's worth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// Thousandths of an answer.
+    taken: u32,
+    at: u32,
+}
+
+impl Bucket {
+    /// Takes a token; false when none is left.
+    fn take(&mut self, rate: u16, now: u32) -> bool {
+        let refilled = now.wrapping_sub(self.at).min(1_000) * u32::from(rate);
+        self.at = now;
+        self.taken = self.taken.saturating_sub(refilled);
+        let possible = self.taken + 1_000 <= u32::from(rate) * 1_000;
+        if possible {
+            self.taken += 1_000;
+        }
+        possible
+    }
+}
+
+/// Answers a second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    pub(crate) all: u16,
+    pub(crate) network: u16,
+}
+
+/// A bucket for all and one for each of a fixed number of groups of networks, by a keyed hash.
+#[derive(Debug)]
+pub(crate) struct RateLimit<const NETWORKS: usize = 32> {
+    all: Bucket,
+    networks: [Bucket; NETWORKS],
+}
+
+impl<const NETWORKS: usize> Default for RateLimit<NETWORKS> {
+    fn default() -> Self {
+        Self { all: Bucket::default(), networks: [Bucket::default(); NETWORKS] }
+    }
+}
+
+impl<const NETWORKS: usize> RateLimit<NETWORKS> {
+    /// Whether `to` may have another answer.
+    pub(crate) fn admits(&mut self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        hasher.write_u128(network(to));
+        let place = usize::try_from(hasher.finish() % NETWORKS as u64).unwrap_or(0);
+        let millis = u32::try_from(now.as_millis() & u64::from(u32::MAX)).unwrap_or(0);
+        let Some(network) = self.networks.get_mut(place) else { return false };
+        network.take(rates.network, millis) && self.all.take(rates.all, millis)
+    }
+}
+
+/// The network of an address: 24 bits of IPv4, 64 of IPv6.
+fn network(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(ip) => (ip.to_bits() >> 8).into(),
+        IpAddr::V6(ip) => ip.to_bits() & !u128::from(u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: [u8; 16] = [3; 16];
+
+    #[test]
+    fn a_network_gets_its_share_and_all_together_no_more_than_theirs() {
+        let rates = Rates { network: 5, all: 12 };
+        let mut limit = <RateLimit>::default();
+        let mut count = |now, network: u8| {
+            let to = IpAddr::from([10, network, 0, 1]);
+            (0..100).filter(|_| limit.admits(&SECRET, rates, Instant::from_micros(now), to)).count()
+        };
+        assert_eq!(count(1_000_000, 1), 5);
+        assert_eq!(count(1_000_000, 1), 0);
+        let others: usize = (2..50).map(|network| count(1_000_000, network)).sum();
+        assert_eq!(others, 7);
+        assert_eq!(count(1_200_000, 1), 1);
+        assert_eq!(count(900_000_000, 1), 5);
+    }
+
+    #[test]
+    fn a_rate_of_zero_answers_nobody() {
+        let rates = Rates { network: 5, all: 0 };
+        let to = IpAddr::from([127, 0, 0, 1]);
+        assert!(!<RateLimit>::default().admits(&SECRET, rates, Instant::ZERO, to));
+    }
+
+    #[test]
+    fn the_host_part_of_an_address_does_not_count() {
+        let same = |left: &str, right: &str| {
+            let [left, right] = [left, right].map(|text| network(text.parse().expect("a literal address")));
+            left == right
+        };
+        assert!(same("10.0.1.2", "10.0.1.255") && !same("10.0.1.2", "10.0.2.2"));
+        assert!(same("2001:db8::1", "2001:db8::f:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
+    }
+}
