@@ -161,19 +161,17 @@ impl Crowd {
             }
             while let Some(transmit) = client.peer.poll_transmit(self.now, &mut self.buffer) {
                 self.carried = self.carried.wrapping_add(1);
-                let lost = matches!(self.path, Path::LosesOneIn(many) if self.carried % many == 0);
+                let lost = matches!(self.path, Path::LosesOneIn(many) if self.carried.is_multiple_of(many));
                 if !lost {
                     self.server.handle_datagram(self.now, client.address, transmit.payload);
                 }
             }
         }
         while let Some(event) = self.server.poll_event() {
-            match event {
-                Event::Message { message, .. } => {
-                    self.delivered += u64::from(!message.is_empty());
-                }
-                Event::Connected { id, .. } => self.connected.push(id),
-                _ => {}
+            if let Event::Message { message, .. } = &event {
+                self.delivered += u64::from(!message.is_empty());
+            } else if let Event::Connected { id, .. } = event {
+                self.connected.push(id);
             }
         }
         self.now = self.now + ROUND;

@@ -29,7 +29,7 @@ const WIDTH: u32 = 760;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let report = Report::read(&options.report)?;
-    let folder = options.document.parent().unwrap_or(Path::new(".")).join(&options.images);
+    let folder = options.document.parent().unwrap_or_else(|| Path::new(".")).join(&options.images);
     std::fs::create_dir_all(&folder)?;
     let mut plots = Vec::new();
     for row in report.rows.iter().filter(|row| !bars(row).is_empty()) {

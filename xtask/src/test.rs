@@ -14,6 +14,13 @@ use crate::stage::Stage;
 
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
+    let mut stages = crate_stages();
+    stages.extend(page_stages());
+    stages
+}
+
+/// The crates, without a browser.
+fn crate_stages() -> Vec<Stage> {
     vec![
         Stage {
             name: "targets",
@@ -52,6 +59,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             needs: &[Need::CargoFuzz],
             run: fuzz::stage,
         },
+    ]
+}
+
+/// What runs in a browser.
+fn page_stages() -> Vec<Stage> {
+    vec![
         Stage {
             name: "wasm",
             about: "the npm package: build, contents, tests",
