@@ -66,7 +66,7 @@ fn raw(arguments: &[&str]) -> Result<Command> {
 
 /// The rate at which a flood arrives.
 fn flood(bench: &Bench, millis: &str, more: &[&str]) -> Result<f64> {
-    let mut sink = Program::start(raw(&["sink"])?, bench.cores.receiver, bench.limit)?;
+    let sink = Program::start(raw(&["sink"])?, bench.cores.receiver, bench.limit)?;
     let address = format!("127.0.0.1:{}", sink.port()?);
     let mut command = raw(&["flood", &address, "--millis", millis])?;
     command.args(more);
@@ -79,7 +79,7 @@ fn flood(bench: &Bench, millis: &str, more: &[&str]) -> Result<f64> {
 }
 
 fn trip(bench: &Bench, count: &str) -> Result<Verdict> {
-    let mut echo = Program::start(raw(&["echo"])?, bench.cores.receiver, bench.limit)?;
+    let echo = Program::start(raw(&["echo"])?, bench.cores.receiver, bench.limit)?;
     let address = format!("127.0.0.1:{}", echo.port()?);
     let command = raw(&["pingpong", &address, "--count", count])?;
     let mut client = Program::start(command, bench.cores.sender, bench.limit)?;

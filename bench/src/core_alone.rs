@@ -168,7 +168,7 @@ impl Crowd {
             }
         }
         while let Some(event) = self.server.poll_event() {
-            if let Event::Message { message, .. } = event {
+            if let Event::Message { message, .. } = &event {
                 self.delivered += u64::from(!message.is_empty());
             } else if let Event::Connected { id, .. } = event {
                 self.connected.push(id);

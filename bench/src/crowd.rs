@@ -83,15 +83,14 @@ async fn client(
     peer.connect(now(), server)?;
     loop {
         while let Some(event) = peer.poll_event() {
-            match event {
-                Event::Connected { .. } => {
-                    permit = None;
-                    if let Some(connected) = connected.take() {
-                        connected.send(())?;
-                    }
+            if matches!(event, Event::ConnectFailed { .. } | Event::Disconnected { .. }) {
+                bail!("not connected any more");
+            }
+            if matches!(event, Event::Connected { .. }) {
+                drop(permit.take());
+                if let Some(connected) = connected.take() {
+                    connected.send(())?;
                 }
-                Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("not connected any more"),
-                _ => {}
             }
         }
         let mut buffer = [0; MAX_DATAGRAM];
@@ -108,6 +107,5 @@ async fn client(
             }
             () = tokio::time::sleep_until(due.into()) => peer.handle_timeout(now()),
         }
-        drop(permit.take_if(|_| connected.is_none()));
     }
 }

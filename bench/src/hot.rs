@@ -77,26 +77,16 @@ impl HotPath {
 
     /// Does it so many times.
     pub fn run(self, repetitions: u64) {
-        let (connections, path) = match self {
-            Self::Connections100 => (100, Path::Clean),
-            Self::MessagesLost => (1, Path::LosesOneIn(20)),
+        let (connections, blocks, path) = match self {
+            Self::Connections100 => (100, 64, Path::Clean),
+            Self::Handshake => (1, 64, Path::Clean),
+            Self::Queue10000 => (1, 32_768, Path::Clean),
+            Self::MessagesLost => (1, BLOCKS, Path::LosesOneIn(20)),
             Self::Messages16
             | Self::Messages100
             | Self::Messages1000
             | Self::Messages10000
-            | Self::PingPong
-            | Self::Queue10000
-            | Self::Handshake => (1, Path::Clean),
-        };
-        let blocks = match self {
-            Self::Connections100 | Self::Handshake => 64,
-            Self::Queue10000 => 32_768,
-            Self::Messages16
-            | Self::Messages100
-            | Self::Messages1000
-            | Self::Messages10000
-            | Self::MessagesLost
-            | Self::PingPong => BLOCKS,
+            | Self::PingPong => (1, BLOCKS, Path::Clean),
         };
         let mut crowd = Crowd::new(connections, blocks, path);
         for _ in 0..repetitions {

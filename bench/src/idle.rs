@@ -64,15 +64,15 @@ fn server(bench: &Bench, peer: Peer, connections: u32) -> Result<Program> {
 
 /// Compares a server that has so many connections with one that has none and room for one.
 fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Result<Idle> {
-    let mut alone = server(bench, peer, 1)?;
+    let alone = server(bench, peer, 1)?;
     alone.port()?;
     let before = alone.memory()?;
     drop(alone);
-    let mut server = server(bench, peer, connections)?;
+    let server = server(bench, peer, connections)?;
     let address = format!("127.0.0.1:{}", server.port()?);
     let mut command = itself()?;
     command.args(["crowd", &address, "--connections", &connections.to_string()]);
-    let mut crowd = Program::start(command, bench.cores.sender, bench.limit)?;
+    let crowd = Program::start(command, bench.cores.sender, bench.limit)?;
     crowd.connected()?;
     let watch = Duration::from_millis(if effort == Effort::Quick { 200 } else { 10_000 });
     // What the handshakes took shall be over.

@@ -15,6 +15,7 @@ mod part;
 mod peer;
 mod process;
 mod proxy;
+mod publish;
 mod raw;
 mod report;
 mod sitting;
@@ -44,6 +45,7 @@ enum Command {
     Instructions(instructions::Options),
     Run(measure::Options),
     Show(measure::Show),
+    Publish(publish::Options),
     Crowd(crowd::Arguments),
     Peer(peer::Arguments),
     #[command(subcommand)]
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         }
         Command::Instructions(options) => instructions::run(&options),
         Command::Run(options) => measure::run(&options),
+        Command::Publish(options) => publish::run(&options),
         Command::Show(options) => measure::show(&options),
         Command::Crowd(arguments) => crowd::run(&arguments),
         Command::Peer(arguments) => peer::run(&arguments),

@@ -109,7 +109,7 @@ struct Sitting<'o> {
 
 impl Sitting<'_> {
     fn wants(&self, name: &str) -> bool {
-        self.options.only.is_empty() || self.options.only.iter().any(|part| name.contains(part.as_str()))
+        names(&self.options.only, name)
     }
 
     fn count(&self, full: u32) -> u32 {
@@ -203,6 +203,11 @@ impl Sitting<'_> {
     }
 }
 
+/// Whether a row or a group of rows is meant, where no choice means all.
+fn names(only: &[String], name: &str) -> bool {
+    only.is_empty() || only.iter().any(|part| name.contains(part.as_str()) || part.starts_with(name))
+}
+
 fn row(name: &str, entries: &[(Pairing, Result<Vec<Run>>)], workload: &Workload, figure: Figure) -> Row {
     let entries: Vec<Entry> = entries
         .iter()
@@ -258,6 +263,13 @@ mod tests {
     fn entry(client: Peer, server: Peer, seconds: &[f64]) -> (Pairing, Result<Vec<Run>>) {
         let runs = seconds.iter().map(|seconds| Run { seconds: *seconds, ..Run::default() });
         (Pairing { client, server }, Ok(runs.collect()))
+    }
+
+    #[test]
+    fn a_row_is_chosen_by_a_part_of_its_name_and_with_its_group() {
+        let only = |part: &str| [part.to_owned()];
+        assert!(names(&[], "bulk_10mb") && names(&only("bulk"), "bulk_10mb"));
+        assert!(names(&only("core_100b"), "core") && !names(&only("core_100b"), "idle"));
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Bench {
         }
         let mut command = pairing.server.command(&self.peers)?;
         command.args([server_part, "--port", "0"]).args(&arguments);
-        let mut server = Program::start(command, self.cores.receiver, self.limit)?;
+        let server = Program::start(command, self.cores.receiver, self.limit)?;
         let mut port = server.port()?;
         let proxy = match workload.network {
             Network::Loopback => None,

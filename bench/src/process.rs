@@ -56,7 +56,7 @@ impl Program {
     }
 
     /// The next line that it prints.
-    pub(crate) fn line(&mut self) -> Result<String> {
+    pub(crate) fn line(&self) -> Result<String> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
             Ok(line) => Ok(line),
@@ -66,14 +66,14 @@ impl Program {
     }
 
     /// The port in its line `ready PORT`.
-    pub(crate) fn port(&mut self) -> Result<u16> {
+    pub(crate) fn port(&self) -> Result<u16> {
         let line = self.line()?;
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
         port.with_context(|| format!("{line:?} announces no port"))
     }
 
     /// Waits for its line `connected`.
-    pub(crate) fn connected(&mut self) -> Result<()> {
+    pub(crate) fn connected(&self) -> Result<()> {
         let line = self.line()?;
         if line == "connected" { Ok(()) } else { bail!("{line:?} where it should be connected") }
     }
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_program_has_a_time_limit() {
-        let mut program = shell("sleep 60", Duration::ZERO);
+        let program = shell("sleep 60", Duration::ZERO);
         assert_eq!(program.line().unwrap_err().to_string(), "took too long");
     }
 }

@@ -153,10 +153,6 @@ impl Row {
 }
 
 impl Report {
-    pub(crate) fn row(&self, name: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.name == name)
-    }
-
     /// How many goals are met, of how many.
     pub(crate) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().flat_map(|row| &row.goals);

@@ -151,7 +151,7 @@ fn percentile(nanos: &mut [u64], share: f64) -> String {
     nanos.sort_unstable();
     let place = (nanos.len() as f64 * share).ceil() as usize;
     let value = nanos.get(place.max(1) - 1).map(|nanos| *nanos as f64 / 1e3);
-    value.map_or("null".to_owned(), |value| value.to_string())
+    value.map_or_else(|| "null".to_owned(), |value| value.to_string())
 }
 
 /// Tells how it was.

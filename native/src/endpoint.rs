@@ -51,6 +51,47 @@ impl Endpoint {
         Ok(Self::start(socket, options, Plugin::NONE))
     }
 
+    /// Binds several endpoints to one address, for a server that one core is too little for. Each has its own socket,
+    /// tasks and memory, as large as `options` say, so that no datagram waits for a lock of another one; the system
+    /// gives all datagrams of one client to the same endpoint. They have the same identity; accept on each.
+    ///
+    /// # Errors
+    /// A [`BindError`] that names the address; on systems other than Linux always, since theirs do not tell clients
+    /// apart.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 4).await?;
+    /// for shard in shards {
+    ///     tokio::spawn(async move {
+    ///         while let Some(connection) = shard.accept().await {
+    ///             println!("{} is here", connection.remote());
+    ///         }
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_shards(
+        address: impl ToSocketAddrs,
+        options: &Options,
+        shards: usize,
+    ) -> Result<Vec<Self>, BindError> {
+        let first = Socket::open_with(address, Socket::bind_shared).await?;
+        let address = first.local_addr();
+        let mut sockets = vec![first];
+        while sockets.len() < shards {
+            let socket = Socket::bind_shared(address);
+            sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
+        }
+        // Clients come only now: a socket more would send some of them elsewhere.
+        Ok(sockets.into_iter().map(|socket| Self::start(socket, options.clone(), Plugin::NONE)).collect())
+    }
+
     /// As [`bind`](Self::bind), with a hook that sees, filters and injects what passes through the endpoint. The hook is
     /// made from the address that the socket got. It runs in the tasks of the endpoint, so it must not wait. A simulated
     /// network stands between it and the socket.

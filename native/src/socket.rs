@@ -38,10 +38,18 @@ pub(crate) struct Received {
 impl Socket {
     /// Binds to the first of the addresses that works.
     pub(crate) async fn open(address: impl ToSocketAddrs) -> Result<Self, BindError> {
+        Self::open_with(address, Self::bind).await
+    }
+
+    /// Does the same with another way to bind.
+    pub(crate) async fn open_with(
+        address: impl ToSocketAddrs,
+        bind: impl Fn(SocketAddr) -> io::Result<Self>,
+    ) -> Result<Self, BindError> {
         let addresses = tokio::net::lookup_host(address).await.map_err(BindError::Resolve)?;
         let mut refused = BindError::NoAddress;
         for address in addresses {
-            match Self::bind(address) {
+            match bind(address) {
                 Ok(socket) => return Ok(socket),
                 Err(source) => refused = BindError::Socket { address, source },
             }
@@ -50,7 +58,26 @@ impl Socket {
     }
 
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        let socket = std::net::UdpSocket::bind(address)?;
+        Self::over(std::net::UdpSocket::bind(address)?)
+    }
+
+    /// A socket that shares its address with others that are bound like this. The system sends all datagrams of one
+    /// sender to the same of them.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn bind_shared(address: SocketAddr) -> io::Result<Self> {
+        let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&address.into())?;
+        Self::over(socket.into())
+    }
+
+    /// Only some systems can tell senders apart.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    pub(crate) fn bind_shared(_address: SocketAddr) -> io::Result<Self> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot share a port by sender"))
+    }
+
+    fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // The system grants what it has been allowed to; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);

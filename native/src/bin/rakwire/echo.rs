@@ -129,7 +129,7 @@ async fn echo(connection: Connection) {
 }
 
 /// Ends when the operator wants the program to end. It listens from this call on.
-fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
+pub(crate) fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]
     let mut terminate = {

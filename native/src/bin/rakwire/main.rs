@@ -1,7 +1,9 @@
-//! The command-line tool of rakwire: pings, echoes and sends RakNet messages, and takes datagrams apart.
+//! The command-line tool of rakwire: pings, echoes and sends RakNet messages, measures paths and takes
+//! datagrams apart.
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod capture;
 mod decode;
 mod discover;
@@ -37,6 +39,7 @@ enum Command {
     Echo(echo::Arguments),
     Send(send::Arguments),
     Decode(decode::Arguments),
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -64,6 +67,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Discover(arguments) => runtime.block_on(discover::run(arguments)),
         Command::Echo(arguments) => runtime.block_on(echo::run(arguments)),
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
+        Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
     }
 }

@@ -1,0 +1,121 @@
+//! What a measurement found, for people and for programs.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde_json::json;
+
+/// The percentiles that are told.
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
+
+/// Messages that nobody sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Losses {
+    pub(super) sent: u64,
+    pub(super) arrived: u64,
+}
+
+impl Losses {
+    fn percent(self) -> f64 {
+        if self.sent == 0 { 0.0 } else { (self.sent - self.arrived) as f64 * 100.0 / self.sent as f64 }
+    }
+}
+
+/// What arrived, and how long that took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Carried {
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+    pub(super) took: Duration,
+}
+
+impl Carried {
+    fn messages_a_second(self) -> f64 {
+        self.messages as f64 / self.took.as_secs_f64()
+    }
+
+    fn megabytes_a_second(self) -> f64 {
+        self.bytes as f64 / 1e6 / self.took.as_secs_f64()
+    }
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug)]
+pub(super) struct Summary {
+    /// In microseconds.
+    pub(super) round_trips: Histogram<u64>,
+    pub(super) losses: Losses,
+    pub(super) carried: Carried,
+    pub(super) datagrams_lost: u64,
+}
+
+impl Summary {
+    pub(super) fn table(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<22} {value:>14}");
+        };
+        line("round trips", self.round_trips.len().to_string());
+        for (name, percent) in PERCENTILES {
+            let millis = self.round_trips.value_at_percentile(percent) as f64 / 1e3;
+            line(&format!("  {name}"), format!("{millis:.3} ms"));
+        }
+        line("lost of unreliable", format!("{:.2} %", self.losses.percent()));
+        line("throughput", format!("{:.2} MB/s", self.carried.megabytes_a_second()));
+        line("", format!("{:.0} messages/s", self.carried.messages_a_second()));
+        line("datagrams lost", self.datagrams_lost.to_string());
+        text
+    }
+
+    pub(super) fn json(&self) -> String {
+        let percentiles = PERCENTILES
+            .map(|(name, percent)| (name.to_owned(), json!(self.round_trips.value_at_percentile(percent))));
+        let value = json!({
+            "round_trip_us": serde_json::Map::from_iter(percentiles),
+            "round_trips": self.round_trips.len(),
+            "unreliable": { "sent": self.losses.sent, "arrived": self.losses.arrived, "lost_percent": self.losses.percent() },
+            "throughput": {
+                "messages": self.carried.messages,
+                "bytes": self.carried.bytes,
+                "seconds": self.carried.took.as_secs_f64(),
+                "messages_per_second": self.carried.messages_a_second(),
+                "megabytes_per_second": self.carried.megabytes_a_second(),
+            },
+            "datagrams_lost": self.datagrams_lost,
+        });
+        format!("{value:#}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary() -> Summary {
+        let mut round_trips = Histogram::new_with_max(1_000_000, 3).unwrap();
+        for micros in 1..=1_000 {
+            round_trips.record(micros).unwrap();
+        }
+        let carried = Carried { messages: 1_000, bytes: 4_000_000, took: Duration::from_secs(2) };
+        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, carried, datagrams_lost: 3 }
+    }
+
+    #[test]
+    fn people_read_a_table() {
+        let table = summary().table();
+        for part in ["0.500 ms", "0.990 ms", "5.00 %", "2.00 MB/s", "500 messages/s"] {
+            assert!(table.contains(part), "{part:?} in\n{table}");
+        }
+    }
+
+    #[test]
+    fn programs_read_json() {
+        let value: serde_json::Value = serde_json::from_str(&summary().json()).unwrap();
+        assert_eq!(value["round_trip_us"]["p99"], 990);
+        assert_eq!(value["unreliable"]["lost_percent"], 5.0);
+        assert_eq!(value["throughput"]["messages_per_second"], 500.0);
+    }
+}
