@@ -194,8 +194,18 @@ impl Connection {
             State::Open => {
                 self.state = State::Closing;
                 self.state_since = cx.now;
+                self.end_if_done(cx);
             }
             State::Free | State::Closing | State::Over => {}
+        }
+    }
+
+    /// Ends a connection that its application wants to end, once nothing is under way or its patience is over. News of
+    /// that come from what goes in, never from taking datagrams: whoever takes them has taken the events before.
+    fn end_if_done(&mut self, cx: &mut Context<'_, '_>) {
+        let is_late = self.state_since + cx.config.close_timeout <= cx.now;
+        if self.state == State::Closing && (self.sender.is_done() || is_late) {
+            self.end(cx, Ending::Disconnected(DisconnectReason::Local));
         }
     }
 
@@ -252,6 +262,7 @@ impl Connection {
                 if !self.sender.acknowledge(cx, sequence, chunk) {
                     cx.stats.drop(DropReason::UnknownAcknowledgement);
                 }
+                self.end_if_done(cx);
             }
             Header::Chunk { reliability, position, chunk: number, sequence } => {
                 self.on_chunk(cx, Chunk { reliability, position, number, sequence, body });
@@ -346,10 +357,6 @@ impl Connection {
         if matches!(self.state, State::Open | State::Closing) && self.sender.poll(cx, writer).is_some() {
             return Some(());
         }
-        let patience = self.state_since + cx.config.close_timeout;
-        if self.state == State::Closing && (self.sender.is_done() || patience <= cx.now) {
-            self.end(cx, Ending::Disconnected(DisconnectReason::Local));
-        }
         let says_farewell = core::mem::take(&mut self.farewell) == Listed::Yes;
         if says_farewell { Header::End.write(writer).ok() } else { None }
     }
@@ -364,6 +371,10 @@ impl Connection {
             State::Opening => self.greet_again(cx),
             State::Open | State::Closing => {
                 self.greet_again(cx);
+                self.end_if_done(cx);
+                if self.state == State::Over {
+                    return;
+                }
                 if self.heard_at + cx.config.timeout <= cx.now {
                     self.end(cx, Ending::Disconnected(DisconnectReason::Lost));
                 } else if !self.receiver.expire(cx) {
@@ -400,8 +411,8 @@ impl Connection {
             }
             State::Open | State::Closing => {
                 let silence = self.heard_at + cx.config.timeout;
-                let closed =
-                    (self.state == State::Closing).then_some(self.state_since + cx.config.close_timeout);
+                let patience = if self.sender.is_done() { Duration::ZERO } else { cx.config.close_timeout };
+                let closed = (self.state == State::Closing).then_some(self.state_since + patience);
                 let resend = self.sender.resend_at(cx).map(|(at, _)| at);
                 let greeting = self.greeting_at(cx);
                 let receiver = self.receiver.deadline(cx);
