@@ -68,7 +68,7 @@ fn wrong_expectations_of_the_game_protocol_fail() {
         (r#""payload_hex":"1108""#, r#""payload_hex":"1109""#),
     ];
     for (right, wrong) in changes {
-        let changed = GAME_TRANSPORT.replacen(right, wrong, 1);
+        let changed = GAME_TRANSPORT.replace(right, wrong);
         let failures = game_vectors::check(&changed).map(|(tally, _)| tally.failures.len());
         assert_ne!(changed, GAME_TRANSPORT, "{right}");
         assert!(failures.is_ok_and(|count| count > 0), "{wrong}");
