@@ -10,6 +10,7 @@ use rakwire::raknet::{ConnectionStats, Delivery, Event, SendError};
 use super::browser::with_target;
 use super::driver::Driver;
 use super::error::{ConnectError, Ending};
+use crate::client::Client;
 
 /// How to connect.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +39,7 @@ pub struct Message {
 /// An open connection. Dropping it says goodbye to the server without waiting for anything.
 #[derive(Debug)]
 pub struct Connection {
-    driver: Rc<RefCell<Driver>>,
+    driver: Rc<RefCell<Driver<Client>>>,
     ending: RefCell<Option<Ending>>,
 }
 
@@ -49,7 +50,8 @@ pub struct Connection {
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, options: Options) -> Result<Connection, ConnectError> {
-    let driver = Driver::start(&with_target(url, target), options.protocol_version)?;
+    let client = |entropy| Client::new(entropy, options.protocol_version);
+    let driver = Driver::start(&with_target(url, target), client)?;
     let connection = Connection { driver, ending: RefCell::new(None) };
     poll_fn(|cx| connection.poll_open(cx)).await?;
     Ok(connection)
