@@ -16,7 +16,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
     vec![
         Stage {
             name: "targets",
-            about: "the core builds for microcontrollers and for browsers",
+            about: "the core and the game build for microcontrollers and for browsers",
             needs: &[Need::ThumbTarget, Need::WasmTarget],
             run: targets,
         },
@@ -35,7 +35,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         },
         Stage {
             name: "fuzz",
-            about: "generated input against the core, for a minute",
+            about: "generated input against the core and the game, for a minute",
             needs: &[Need::CargoFuzz],
             run: fuzz::stage,
         },
@@ -103,8 +103,10 @@ fn doc(shell: &mut Shell) -> Result<()> {
 
 fn targets(shell: &mut Shell) -> Result<()> {
     for target in [THUMB, WASM] {
-        let args = ["build", "-p", "rakwire", "--no-default-features", "--target", target];
-        shell.cmd_for(target, ".", "cargo", args).run()?;
+        for package in ["rakwire", "snowfight"] {
+            let args = ["build", "-p", package, "--no-default-features", "--target", target];
+            shell.cmd_for(target, ".", "cargo", args).run()?;
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 mod forge;
 pub mod ledger;
 pub mod operation;
+pub mod rabbit;
 pub mod random;
 pub mod route;
 pub mod shrink;
