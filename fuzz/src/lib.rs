@@ -5,7 +5,7 @@
 pub mod model;
 
 #[path = "../../game/tests/model/mod.rs"]
-pub mod game;
+pub mod snowfight;
 
 /// Ends the process, as a finding, when a promise was broken.
 pub fn hold(kept: model::Kept) {

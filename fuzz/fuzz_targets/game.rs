@@ -1,6 +1,0 @@
-//! A game of two, of whom one says anything: the other plays on.
-#![no_main]
-
-use rakwire_fuzz::{game, hold};
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hold(game::hostile_client(bytes)));
