@@ -53,6 +53,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             run: wasm_tests,
         },
         Stage {
+            name: "game",
+            about: "the messages of the game in JavaScript",
+            needs: &[Need::Node, Need::WasmTarget, Need::WasmBindgen, Need::WasmPack],
+            run: game_tests,
+        },
+        Stage {
             name: "web",
             about: "the page in Chromium",
             needs: &[Need::Node, Need::Packages, Need::Chromium, Need::Peers],
@@ -129,6 +135,11 @@ fn wasm_tests(shell: &mut Shell) -> Result<()> {
     println!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", "));
     artifacts::binaries(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
+}
+
+fn game_tests(shell: &mut Shell) -> Result<()> {
+    artifacts::game(shell)?;
+    shell.cmd_in("game/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"]).run()
 }
 
 fn web_tests(shell: &mut Shell) -> Result<()> {
