@@ -20,6 +20,8 @@ mod direction;
 mod entity;
 mod id;
 mod point;
+#[cfg(feature = "serde")]
+mod serialize;
 mod server;
 
 pub use client::{Action, ActionKind, Break, ClientMessage, Move, Request, RequestKind, Throw};
