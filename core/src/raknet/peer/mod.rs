@@ -1,6 +1,7 @@
 //! A peer: its connections, and which datagram belongs to which.
 
 mod errors;
+mod news;
 mod output;
 mod roster;
 mod routing;

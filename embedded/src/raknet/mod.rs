@@ -1,0 +1,16 @@
+//! RakNet: client and small server.
+//!
+//! [`new`] makes a [`Handle`] and a [`Runner`] out of the memory of a [`State`].
+
+mod connection;
+mod error;
+mod handle;
+mod received;
+mod shared;
+mod state;
+
+pub use connection::{Connection, Event};
+pub use error::{ConnectError, PingError};
+pub use handle::Handle;
+pub use received::{Pong, Received};
+pub use state::{Runner, State, new};
