@@ -6,6 +6,7 @@ use core::task::{Context, Poll};
 
 use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
+use heapless::Vec;
 use rakwire::wire::MAX_DATAGRAM;
 
 /// Datagrams of full size that wait for the network to take them.
@@ -17,9 +18,9 @@ const SMALL: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Buffers<const DATAGRAMS: usize> {
     received: [[u8; MAX_DATAGRAM]; DATAGRAMS],
-    received_places: [[PacketMetadata; SMALL]; DATAGRAMS],
+    received_places: Vec<[PacketMetadata; SMALL], DATAGRAMS>,
     sent: [[u8; MAX_DATAGRAM]; OUTGOING],
-    sent_places: [[PacketMetadata; SMALL]; OUTGOING],
+    sent_places: Vec<[PacketMetadata; SMALL], OUTGOING>,
     /// The datagram that is being composed, or that the socket has no room for yet.
     composed: [u8; MAX_DATAGRAM],
 }
@@ -28,9 +29,10 @@ impl<const DATAGRAMS: usize> Buffers<DATAGRAMS> {
     pub(crate) const fn new() -> Self {
         Self {
             received: [[0; MAX_DATAGRAM]; DATAGRAMS],
-            received_places: [[PacketMetadata::EMPTY; SMALL]; DATAGRAMS],
+            // An empty place is not all zeros, and would take flash in a static.
+            received_places: Vec::new(),
             sent: [[0; MAX_DATAGRAM]; OUTGOING],
-            sent_places: [[PacketMetadata::EMPTY; SMALL]; OUTGOING],
+            sent_places: Vec::new(),
             composed: [0; MAX_DATAGRAM],
         }
     }
@@ -50,6 +52,8 @@ impl<'d> Port<'d> {
         stack: Stack<'d>,
         port: u16,
     ) -> Self {
+        fill(&mut buffers.received_places);
+        fill(&mut buffers.sent_places);
         let mut socket = UdpSocket::new(
             stack,
             buffers.received_places.as_flattened_mut(),
@@ -95,6 +99,11 @@ impl<'d> Port<'d> {
             }
         }
     }
+}
+
+fn fill<const PLACES: usize>(places: &mut Vec<[PacketMetadata; SMALL], PLACES>) {
+    places.clear();
+    while places.push([PacketMetadata::EMPTY; SMALL]).is_ok() {}
 }
 
 impl core::fmt::Debug for Port<'_> {

@@ -6,6 +6,7 @@ use crate::artifacts;
 use crate::checks;
 use crate::demo;
 use crate::fuzz;
+use crate::mcu;
 use crate::named_tests as documentation;
 use crate::setup::{Need, THUMB, WASM};
 use crate::shell::{Shell, Stdout};
@@ -32,6 +33,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             about: "the tests of all crates, with foreign RakNet peers",
             needs: &[Need::Peers],
             run: cargo_tests,
+        },
+        Stage {
+            name: "mcu",
+            about: "the firmware in QEMU, against our server and those of others",
+            needs: &mcu::NEEDS,
+            run: mcu::stage,
         },
         Stage {
             name: "fuzz",

@@ -5,6 +5,7 @@
 mod connection;
 mod error;
 mod handle;
+pub mod profiles;
 mod received;
 mod shared;
 mod state;

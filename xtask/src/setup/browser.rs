@@ -23,7 +23,7 @@ pub(super) fn chromium(shell: &mut Shell) -> Result<Done> {
         shell.set("CHROMIUM", &found);
         return Ok(Done::Present(format!("{} is there", found.display())));
     }
-    install(shell)?;
+    apt_install(shell, "chromium")?;
     let found = find(shell).context("the package is installed, but there is no `chromium`")?;
     shell.set("CHROMIUM", &found);
     Ok(Done::Installed(found.display().to_string()))
@@ -33,14 +33,15 @@ fn find(shell: &Shell) -> Option<PathBuf> {
     NAMES.iter().find_map(|name| shell.find_program(name))
 }
 
-fn install(shell: &Shell) -> Result<()> {
+/// Has the system's package manager install a package.
+pub(super) fn apt_install(shell: &Shell, package: &str) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {
-        bail!("there is no Chromium, and no apt-get to install it with");
+        bail!("{package} is missing, and there is no apt-get to install it with");
     }
     // Another run of the package manager may be under way: wait for it.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
     apt_get(shell, wait.into_iter().chain(["update"]))?;
-    apt_get(shell, wait.into_iter().chain(["install", "-y", "--no-install-recommends", "chromium"]))
+    apt_get(shell, wait.into_iter().chain(["install", "-y", "--no-install-recommends", package]))
 }
 
 fn apt_get<'a>(shell: &Shell, args: impl IntoIterator<Item = &'a str>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Set-up: what the commands need on this machine, installed where it is missing.
 
 mod browser;
+mod emulator;
 mod npm;
 mod peers;
 mod rust;
@@ -12,7 +13,8 @@ use anyhow::{Result, anyhow};
 
 use crate::shell::Shell;
 
-pub(crate) use rust::{THUMB, WASM};
+pub(crate) use emulator::QEMU;
+pub(crate) use rust::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
 
 /// One thing that a command needs. The order is the order of installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +23,10 @@ pub(crate) enum Need {
     Components,
     ThumbTarget,
     WasmTarget,
+    FirmwareTargets,
     Chromium,
+    Qemu,
+    DefmtPrint,
     WasmBindgen,
     WasmPack,
     CargoDeny,
@@ -37,12 +42,15 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Node,
         Self::Components,
         Self::ThumbTarget,
         Self::WasmTarget,
+        Self::FirmwareTargets,
         Self::Chromium,
+        Self::Qemu,
+        Self::DefmtPrint,
         Self::WasmBindgen,
         Self::WasmPack,
         Self::CargoDeny,
@@ -61,7 +69,10 @@ impl Need {
             Self::Components => "rust components",
             Self::ThumbTarget => "rust target for microcontrollers",
             Self::WasmTarget => "rust target for browsers",
+            Self::FirmwareTargets => "rust targets of the firmwares",
             Self::Chromium => "chromium",
+            Self::Qemu => "qemu",
+            Self::DefmtPrint => "defmt-print",
             Self::WasmBindgen => "wasm-bindgen",
             Self::WasmPack => "wasm-pack",
             Self::CargoDeny => "cargo-deny",
@@ -77,7 +88,10 @@ impl Need {
             Self::Components => rust::components(shell),
             Self::ThumbTarget => rust::target(shell, THUMB),
             Self::WasmTarget => rust::target(shell, WASM),
+            Self::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
             Self::Chromium => browser::chromium(shell),
+            Self::Qemu => emulator::qemu(shell),
+            Self::DefmtPrint => tools::defmt_print(shell),
             Self::WasmBindgen => tools::wasm_bindgen(shell),
             Self::WasmPack => tools::wasm_pack(shell),
             Self::CargoDeny => tools::cargo_deny(shell),
@@ -100,6 +114,9 @@ impl Need {
                 "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path"
                     .to_owned()
             }
+            Self::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
+            Self::Qemu => format!("`apt-get install {QEMU}`"),
+            Self::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
             Self::WasmBindgen => {
                 let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
                 format!("`cargo install wasm-bindgen-cli@{version}`")
