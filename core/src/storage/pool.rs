@@ -106,12 +106,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     pub(crate) const fn block_size(&self) -> usize {
-        self.block_size
+        // Never zero, which the compiler cannot know: so no division by it can panic.
+        if self.block_size == 0 { 1 } else { self.block_size }
     }
 
     /// How many blocks `bytes` bytes take; a message takes at least one.
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
-        let blocks = bytes.div_ceil(self.block_size);
+        let size = self.block_size();
+        let blocks = bytes / size + if bytes % size == 0 { 0 } else { 1 };
         if blocks == 0 { 1 } else { blocks }
     }
 
@@ -210,7 +212,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node_mut(block);
         *node = Node { used: u16::try_from(part.len()).unwrap_or(u16::MAX), ..Node::default() };
         let start = block.index() * self.block_size;
-        if let Some(bytes) = self.bytes.as_mut_slice().get_mut(start..start + part.len()) {
+        let rest = self.bytes.as_mut_slice().get_mut(start..);
+        if let Some(bytes) = rest.and_then(|rest| rest.get_mut(..part.len())) {
             bytes.copy_from_slice(part);
         }
         Some(block)

@@ -48,6 +48,9 @@ pub struct State<
 impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize, const DATAGRAMS: usize>
     State<'_, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS>
 {
+    /// The bytes of it that are the protocol's own; the rest is the socket's.
+    pub const RESOURCES_BYTES: usize = size_of::<Resources<CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
+
     /// Memory that no peer uses yet.
     #[must_use]
     pub const fn new() -> Self {
