@@ -318,10 +318,10 @@ impl<'b> Writer<'b> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), WireError> {
-        let end = self.at + bytes.len();
-        let room = self.buffer.get_mut(self.at..end).ok_or(WireError::NoRoom)?;
+        let rest = self.buffer.get_mut(self.at..).ok_or(WireError::NoRoom)?;
+        let room = rest.get_mut(..bytes.len()).ok_or(WireError::NoRoom)?;
         room.copy_from_slice(bytes);
-        self.at = end;
+        self.at += bytes.len();
         Ok(())
     }
 

@@ -8,6 +8,7 @@ mod bench;
 mod checks;
 mod demo;
 mod fuzz;
+mod mcu;
 mod named_tests;
 mod process;
 mod service;
@@ -44,6 +45,8 @@ enum Command {
     Web,
     /// Run a game server, the relay and the page until Ctrl-C.
     Demo(demo::Options),
+    /// Run the firmware of microcontrollers in QEMU.
+    Mcu(mcu::Options),
     /// Run every test of every part.
     Test(Selection),
     /// Look for faults of the core with generated input.
@@ -89,6 +92,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Wasm => artifacts::wasm(&mut shell),
         Command::Web => artifacts::web(&mut shell),
         Command::Demo(options) => demo::run(&mut shell, &options),
+        Command::Mcu(options) => mcu::command(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),
         Command::Bench(options) => bench::command(&mut shell, &options),

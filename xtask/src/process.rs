@@ -159,6 +159,12 @@ impl Running {
         }
     }
 
+    /// Ends the child and its group at once, without a chance to say goodbye.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::SIGKILL);
+        let _ = self.child.wait();
+    }
+
     /// Ends the child and its group: asks first, kills after some seconds.
     pub(crate) fn stop(&mut self) {
         if !matches!(self.child.try_wait(), Ok(None)) {

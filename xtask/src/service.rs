@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(50);
 pub(crate) struct Service {
     name: &'static str,
     running: Running,
-    /// Where it listens: `HOST:PORT`, or `http://HOST:PORT`.
+    /// Where it listens: `HOST:PORT`, `http://HOST:PORT`, or just the port.
     pub(crate) address: String,
 }
 
@@ -36,7 +36,8 @@ impl Service {
         };
         let mut running = command
             .with(|command| {
-                command.stdout(Stdio::piped());
+                // Some end when their input does, which is when this process has gone.
+                command.stdin(Stdio::piped()).stdout(Stdio::piped());
             })
             .spawn()?;
         let stdout = running.take_stdout()?;
@@ -44,6 +45,11 @@ impl Service {
         thread::spawn(move || pass_on(name, stdout, &sender));
         let address = wait_for_address(name, &mut running, &first_line)?;
         Ok(Self { name, running, address })
+    }
+
+    /// Ends the program at once, as a power failure would.
+    pub(crate) fn kill(mut self) {
+        self.running.kill();
     }
 
     /// Fails if the program has ended.
@@ -96,8 +102,11 @@ fn can_die_with_parent(shell: &Shell) -> Result<bool> {
     Ok(version.is_some_and(|version| version.contains("util-linux")))
 }
 
-/// The address in the line `listening on ADDRESS`; its port must be a real one.
+/// The address in the line `listening on ADDRESS`; its port must be a real one. The foreign peers say `ready PORT`.
 fn parse_address(line: &str) -> Option<&str> {
+    if let Some(port) = line.strip_prefix("ready ") {
+        return port.parse::<u16>().ok().filter(|port| *port != 0).and(Some(port));
+    }
     let address = line.strip_prefix("listening on ")?.split_whitespace().next()?;
     let (host, port) = address.rsplit_once(':')?;
     let host = host.strip_prefix("http://").unwrap_or(host);
@@ -113,6 +122,7 @@ mod tests {
     fn the_address_is_read_from_the_first_line() {
         assert_eq!(parse_address("listening on 127.0.0.1:19132"), Some("127.0.0.1:19132"));
         assert_eq!(parse_address("listening on http://127.0.0.1:8080"), Some("http://127.0.0.1:8080"));
+        assert_eq!(parse_address("ready 4000"), Some("4000"));
         assert_eq!(parse_address("listening on [::1]:5 for clients"), Some("[::1]:5"));
     }
 

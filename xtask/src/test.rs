@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::demo;
 use crate::fuzz;
+use crate::mcu;
 use crate::named_tests as documentation;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
@@ -15,7 +16,12 @@ use crate::stage::Stage;
 
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
-    vec![
+    crate_stages().into_iter().chain(browser_stages()).collect()
+}
+
+/// The crates, and what runs on an emulated board.
+fn crate_stages() -> [Stage; 8] {
+    [
         Stage::new(
             "targets",
             "the core and the game build for microcontrollers and for browsers",
@@ -31,6 +37,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             cargo_tests,
         ),
         Stage::new(
+            "mcu",
+            "the firmware in QEMU, against our server and those of others",
+            &mcu::NEEDS,
+            mcu::stage,
+        ),
+        Stage::new(
             "instructions",
             "the hot paths take no more instructions than the table says",
             &[Need::Valgrind],
@@ -43,6 +55,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             &[Need::CargoFuzz],
             fuzz::stage,
         ),
+    ]
+}
+
+/// What JavaScript uses, and what runs in a browser.
+fn browser_stages() -> [Stage; 4] {
+    [
         Stage::new(
             "wasm",
             "the npm package: build, size, contents, tests",

@@ -216,6 +216,10 @@ impl<'p> Message<'p> {
         Self { pool, first: Some(first) }
     }
 
+    pub(crate) const fn empty(pool: &'p Pool<'p, Envelope>) -> Self {
+        Self { pool, first: None }
+    }
+
     /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -148,8 +148,9 @@ impl Desk {
         scope: PingScope,
         now: Instant,
     ) -> bool {
-        self.pings
-            .retain(|ping| ping.to != to && (ping.answerers == Answerers::One || ping.at + DISCOVERY > now));
+        self.keep_pings(|ping| {
+            ping.to != to && (ping.answerers == Answerers::One || ping.at + DISCOVERY > now)
+        });
         self.pings.push_back(Ping { to, answerers, scope, at: now, sent: false }).is_ok()
     }
 
@@ -169,9 +170,19 @@ impl Desk {
         self.out_of_band.push_back((to, data)).is_ok()
     }
 
+    /// Keeps the pings that `wanted` says, in their order. (`Deque::retain` has a panic in it.)
+    fn keep_pings(&mut self, wanted: impl Fn(&Ping) -> bool) {
+        for _ in 0..self.pings.len() {
+            if let Some(ping) = self.pings.pop_front().filter(&wanted) {
+                // There is room: one was just taken.
+                let _ = self.pings.push_back(ping);
+            }
+        }
+    }
+
     /// Gives up the ping to `to`, if there is one.
     pub(super) fn forget_ping(&mut self, to: SocketAddr) {
-        self.pings.retain(|ping| ping.to != to);
+        self.keep_pings(|ping| ping.to != to);
     }
 
     /// Sets what pongs say; false when it is longer than a pong may be.

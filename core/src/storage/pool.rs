@@ -106,14 +106,19 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     pub(crate) const fn block_size(&self) -> usize {
-        self.block_size
+        // Never zero, which the compiler cannot know: so no division by it can panic.
+        if self.block_size == 0 { 1 } else { self.block_size }
     }
 
     /// How many blocks `bytes` bytes take; a message takes at least one.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
         // Most messages take one, and a division takes longer than all the rest.
-        if bytes <= self.block_size { 1 } else { bytes.div_ceil(self.block_size) }
+        if bytes <= self.block_size {
+            return 1;
+        }
+        let size = self.block_size();
+        bytes / size + if bytes.is_multiple_of(size) { 0 } else { 1 }
     }
 
     /// How many blocks are free for `purpose`.
@@ -230,7 +235,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             header,
         };
         let start = block.index() * self.block_size;
-        if let Some(bytes) = self.bytes.as_mut_slice().get_mut(start..start + part.len()) {
+        let rest = self.bytes.as_mut_slice().get_mut(start..);
+        if let Some(bytes) = rest.and_then(|rest| rest.get_mut(..part.len())) {
             bytes.copy_from_slice(part);
         }
         Some(block)

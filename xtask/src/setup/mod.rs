@@ -1,6 +1,7 @@
 //! Set-up: what the commands need on this machine, installed where it is missing.
 
 mod browser;
+mod emulator;
 mod npm;
 mod peers;
 mod rust;
@@ -13,7 +14,8 @@ use anyhow::{Result, anyhow};
 
 use crate::shell::Shell;
 
-pub(crate) use rust::{THUMB, WASM, oldest_rust};
+pub(crate) use emulator::QEMU;
+pub(crate) use rust::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM, oldest_rust};
 
 /// One thing that a command needs. The order is the order of installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +25,11 @@ pub(crate) enum Need {
     OldestRust,
     ThumbTarget,
     WasmTarget,
+    FirmwareTargets,
     Chromium,
     Valgrind,
+    Qemu,
+    DefmtPrint,
     WasmBindgen,
     WasmPack,
     CargoDeny,
@@ -40,14 +45,17 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
         Self::ThumbTarget,
         Self::WasmTarget,
+        Self::FirmwareTargets,
         Self::Chromium,
         Self::Valgrind,
+        Self::Qemu,
+        Self::DefmtPrint,
         Self::WasmBindgen,
         Self::WasmPack,
         Self::CargoDeny,
@@ -67,8 +75,11 @@ impl Need {
             Self::OldestRust => "the oldest Rust that the core promises",
             Self::ThumbTarget => "rust target for microcontrollers",
             Self::WasmTarget => "rust target for browsers",
+            Self::FirmwareTargets => "rust targets of the firmwares",
             Self::Chromium => "chromium",
             Self::Valgrind => "valgrind",
+            Self::Qemu => "qemu",
+            Self::DefmtPrint => "defmt-print",
             Self::WasmBindgen => "wasm-bindgen",
             Self::WasmPack => "wasm-pack",
             Self::CargoDeny => "cargo-deny",
@@ -85,8 +96,11 @@ impl Need {
             Self::OldestRust => rust::oldest(shell),
             Self::ThumbTarget => rust::target(shell, THUMB),
             Self::WasmTarget => rust::target(shell, WASM),
+            Self::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
             Self::Chromium => browser::chromium(shell),
             Self::Valgrind => system::valgrind(shell),
+            Self::Qemu => emulator::qemu(shell),
+            Self::DefmtPrint => tools::defmt_print(shell),
             Self::WasmBindgen => tools::wasm_bindgen(shell),
             Self::WasmPack => tools::wasm_pack(shell),
             Self::CargoDeny => tools::cargo_deny(shell),
@@ -114,6 +128,9 @@ impl Need {
                     .to_owned()
             }
             Self::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
+            Self::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
+            Self::Qemu => format!("`apt-get install {QEMU}`"),
+            Self::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
             Self::WasmBindgen => {
                 let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());
                 format!("`cargo install wasm-bindgen-cli@{version}`")

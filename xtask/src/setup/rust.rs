@@ -10,6 +10,12 @@ use crate::shell::{CROSS_TOOLCHAIN, Shell};
 
 /// The microcontroller target: the smallest of Arm's cores, without atomic compare-and-swap.
 pub(crate) const THUMB: &str = "thumbv6m-none-eabi";
+/// The target of Cortex-M4 and M7: the emulated board and the Nucleo.
+pub(crate) const THUMB_M4: &str = "thumbv7em-none-eabihf";
+/// The target of Cortex-M33: the Pico 2.
+pub(crate) const THUMB_M33: &str = "thumbv8m.main-none-eabihf";
+/// The target of small RISC-V cores.
+pub(crate) const RISCV: &str = "riscv32imc-unknown-none-elf";
 /// The browser target.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
 
@@ -74,6 +80,20 @@ pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
     }
     shell.use_cross_toolchain(target);
     Ok(Done::Installed(format!("{target}, in the linked toolchain `{CROSS_TOOLCHAIN}`")))
+}
+
+/// Makes several targets available.
+pub(super) fn targets(shell: &mut Shell, targets: &[&'static str]) -> Result<Done> {
+    let mut installed = Vec::new();
+    for name in targets {
+        if let Done::Installed(what) = target(shell, name)? {
+            installed.push(what);
+        }
+    }
+    match installed.is_empty() {
+        true => Ok(Done::Present(format!("{} are there", targets.join(", ")))),
+        false => Ok(Done::Installed(installed.join(", "))),
+    }
 }
 
 pub(super) fn by_hand(target: &str) -> String {

@@ -12,6 +12,7 @@ use crate::shell::Shell;
 pub(super) const WASM_PACK: &str = "0.15.1";
 pub(super) const CARGO_DENY: &str = "0.20.2";
 pub(super) const CARGO_FUZZ: &str = "0.13.2";
+pub(super) const DEFMT_PRINT: &str = "1.2.0";
 
 /// A tool as cargo knows it.
 struct Tool<'a> {
@@ -64,6 +65,18 @@ pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
         package: "cargo-fuzz",
         program: "cargo-fuzz",
         version: CARGO_FUZZ,
+        any_version: true,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+/// What makes text of a firmware's log.
+pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "defmt-print",
+        program: "defmt-print",
+        version: DEFMT_PRINT,
         any_version: true,
         locked: true,
     };

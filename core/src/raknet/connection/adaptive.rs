@@ -198,7 +198,7 @@ impl Adaptive {
                 self.futile = 0;
                 if let Some(share) = crowded {
                     let left = part(self.window, (1 << 16) - share, 1 << 16);
-                    self.reduce(left.clamp(self.window / 2, self.window - self.window / 8), news.now);
+                    self.reduce(left.max(self.window / 2).min(self.window - self.window / 8), news.now);
                 } else {
                     self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
                     self.grow(self.step * self.datagram);
@@ -234,7 +234,7 @@ impl Adaptive {
             return;
         }
         let window = part(self.window, self.base(), self.base().saturating_add(queue).max(1));
-        self.reduce((window + self.datagram).clamp(self.window / 2, self.window - self.window / 8), now);
+        self.reduce((window + self.datagram).max(self.window / 2).min(self.window - self.window / 8), now);
     }
 
     /// The share of losses, in 65,536ths, if more is lost than by chance.

@@ -112,7 +112,8 @@ impl Outbox {
         delivery: Delivery,
         purpose: Purpose,
     ) -> Result<Option<Receipt>, SendError> {
-        let part_size = sizes.part();
+        // Never zero, which the compiler cannot know: so no division by it can panic.
+        let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let parts = if count > 1 { Parts::Many } else { Parts::One };
         let record =
@@ -159,6 +160,7 @@ impl Outbox {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
+        let part = part.max(1);
         let blocks = if bytes <= part {
             cx.pool.blocks_for(bytes)
         } else {

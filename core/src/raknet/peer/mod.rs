@@ -3,6 +3,7 @@
 mod errors;
 #[cfg(feature = "server")]
 mod listening;
+mod news;
 mod output;
 mod roster;
 mod routing;

@@ -87,15 +87,11 @@ impl Peer<'_> {
     }
 
     fn next_news(&mut self) -> Option<(u16, News)> {
-        if let Some(stranger) = self.strangers.pop_front() {
-            self.lent = Lent::Stranger { data: stranger.data };
-            return Some((0, News::Stranger(stranger)));
+        if let Some(news) = self.news_of_strangers() {
+            return Some((0, news));
         }
         while let Some(slot) = self.tables.noticed.front() {
-            if let Some(news) = self.poll_connection(slot) {
-                if let News::Message(message) = news {
-                    self.lent = Lent::Message { message, id: self.id(slot) };
-                }
+            if let Some(news) = self.news_of(slot) {
                 return Some((slot, news));
             }
             self.tables.noticed.pop();
@@ -107,8 +103,22 @@ impl Peer<'_> {
         None
     }
 
+    pub(super) fn news_of_strangers(&mut self) -> Option<News> {
+        let stranger = self.strangers.pop_front()?;
+        self.lent = Lent::Stranger { data: stranger.data };
+        Some(News::Stranger(stranger))
+    }
+
+    pub(super) fn news_of(&mut self, slot: u16) -> Option<News> {
+        let news = self.poll_connection(slot)?;
+        if let News::Message(message) = news {
+            self.lent = Lent::Message { message, id: self.id(slot) };
+        }
+        Some(news)
+    }
+
     /// Gives back what the last event lent.
-    fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self) {
         match core::mem::replace(&mut self.lent, Lent::Nothing) {
             Lent::Nothing => {}
             Lent::Stranger { data } => {
@@ -139,7 +149,7 @@ impl Peer<'_> {
     }
 
     /// Puts news into the words of an event.
-    fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
+    pub(super) fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
         let pool = &self.tables.pool;
         if let News::Stranger(Stranger { from, guid, said, data }) = news {
             let data = Message::new(pool, data);
@@ -173,7 +183,7 @@ impl Peer<'_> {
 
 /// What is to be told.
 #[derive(Clone, Copy)]
-enum News {
+pub(super) enum News {
     Opened,
     Progress(Progress),
     Message(Block),

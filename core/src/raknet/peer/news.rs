@@ -1,0 +1,72 @@
+//! Events by connection, for drivers that must not take what nobody reads yet.
+
+use super::{Lent, Peer};
+use crate::raknet::event::{ConnectionId, Event, Message};
+use crate::storage::Listed;
+
+impl Peer<'_> {
+    /// The next connection that may have something to tell, for [`poll_event_of`](Self::poll_event_of). It is named
+    /// again when more happens on it, and stays unread until then.
+    ///
+    /// With these two in place of [`poll_event`](Self::poll_event), a slow reader of one connection holds up no other
+    /// one, and nothing is copied in between.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Event, Peer};
+    ///
+    /// fn count(peer: &mut Peer<'_>) -> usize {
+    ///     let mut messages = 0;
+    ///     while let Some(id) = peer.poll_news() {
+    ///         while let Some(event) = peer.poll_event_of(id) {
+    ///             messages += usize::from(matches!(event, Event::Message { .. }));
+    ///         }
+    ///     }
+    ///     messages
+    /// }
+    /// ```
+    pub fn poll_news(&mut self) -> Option<ConnectionId> {
+        while let Some(slot) = self.tables.noticed.front() {
+            self.tables.noticed.pop();
+            let connection = self.tables.connections.get_mut(usize::from(slot))?;
+            connection.noticed = Listed::No;
+            if connection.has_news() {
+                return Some(self.id(slot));
+            }
+            self.release_if_finished(slot);
+        }
+        None
+    }
+
+    /// What happened next on one connection, if anything. It gives back what the last event lent, as
+    /// [`poll_event`](Self::poll_event) does.
+    pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_>> {
+        self.take_back();
+        self.get(id)?;
+        match self.news_of(id.slot) {
+            Some(news) => self.tell((id.slot, news)),
+            None => {
+                self.release_if_finished(id.slot);
+                None
+            }
+        }
+    }
+
+    /// What a peer without a connection said, if any did. It gives back what the last event lent, as
+    /// [`poll_event`](Self::poll_event) does.
+    pub fn poll_stranger(&mut self) -> Option<Event<'_>> {
+        self.take_back();
+        let news = self.news_of_strangers()?;
+        self.tell((0, news))
+    }
+
+    /// The bytes that the last event lent: of a message, or of what a stranger said. They stay until the next event is
+    /// asked for, whatever else happens meanwhile. Empty when nothing is lent.
+    #[must_use]
+    pub const fn lent(&self) -> Message<'_> {
+        match self.lent {
+            Lent::Nothing => Message::empty(&self.tables.pool),
+            Lent::Message { message, .. } => Message::new(&self.tables.pool, message),
+            Lent::Stranger { data } => Message::new(&self.tables.pool, data),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Where the server is: as the build says, or whoever answers on the local network.
+
+use core::net::{Ipv4Addr, SocketAddr};
+
+use embassy_time::Duration;
+use rakwire_embassy::raknet::Handle;
+
+/// `RAKWIRE_SERVER` at build time, as 192.168.0.10:19132.
+pub const FIXED: Option<&str> = option_env!("RAKWIRE_SERVER");
+/// The port at which servers on the local network are looked for.
+pub const PORT: u16 = 19_132;
+
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The address of the server.
+pub async fn find(handle: Handle<'_>) -> SocketAddr {
+    if let Some(fixed) = FIXED {
+        match fixed.parse() {
+            Ok(address) => return address,
+            Err(_) => {
+                defmt::error!("RAKWIRE_SERVER was {} at build time; write it as 192.168.0.10:19132", fixed)
+            }
+        }
+    }
+    defmt::info!("looking for a server at port {} of the local network", PORT);
+    loop {
+        if let Ok(pong) = handle.discover((Ipv4Addr::BROADCAST, PORT).into(), PATIENCE).await {
+            return pong.from();
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What the program is asked to do: words `name=value` that QEMU hands over by semihosting.
+
+use core::str::FromStr;
+
+use heapless::String;
+
+/// Bytes of all arguments together.
+const LONGEST: usize = 512;
+
+/// The arguments of the program.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// All words, a space behind each.
+    text: String<LONGEST>,
+}
+
+impl Arguments {
+    /// Reads them from QEMU.
+    #[must_use]
+    pub fn read() -> Self {
+        let mut text = String::new();
+        if let Ok(arguments) = semihosting::experimental::env::args::<LONGEST>() {
+            for word in (&arguments).into_iter().filter_map(Result::ok) {
+                // Both fit: they came out of a buffer of the same size, with a zero behind each.
+                let _ = text.push_str(word).and_then(|()| text.push(' '));
+            }
+        }
+        Self { text }
+    }
+
+    /// The value of an argument, if it is there and can be read.
+    pub fn get<T: FromStr>(&self, name: &str) -> Option<T> {
+        self.values(name).find_map(|value| value.parse().ok())
+    }
+
+    /// Whether an argument has this value.
+    #[must_use]
+    pub fn is(&self, name: &str, value: &str) -> bool {
+        self.values(name).any(|found| found == value)
+    }
+
+    fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.text.split(' ').filter_map(move |word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+}

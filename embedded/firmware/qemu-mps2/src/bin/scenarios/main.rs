@@ -1,0 +1,72 @@
+//! What the tests ask of the driver on a machine without an operating system: `scenario=NAME port=N entropy=HEX`, and what
+//! the scenario takes. It ends with a line `RESULT name=value ...` and an exit code: 0 if all went well.
+
+#![no_std]
+#![no_main]
+
+mod exchange;
+mod scenarios;
+
+use core::net::SocketAddr;
+
+use embassy_futures::select::{Either, select};
+use embassy_time::{Duration, Timer};
+use rakwire::raknet::Config;
+use rakwire_embassy::raknet::profiles::Bulk;
+use rakwire_embassy::raknet::{self, Handle, Runner};
+use rakwire_firmware::network;
+use rakwire_qemu_mps2::arguments::Arguments;
+use rakwire_qemu_mps2::board::{self, Board};
+use rakwire_qemu_mps2::{exit, stack};
+use static_cell::ConstStaticCell;
+
+use crate::scenarios::{Failure, Task};
+
+/// The host, as QEMU's network shows it.
+const HOST: [u8; 4] = [10, 0, 2, 2];
+/// What a scenario may take unless it is told.
+const PATIENCE: u64 = 240;
+
+#[cortex_m_rt::entry]
+fn main() -> ! {
+    board::start(|board, arguments| {
+        static MEMORY: ConstStaticCell<Bulk<'static>> = ConstStaticCell::new(Bulk::new());
+        let mut config = Config::new(board.entropy);
+        config.timeout = core::time::Duration::from_secs(arguments.get("timeout").unwrap_or(10));
+        config.protocol_version = arguments.get("protocol").unwrap_or(config.protocol_version);
+        let (handle, runner) = raknet::new(MEMORY.take(), board.stack, 0, config);
+        if let (Ok(peer), Ok(program)) = (peer(runner), program(board, handle, arguments)) {
+            board.spawner.spawn(peer);
+            board.spawner.spawn(program);
+        }
+    })
+}
+
+#[embassy_executor::task]
+async fn peer(mut runner: Runner<'static>) -> ! {
+    runner.run().await
+}
+
+#[embassy_executor::task]
+async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
+    if arguments.is("network", "fixed") {
+        network::use_fallback(board.stack);
+    }
+    network::wait_for_address(board.stack).await;
+    let server: SocketAddr = (HOST, arguments.get("port").unwrap_or(19_132)).into();
+    let task = Task { handle, server, arguments: &arguments };
+    let patience = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + PATIENCE);
+    let outcome = match select(task.run(), Timer::after(patience)).await {
+        Either::First(outcome) => outcome,
+        Either::Second(()) => Err(Failure::TooLong),
+    };
+    let (used, size) = stack::high_water();
+    defmt::info!("stack: {} of {} bytes were used", used, size);
+    match outcome {
+        Ok(()) => exit(0),
+        Err(failure) => {
+            defmt::error!("{}: {}", defmt::Display2Format(&server), failure);
+            exit(1)
+        }
+    }
+}

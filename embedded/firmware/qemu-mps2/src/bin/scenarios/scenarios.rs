@@ -1,0 +1,229 @@
+//! The scenarios.
+
+use core::net::SocketAddr;
+
+use defmt::{info, println, warn};
+use embassy_time::{Duration, Instant, Timer};
+use rakwire::raknet::{Delivery, DisconnectReason};
+use rakwire_embassy::raknet::{ConnectError, Connection, Handle};
+use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::telemetry;
+use rakwire_qemu_mps2::arguments::Arguments;
+use rakwire_qemu_mps2::stack;
+use static_cell::ConstStaticCell;
+
+use crate::exchange::{Composer, LARGE, SMALL, receive, round_trip};
+
+/// Round trips whose times are kept.
+const KEPT: usize = 4_000;
+/// Messages of the scenario with a full pool.
+const FLOOD: u32 = 1_500;
+
+/// Why a scenario failed.
+#[derive(Clone, Copy, Debug, defmt::Format)]
+pub(crate) enum Failure {
+    /// The server was not joined.
+    Join(ConnectError),
+    /// The connection ended.
+    Ended(#[defmt(Display2Format)] DisconnectReason),
+    /// A message was not what it should have been.
+    WrongContent(u32),
+    /// The pool was never full.
+    NeverFull,
+    /// The telemetry client was not told what it should have been.
+    NoSettings,
+    /// There is no such scenario.
+    Unknown,
+    /// It took too long.
+    TooLong,
+}
+
+impl Failure {
+    pub(crate) fn ended(connection: &Connection<'_>) -> Self {
+        Self::Ended(connection.closed_reason().unwrap_or(DisconnectReason::Local))
+    }
+}
+
+/// What to do, with whom.
+pub(crate) struct Task<'a> {
+    pub(crate) handle: Handle<'static>,
+    pub(crate) server: SocketAddr,
+    pub(crate) arguments: &'a Arguments,
+}
+
+/// Round trips and how long they took.
+struct Times {
+    micros: &'static mut [u32; KEPT],
+    count: usize,
+}
+
+impl Times {
+    fn take() -> Self {
+        static MICROS: ConstStaticCell<[u32; KEPT]> = ConstStaticCell::new([0; KEPT]);
+        Self { micros: MICROS.take(), count: 0 }
+    }
+
+    fn add(&mut self, micros: u32) {
+        self.micros[self.count % KEPT] = micros;
+        self.count += 1;
+    }
+
+    fn median(&mut self) -> u32 {
+        let kept = &mut self.micros[..self.count.min(KEPT)];
+        kept.sort_unstable();
+        kept.get(kept.len() / 2).copied().unwrap_or(0)
+    }
+}
+
+impl Task<'_> {
+    pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let is = |name| self.arguments.is("scenario", name);
+        if is("exchange") {
+            self.exchange().await
+        } else if is("soak") {
+            self.soak().await
+        } else if is("full-pool") {
+            self.full_pool().await
+        } else if is("restart") {
+            self.restart().await
+        } else if is("telemetry") {
+            self.telemetry().await
+        } else {
+            Err(Failure::Unknown)
+        }
+    }
+
+    fn count(&self, otherwise: u32) -> u32 {
+        self.arguments.get("count").unwrap_or(otherwise)
+    }
+
+    async fn join(&self) -> Result<Connection<'static>, Failure> {
+        let connection = self.handle.connect(self.server).await.map_err(Failure::Join)?;
+        info!("joined {}", defmt::Display2Format(&self.server));
+        Ok(connection)
+    }
+
+    /// Round trips, one after the other, and a large message both ways.
+    async fn exchange(&self) -> Result<(), Failure> {
+        let connection = self.join().await?;
+        let (mut composer, mut times) = (Composer::take(), Times::take());
+        for number in 0..self.count(2_000) {
+            times.add(round_trip(&connection, &mut composer, number, SMALL).await?);
+        }
+        for number in 0..self.arguments.get("large").unwrap_or(1) {
+            let micros = round_trip(&connection, &mut composer, number, LARGE).await?;
+            info!("{} bytes there and back in {} us", LARGE, micros);
+        }
+        report(&connection, &mut times);
+        connection.disconnect().await;
+        Ok(())
+    }
+
+    /// Round trips for `seconds` seconds, a large message now and then.
+    async fn soak(&self) -> Result<(), Failure> {
+        let connection = self.join().await?;
+        let (mut composer, mut times) = (Composer::take(), Times::take());
+        let end = Instant::now() + Duration::from_secs(self.arguments.get("seconds").unwrap_or(60));
+        let mut number = 0;
+        while Instant::now() < end {
+            let length = if number % 500 == 499 { LARGE } else { SMALL };
+            times.add(round_trip(&connection, &mut composer, number, length).await?);
+            number += 1;
+            Timer::after_millis(5).await;
+        }
+        report(&connection, &mut times);
+        connection.disconnect().await;
+        Ok(())
+    }
+
+    /// Sends more than there is memory for, and reads what came back when everything was sent.
+    async fn full_pool(&self) -> Result<(), Failure> {
+        let connection = self.join().await?;
+        let mut composer = Composer::take();
+        let mut fitting = 0;
+        while connection.try_send(composer.compose(fitting, SMALL), Delivery::RELIABLE_ORDERED).is_ok() {
+            fitting += 1;
+            if fitting == FLOOD {
+                return Err(Failure::NeverFull);
+            }
+        }
+        info!("the pool is full after {} messages", fitting);
+        for number in fitting..FLOOD {
+            let message = composer.compose(number, SMALL);
+            let sent = connection.send(message, Delivery::RELIABLE_ORDERED).await;
+            sent.map_err(|_| Failure::ended(&connection))?;
+        }
+        for number in 0..FLOOD {
+            receive(&connection, number, SMALL).await?;
+        }
+        println!("RESULT messages={} fitting={}", FLOOD, fitting);
+        connection.disconnect().await;
+        Ok(())
+    }
+
+    /// Round trips until the server falls silent, and again when it is back, without a reset.
+    async fn restart(&self) -> Result<(), Failure> {
+        let mut composer = Composer::take();
+        let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);
+        for session in 1..=sessions {
+            let connection = loop {
+                match self.join().await {
+                    Ok(connection) => break connection,
+                    Err(failure) => warn!("{}; again in a second", failure),
+                }
+                Timer::after_secs(1).await;
+            };
+            let mut number = 0;
+            while number < self.count(200) || session < sessions {
+                match round_trip(&connection, &mut composer, number, SMALL).await {
+                    Ok(_) => number += 1,
+                    Err(Failure::Ended(_)) => break,
+                    Err(failure) => return Err(failure),
+                }
+                if number == self.count(200) {
+                    println!("SESSION {}", session);
+                }
+                Timer::after_millis(2).await;
+            }
+            warn!("session {}: {} round trips, {}", session, number, Failure::ended(&connection));
+        }
+        println!("RESULT sessions={}", sessions);
+        Ok(())
+    }
+
+    /// The telemetry example, for as many values as asked for.
+    async fn telemetry(&self) -> Result<(), Failure> {
+        static PULSE: Pulse = Pulse::new();
+        let values = self.count(300);
+        let mut value = 0;
+        let read = || {
+            value += 1;
+            value
+        };
+        let started = Instant::now();
+        let report = telemetry::visit(self.handle, self.server, &PULSE, values, read).await;
+        let report = report.ok_or(Failure::NoSettings)?;
+        println!(
+            "RESULT values={} settings={} others={} ms={}",
+            report.values,
+            report.settings,
+            report.others,
+            started.elapsed().as_millis()
+        );
+        // The server of the test sends back what it gets, so the settings that were told come back.
+        if report.settings == 1 { Ok(()) } else { Err(Failure::NoSettings) }
+    }
+}
+
+fn report(connection: &Connection<'_>, times: &mut Times) {
+    let stats = connection.stats().unwrap_or_default();
+    let median = times.median();
+    println!(
+        "RESULT round_trips={} rtt_us_median={} datagrams={} lost={} stack={}",
+        times.count,
+        median,
+        stats.datagrams_sent,
+        stats.datagrams_lost,
+        stack::high_water().0
+    );
+}

@@ -1,0 +1,36 @@
+//! An executor that sleeps by WFI. The one of embassy sleeps by WFE, which QEMU does not do: an idle machine would use a
+//! whole core of the host.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use embassy_executor::{Spawner, raw};
+
+static WORK: AtomicBool = AtomicBool::new(false);
+
+#[unsafe(export_name = "__pender")]
+fn pender(_context: *mut ()) {
+    WORK.store(true, Ordering::SeqCst);
+}
+
+pub(crate) struct Executor(raw::Executor);
+
+impl Executor {
+    pub(crate) fn new() -> Self {
+        Self(raw::Executor::new(core::ptr::null_mut()))
+    }
+
+    pub(crate) fn run(&'static mut self, init: impl FnOnce(Spawner)) -> ! {
+        init(self.0.spawner());
+        loop {
+            // SAFETY: only here, so never from within itself.
+            unsafe { self.0.poll() };
+            // With interrupts masked a pending one still ends WFI, so a wake between the check and the sleep counts.
+            cortex_m::interrupt::disable();
+            if !WORK.swap(false, Ordering::SeqCst) {
+                cortex_m::asm::wfi();
+            }
+            // SAFETY: no critical section is open here.
+            unsafe { cortex_m::interrupt::enable() };
+        }
+    }
+}

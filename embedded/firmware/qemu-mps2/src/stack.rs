@@ -1,0 +1,18 @@
+//! How much stack was used: cortex-m-rt paints it before anything runs.
+
+unsafe extern "C" {
+    static _stack_start: u32;
+    static _stack_end: u32;
+}
+
+/// The bytes of stack that were used at the most, and those that there are.
+#[must_use]
+pub fn high_water() -> (usize, usize) {
+    let (top, end) = (&raw const _stack_start as usize, &raw const _stack_end as usize);
+    let painted = (end..top).step_by(4).take_while(|address| {
+        // SAFETY: between the two lies the stack, which is there and aligned.
+        unsafe { (*address as *const u32).read_volatile() == cortex_m_rt::STACK_PAINT_VALUE }
+    });
+    let unused = painted.count() * 4;
+    (top - end - unused, top - end)
+}

@@ -1,0 +1,36 @@
+//! The memory of the profiles: symbols as large as what they are named after.
+
+#![no_std]
+#![no_main]
+#![allow(non_upper_case_globals, reason = "the names are those of the table")]
+
+use rakwire_embassy::raknet::profiles::{Bulk, HostOfFour, Player, Sensor};
+use rakwire_size as _;
+
+macro_rules! sizes {
+    ($($resources:ident, $state:ident: $profile:ident;)*) => {
+        $(
+            /// The memory of the protocol.
+            #[unsafe(no_mangle)]
+            #[used]
+            pub static mut $resources: [u8; $profile::RESOURCES_BYTES] = [0; $profile::RESOURCES_BYTES];
+            /// The same with that of the driver and its socket.
+            #[unsafe(no_mangle)]
+            #[used]
+            pub static mut $state: [u8; size_of::<$profile<'static>>()] = [0; size_of::<$profile<'static>>()];
+        )*
+    };
+}
+
+sizes! {
+    resources_sensor, state_sensor: Sensor;
+    resources_player, state_player: Player;
+    resources_host_of_four, state_host_of_four: HostOfFour;
+    resources_bulk, state_bulk: Bulk;
+}
+
+/// The entry point.
+#[unsafe(no_mangle)]
+pub extern "C" fn start() -> ! {
+    loop {}
+}

@@ -1,0 +1,126 @@
+//! The socket. Everything that is asked of embassy-net is asked here.
+
+use core::net::{IpAddr, SocketAddr};
+use core::pin::pin;
+use core::task::{Context, Poll};
+
+use embassy_net::udp::{PacketMetadata, UdpSocket};
+use embassy_net::{IpAddress, IpEndpoint, Stack};
+use heapless::Vec;
+use rakwire::wire::MAX_DATAGRAM;
+
+/// Datagrams of full size that wait for the network to take them.
+const OUTGOING: usize = 2;
+/// Datagrams of any size for which there is a place, for each of full size.
+const SMALL: usize = 4;
+
+/// The memory of a socket that holds `DATAGRAMS` datagrams of full size until they are read.
+#[derive(Debug)]
+pub(crate) struct Buffers<const DATAGRAMS: usize> {
+    received: [[u8; MAX_DATAGRAM]; DATAGRAMS],
+    received_places: Vec<[PacketMetadata; SMALL], DATAGRAMS>,
+    sent: [[u8; MAX_DATAGRAM]; OUTGOING],
+    sent_places: Vec<[PacketMetadata; SMALL], OUTGOING>,
+    /// The datagram that is being composed, or that the socket has no room for yet.
+    composed: [u8; MAX_DATAGRAM],
+}
+
+impl<const DATAGRAMS: usize> Buffers<DATAGRAMS> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            received: [[0; MAX_DATAGRAM]; DATAGRAMS],
+            // An empty place is not all zeros, and would take flash in a static.
+            received_places: Vec::new(),
+            sent: [[0; MAX_DATAGRAM]; OUTGOING],
+            sent_places: Vec::new(),
+            composed: [0; MAX_DATAGRAM],
+        }
+    }
+}
+
+/// A UDP socket, and the datagram that leaves through it next.
+pub(crate) struct Port<'d> {
+    socket: UdpSocket<'d>,
+    composed: &'d mut [u8],
+    waiting: Option<(IpEndpoint, usize)>,
+}
+
+impl<'d> Port<'d> {
+    /// A socket on `port` of `stack`; 0 is any that is free.
+    pub(crate) fn new<const DATAGRAMS: usize>(
+        buffers: &'d mut Buffers<DATAGRAMS>,
+        stack: Stack<'d>,
+        port: u16,
+    ) -> Self {
+        fill(&mut buffers.received_places);
+        fill(&mut buffers.sent_places);
+        let mut socket = UdpSocket::new(
+            stack,
+            buffers.received_places.as_flattened_mut(),
+            buffers.received.as_flattened_mut(),
+            buffers.sent_places.as_flattened_mut(),
+            buffers.sent.as_flattened_mut(),
+        );
+        // A new socket is not bound, and a port without an address can always be bound to.
+        let _ = socket.bind(port);
+        Self { socket, composed: &mut buffers.composed, waiting: None }
+    }
+
+    /// Hands the next datagram that arrived to `take`, where it lies.
+    pub(crate) fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(SocketAddr, &[u8]),
+    ) -> Poll<()> {
+        let received = self.socket.recv_from_with(|bytes, meta| {
+            take(SocketAddr::new(meta.endpoint.addr.into(), meta.endpoint.port), bytes);
+        });
+        pin!(received).poll(cx)
+    }
+
+    /// Sends what `compose` writes, datagram after datagram, until it writes none or there is no room. What cannot be
+    /// sent because there is no way to its receiver is as good as lost on the way.
+    pub(crate) fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>,
+    ) -> Poll<()> {
+        loop {
+            let next = self.waiting.take().or_else(|| {
+                let (to, length) = compose(self.composed)?;
+                // Without an address of that family there is nowhere to send it.
+                Some((endpoint(to)?, length))
+            });
+            let Some((to, length)) = next else { return Poll::Ready(()) };
+            let Some(datagram) = self.composed.get(..length) else { continue };
+            if self.socket.poll_send_to(datagram, to, cx).is_pending() {
+                self.waiting = Some((to, length));
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+fn fill<const PLACES: usize>(places: &mut Vec<[PacketMetadata; SMALL], PLACES>) {
+    places.clear();
+    while places.push([PacketMetadata::EMPTY; SMALL]).is_ok() {}
+}
+
+impl core::fmt::Debug for Port<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Port").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}
+
+/// An address as the network knows it, if it knows its family.
+const fn endpoint(address: SocketAddr) -> Option<IpEndpoint> {
+    let addr = match address.ip() {
+        #[cfg(feature = "ipv4")]
+        IpAddr::V4(address) => IpAddress::Ipv4(address),
+        #[cfg(feature = "ipv6")]
+        IpAddr::V6(address) => IpAddress::Ipv6(address),
+        #[cfg(not(all(feature = "ipv4", feature = "ipv6")))]
+        _ => return None,
+    };
+    Some(IpEndpoint { addr, port: address.port() })
+}

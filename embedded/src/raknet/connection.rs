@@ -1,0 +1,255 @@
+//! A connection, as its tasks hold it.
+
+use core::future::poll_fn;
+use core::net::SocketAddr;
+use core::task::Poll;
+
+use rakwire::raknet::{
+    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Progress, Receipt, SendError,
+};
+
+use super::received::Received;
+use super::shared::{News, Phase, Shared};
+
+/// Something that happened on a connection.
+///
+/// ```
+/// use rakwire_embassy::raknet::Event;
+///
+/// fn describe(event: &Event<'_>) -> &'static str {
+///     match event {
+///         Event::Message(_) => "a message arrived",
+///         Event::Receipt { .. } => "it is known what became of a message",
+///         _ => "something else",
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'d> {
+    /// A message arrived.
+    Message(Received<'d>),
+    /// It is known what became of a message that was sent with a receipt.
+    Receipt {
+        /// What `send` returned.
+        receipt: Receipt,
+        /// What became of the message.
+        outcome: Outcome,
+    },
+    /// A message in parts has come further ([`Config::progress_interval`](rakwire::raknet::Config)).
+    Progress(Progress),
+}
+
+/// An open connection with another peer.
+///
+/// Clones hold the same connection, for several tasks: one that reads and one that sends. When the last one is dropped,
+/// the connection ends: what was sent before is delivered, and then the other peer is told.
+///
+/// Every future may be dropped at any point: then nothing was taken or sent.
+///
+/// ```
+/// use embassy_time::{Duration, Ticker};
+/// use rakwire::raknet::{Delivery, SendError};
+/// use rakwire_embassy::raknet::Connection;
+///
+/// /// Tells a temperature a hundred times a second; only the newest one is worth anything.
+/// async fn report(connection: Connection<'static>, read: fn() -> [u8; 2]) -> Result<(), SendError> {
+///     let mut ticker = Ticker::every(Duration::from_hz(100));
+///     loop {
+///         let [high, low] = read();
+///         connection.send(&[0xFE, high, low], Delivery::UNRELIABLE_SEQUENCED).await?;
+///         ticker.next().await;
+///     }
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Connection<'d> {
+    pub(crate) shared: &'d Shared<'d>,
+    pub(crate) seat: usize,
+    remote: SocketAddr,
+}
+
+impl Clone for Connection<'_> {
+    fn clone(&self) -> Self {
+        self.shared.act(|inner, _| inner.hold(self.seat));
+        Self { shared: self.shared, seat: self.seat, remote: self.remote }
+    }
+}
+
+impl Drop for Connection<'_> {
+    fn drop(&mut self) {
+        self.shared.act(|inner, now| inner.leave(now, self.seat));
+    }
+}
+
+impl<'d> Connection<'d> {
+    pub(crate) const fn new(shared: &'d Shared<'d>, seat: usize, remote: SocketAddr) -> Self {
+        Self { shared, seat, remote }
+    }
+
+    /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
+    ///
+    /// While there is no room for the message this waits until others were acknowledged. When it returns, the message
+    /// was taken for sending, not yet delivered. With a receipt reliability the name of the receipt comes back;
+    /// [`next`](Self::next) tells what became of the message.
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
+    /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
+    /// fit half of the blocks.
+    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        poll_fn(|cx| {
+            self.shared.poll(cx, |inner, now| {
+                let Some(id) = inner.id(self.seat) else { return Poll::Ready(Err(SendError::NotConnected)) };
+                match inner.peer.send(now, id, message, delivery) {
+                    Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
+                    result => Poll::Ready(result),
+                }
+            })
+        })
+        .await
+    }
+
+    /// Sends a message if there is room for it now.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] when there is no room
+    /// until others were acknowledged. Nothing of the message was taken then.
+    ///
+    /// ```
+    /// use rakwire::raknet::Delivery;
+    /// use rakwire_embassy::raknet::Connection;
+    ///
+    /// /// Sends the newest position, or none when the path is too slow for it.
+    /// fn update(connection: &Connection<'_>, position: [u8; 4]) -> bool {
+    ///     let [x, y, z, w] = position;
+    ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
+    /// }
+    /// ```
+    pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+        self.shared.act(|inner, now| {
+            let id = inner.id(self.seat).ok_or(SendError::NotConnected)?;
+            inner.peer.send(now, id, message, delivery)
+        })
+    }
+
+    /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
+    /// before was taken: [`closed_reason`](Self::closed_reason) says why. Receipts and progress that come before it are
+    /// passed over; who wants them asks for [`next`](Self::next).
+    pub async fn recv(&self) -> Option<Received<'d>> {
+        loop {
+            if let Event::Message(message) = self.next().await? {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The next message, if one has arrived.
+    ///
+    /// ```
+    /// use rakwire_embassy::raknet::Connection;
+    ///
+    /// /// How many messages wait, which are gone then.
+    /// fn drain(connection: &Connection<'_>) -> usize {
+    ///     core::iter::from_fn(|| connection.try_recv()).count()
+    /// }
+    /// ```
+    pub fn try_recv(&self) -> Option<Received<'d>> {
+        loop {
+            if let Event::Message(message) = self.try_next()? {
+                return Some(message);
+            }
+        }
+    }
+
+    /// What happens next; nothing once the connection has ended and everything was told.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Delivery, Outcome, Reliability, SendError};
+    /// use rakwire_embassy::raknet::{Connection, Event};
+    ///
+    /// async fn deliver(connection: &Connection<'_>, state: &[u8]) -> Result<bool, SendError> {
+    ///     let sent = connection.send(state, Delivery::new(Reliability::ReliableWithReceipt)).await?;
+    ///     while let Some(event) = connection.next().await {
+    ///         match event {
+    ///             Event::Receipt { receipt, outcome } if Some(receipt) == sent => {
+    ///                 return Ok(outcome == Outcome::Acknowledged);
+    ///             }
+    ///             _ => {}
+    ///         }
+    ///     }
+    ///     Ok(false)
+    /// }
+    /// ```
+    pub async fn next(&self) -> Option<Event<'d>> {
+        let news = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_news(self.seat)));
+        news.await.map(|news| self.event(news))
+    }
+
+    /// What happened next, if anything.
+    pub fn try_next(&self) -> Option<Event<'d>> {
+        match self.shared.act(|inner, _| inner.poll_news(self.seat)) {
+            Poll::Ready(news) => news.map(|news| self.event(news)),
+            Poll::Pending => None,
+        }
+    }
+
+    const fn event(&self, news: News) -> Event<'d> {
+        match news {
+            News::Message(delivery) => Event::Message(Received::new(self.shared, delivery)),
+            News::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
+            News::Progress(progress) => Event::Progress(progress),
+        }
+    }
+
+    /// Ends the connection: what was sent before is delivered, for at most the `close_timeout` of the configuration,
+    /// then the other peer is told. Waits until that is done; what arrives meanwhile is thrown away. The end goes on
+    /// when the future is dropped.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Delivery, SendError};
+    /// use rakwire_embassy::raknet::Connection;
+    ///
+    /// async fn leave(connection: Connection<'static>) -> Result<(), SendError> {
+    ///     connection.send(b"\x90bye", Delivery::RELIABLE_ORDERED).await?;
+    ///     connection.disconnect().await;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub async fn disconnect(&self) {
+        self.shared.act(|inner, now| {
+            if let Some(id) = inner.id(self.seat) {
+                inner.peer.disconnect(now, id);
+            }
+        });
+        while self.next().await.is_some() {}
+    }
+
+    /// Why the connection ended; nothing while it has not, or while what it told before was not read.
+    #[must_use]
+    pub fn closed_reason(&self) -> Option<DisconnectReason> {
+        self.shared.look(|inner| match inner.seat(self.seat)?.phase {
+            Phase::Opening | Phase::Offered | Phase::Open => None,
+            Phase::Failed(_) => Some(DisconnectReason::Local),
+            Phase::Closed(reason) => Some(reason),
+        })
+    }
+
+    /// The counters and measurements of the connection; nothing once it has ended.
+    #[must_use]
+    pub fn stats(&self) -> Option<ConnectionStats> {
+        self.shared.look(|inner| inner.peer.connection_stats(inner.id(self.seat)?))
+    }
+
+    /// The address of the other peer.
+    #[must_use]
+    pub const fn remote(&self) -> SocketAddr {
+        self.remote
+    }
+
+    /// The identity that the other peer gave itself.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.shared.look(|inner| inner.seat(self.seat).map_or_else(Guid::default, |seat| seat.guid))
+    }
+}

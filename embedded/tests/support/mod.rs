@@ -1,0 +1,158 @@
+//! Two or more machines on one network, in one thread.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::cell::Cell;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use embassy_net::driver::HardwareAddress;
+use embassy_net::{Config as NetConfig, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
+use embassy_net_driver_channel as channel;
+use heapless::Vec as FixedVec;
+use rakwire::raknet::Config;
+use rakwire_embassy::raknet::{self, Connection, Handle, State};
+use tokio::sync::mpsc;
+
+const MTU: usize = 1_514;
+/// How long a test waits for what must come, which is far more than it takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// The port of every server.
+pub(crate) const PORT: u16 = 19_132;
+
+/// What happens to datagrams: every so-manieth is lost, by a seed.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    pub(crate) loss_percent: Rc<Cell<u64>>,
+    state: Rc<Cell<u64>>,
+}
+
+impl Wire {
+    pub(crate) fn losing(percent: u64) -> Self {
+        Self { loss_percent: Rc::new(Cell::new(percent)), state: Rc::new(Cell::new(0x9E37_79B9_7F4A_7C15)) }
+    }
+
+    fn loses(&self) -> bool {
+        let mut x = self.state.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.state.set(x);
+        x % 100 < self.loss_percent.get()
+    }
+}
+
+/// A network without any machine on it yet.
+pub(crate) struct Net {
+    wire: Wire,
+    machines: Rc<std::cell::RefCell<Vec<mpsc::UnboundedSender<Vec<u8>>>>>,
+    next: u8,
+}
+
+/// A machine, its address and its peer.
+pub(crate) struct Machine {
+    pub(crate) handle: Handle<'static>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Net {
+    pub(crate) fn new(wire: Wire) -> Self {
+        Self { wire, machines: Rc::default(), next: 1 }
+    }
+
+    /// Adds a machine with a peer in this memory. Must be called in a `LocalSet`.
+    pub(crate) fn machine<const C: usize, const B: usize, const S: usize, const D: usize>(
+        &mut self,
+        change: impl FnOnce(&mut Config),
+    ) -> Machine {
+        let number = self.next;
+        self.next += 1;
+        let stack = self.stack(number);
+        let mut config = Config::new([number; 32]);
+        config.timeout = Duration::from_secs(30);
+        change(&mut config);
+        let state = Box::leak(Box::new(State::<C, B, S, D>::new()));
+        let (handle, mut runner) = raknet::new(state, stack, PORT, config);
+        tokio::task::spawn_local(async move { runner.run().await });
+        Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), PORT).into() }
+    }
+
+    fn stack(&self, number: u8) -> Stack<'static> {
+        let state = Box::leak(Box::new(channel::State::<MTU, 32, 32>::new()));
+        let (driver, device) = channel::new(state, HardwareAddress::Ip);
+        let (status, mut rx, mut tx) = driver.split();
+        status.set_link_state(embassy_net::driver::LinkState::Up);
+        let (sender, mut arriving) = mpsc::unbounded_channel::<Vec<u8>>();
+        self.machines.borrow_mut().push(sender);
+        tokio::task::spawn_local(async move {
+            while let Some(packet) = arriving.recv().await {
+                rx.rx_buf().await[..packet.len()].copy_from_slice(&packet);
+                rx.rx_done(packet.len());
+            }
+        });
+        let (wire, machines) = (self.wire.clone(), Rc::clone(&self.machines));
+        tokio::task::spawn_local(async move {
+            loop {
+                let packet = tx.tx_buf().await.to_vec();
+                tx.tx_done();
+                // Bytes 16 to 19 of an IPv4 header are where it goes.
+                let to = packet[19];
+                for (at, machine) in machines.borrow().iter().enumerate() {
+                    let own = at + 1 == usize::from(number);
+                    if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses() {
+                        machine.send(packet.clone()).expect("a machine");
+                    }
+                }
+            }
+        });
+        let address = Ipv4Cidr::new(Ipv4Addr::new(10, 0, 0, number), 24);
+        let config = StaticConfigV4 { address, gateway: None, dns_servers: FixedVec::new() };
+        let resources = Box::leak(Box::new(StackResources::<2>::new()));
+        let (stack, mut runner) =
+            embassy_net::new(device, NetConfig::ipv4_static(config), resources, number.into());
+        tokio::task::spawn_local(async move { runner.run().await });
+        stack
+    }
+}
+
+/// Runs a test on one thread.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let local = tokio::task::LocalSet::new();
+    runtime.block_on(local.run_until(async {
+        tokio::time::timeout(PATIENCE, test).await.expect("everything in time");
+    }));
+}
+
+/// A client and a server with one connection each.
+pub(crate) fn pair(wire: Wire) -> (Machine, Machine) {
+    let mut net = Net::new(wire);
+    let client = net.machine::<1, 48, 128, 4>(|_| {});
+    let server = net.machine::<1, 48, 128, 4>(|config| config.max_incoming = 1);
+    (client, server)
+}
+
+/// Opens a connection as soon as the server has a place for it.
+pub(crate) async fn join(client: &Machine, server: SocketAddr) -> Connection<'static> {
+    loop {
+        if let Ok(connection) = client.handle.connect(server).await {
+            return connection;
+        }
+        // The last attempt is still being ended.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A message that tells its number.
+pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0xFE];
+    bytes.extend(number.to_be_bytes());
+    bytes.extend((bytes.len()..length).map(|at| (at as u32 * 7 + number * 31) as u8));
+    bytes
+}
+
+/// All bytes of what arrived.
+pub(crate) fn bytes(message: &raknet::Received<'_>) -> Vec<u8> {
+    message.read(|message| message.chunks().flatten().copied().collect())
+}

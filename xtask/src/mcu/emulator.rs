@@ -1,0 +1,166 @@
+//! The firmware in QEMU: its arguments go in, its lines and its exit code come out.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{self, Running};
+use crate::setup::QEMU;
+use crate::shell::Shell;
+
+/// How long a machine that has ended may take to have its last lines printed.
+const LAST_LINES: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(100);
+
+/// A running machine.
+pub(crate) struct Machine {
+    qemu: Running,
+    printer: Running,
+    lines: Receiver<String>,
+    seen: Vec<String>,
+    limit: Duration,
+    started: Instant,
+}
+
+/// What a machine said, and how it ended.
+pub(crate) struct Report {
+    pub(crate) status: ExitStatus,
+    lines: Vec<String>,
+}
+
+impl Machine {
+    /// Starts a firmware with arguments `name=value`; QEMU itself gets `more`.
+    pub(crate) fn start(
+        shell: &Shell,
+        firmware: &Path,
+        arguments: &[String],
+        more: &[&str],
+        limit: Duration,
+    ) -> Result<Self> {
+        let firmware = firmware.to_str().context("the path of this repository is not valid UTF-8")?;
+        let mut semihosting = "enable=on,target=native,arg=firmware".to_owned();
+        for argument in arguments.iter().chain([&format!("entropy={}", entropy()?)]) {
+            write!(semihosting, ",arg={argument}")?;
+        }
+        let machine = ["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none"];
+        let network = ["-nic", "user,model=lan9118", "-semihosting-config", &semihosting];
+        let args =
+            machine.into_iter().chain(network).chain(["-kernel", firmware]).chain(more.iter().copied());
+        let piped = |command: &mut std::process::Command| {
+            command.stdout(Stdio::piped());
+        };
+        let mut qemu = shell.cmd(QEMU, args).with(piped).spawn()?;
+        let log = qemu.take_stdout()?;
+        let mut printer = shell
+            .cmd("defmt-print", ["-e", firmware])
+            .with(|command| {
+                command.stdin(log).stdout(Stdio::piped());
+            })
+            .spawn()?;
+        let text = printer.take_stdout()?;
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(text).lines().map_while(Result::ok) {
+                eprintln!("[mcu] {line}");
+                // Nobody listens once the machine was given up.
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Self { qemu, printer, lines, seen: Vec::new(), limit, started: Instant::now() })
+    }
+
+    /// Waits until the machine says something with these words in it.
+    pub(crate) fn wait_for(&mut self, words: &str) -> Result<()> {
+        loop {
+            match self.lines.recv_timeout(POLL) {
+                Ok(line) => {
+                    let found = line.contains(words);
+                    self.seen.push(line);
+                    if found {
+                        return Ok(());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => self.check_time()?,
+                Err(RecvTimeoutError::Disconnected) => bail!("the firmware ended and never said {words:?}"),
+            }
+        }
+    }
+
+    fn check_time(&self) -> Result<()> {
+        if process::interrupted() {
+            bail!("interrupted");
+        }
+        if self.started.elapsed() > self.limit {
+            bail!("the firmware did not end within {} s", self.limit.as_secs());
+        }
+        Ok(())
+    }
+
+    /// Waits until the machine ends.
+    pub(crate) fn finish(mut self) -> Result<Report> {
+        let rest = self.limit.saturating_sub(self.started.elapsed());
+        let status = self.qemu.wait(Some(rest))?;
+        self.printer.wait(Some(LAST_LINES))?;
+        self.seen.extend(self.lines.iter());
+        Ok(Report { status, lines: self.seen })
+    }
+}
+
+impl Report {
+    /// Whether a line has these words in it.
+    pub(crate) fn says(&self, words: &str) -> bool {
+        self.lines.iter().any(|line| line.contains(words))
+    }
+
+    /// The number `name` in the line `RESULT name=value ...`.
+    pub(crate) fn number(&self, name: &str) -> Result<f64> {
+        let found = self.lines.iter().find_map(|line| number_in(line, name));
+        found.with_context(|| format!("the firmware reported no {name}"))
+    }
+}
+
+fn number_in(line: &str, name: &str) -> Option<f64> {
+    let (_, results) = line.split_once("RESULT ")?;
+    let mut words = results.split_whitespace();
+    words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+}
+
+/// 32 random bytes in hexadecimal: the machine has no source of its own.
+fn entropy() -> Result<String> {
+    let mut bytes = [0; 32];
+    let source = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
+    source.context("the system gives no random bytes")?;
+    let mut text = String::new();
+    for byte in bytes {
+        write!(text, "{byte:02x}")?;
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_in_the_result() {
+        let line = "2.5 RESULT round_trips=2000 rtt_us_median=180 lost=0";
+        assert_eq!(number_in(line, "rtt_us_median"), Some(180.0));
+        assert_eq!(number_in(line, "lost"), Some(0.0));
+        assert_eq!(number_in(line, "rtt"), None);
+        assert_eq!(number_in("2.5 INFO lost=7", "lost"), None);
+    }
+
+    #[test]
+    fn entropy_differs() {
+        let (a, b) = (entropy().unwrap(), entropy().unwrap());
+        assert_eq!(a.len(), 64);
+        assert_ne!(a, b);
+    }
+}

@@ -1,0 +1,129 @@
+//! `cargo xtask mcu`: the firmware in QEMU, with real servers on the host.
+
+pub(crate) mod emulator;
+mod scenarios;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::json;
+
+use self::scenarios::{FOREIGN, Host, built};
+use crate::artifacts;
+use crate::setup::{self, Need, THUMB_M4};
+use crate::shell::{Shell, Stdout};
+
+/// Where all of them are built, so that what they share is built once.
+pub(crate) const TARGET_DIR: &str = "target/firmware";
+/// The firmware for QEMU.
+pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
+
+/// What the runs in QEMU need.
+pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
+
+/// What to do with the firmware.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Run every scenario, and print one line of JSON.
+    #[arg(long)]
+    smoke: bool,
+    /// Run them so often, one time after the other.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "smoke")]
+    repeat: u32,
+    /// Then exchange messages for so many minutes in real time.
+    #[arg(long, value_name = "MINUTES", requires = "smoke")]
+    soak: Option<u64>,
+}
+
+/// `cargo xtask mcu`.
+pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+    if !options.smoke {
+        bail!("say what to do: --smoke runs every scenario in QEMU");
+    }
+    setup::run(shell, &NEEDS)?;
+    let before = shell.stdout;
+    shell.stdout = Stdout::ToStderr;
+    let host = host(shell)?;
+    for run in 0..options.repeat {
+        let line = smoke(&host)?;
+        eprintln!("mcu: run {} of {} passed", run + 1, options.repeat);
+        if run + 1 == options.repeat && options.soak.is_none() {
+            println!("{line}");
+        }
+    }
+    if let Some(minutes) = options.soak {
+        let soak = host.soak(minutes)?;
+        println!(
+            "{}",
+            json!({
+                "ok": true,
+                "minutes": minutes,
+                "round_trips": soak.round_trips as u64,
+                "rtt_us_median": soak.rtt_us_median as u64,
+                "loss_percent": rounded(soak.loss_percent),
+            })
+        );
+    }
+    shell.stdout = before;
+    Ok(())
+}
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    command(shell, &Options { smoke: true, repeat: 1, soak: None })
+}
+
+/// Builds a firmware, and gives back where its binaries are.
+pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
+    let target_dir = shell.path(TARGET_DIR);
+    let args = ["build", "--release", "--locked", "--target", target].into_iter().chain(more.iter().copied());
+    shell
+        .cmd_for(target, folder, "cargo", args)
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        })
+        .run()?;
+    Ok(target_dir)
+}
+
+fn host(shell: &mut Shell) -> Result<Host<'_>> {
+    let rakwire = artifacts::binaries(shell)?.rakwire;
+    let firmware = built(&build(shell, EMULATED, THUMB_M4, &[])?, THUMB_M4, "scenarios")?;
+    let peers = shell.path("target/interop/bin");
+    Ok(Host { shell, firmware, rakwire, peers })
+}
+
+/// Every scenario; the result in one line of JSON.
+fn smoke(host: &Host<'_>) -> Result<String> {
+    let clean = host.clean()?;
+    if clean.round_trips < 2_000.0 {
+        bail!("there were only {} round trips", clean.round_trips);
+    }
+    let lossy = host.lossy()?;
+    let fixed = host.fixed_address()?;
+    let mut round_trips = clean.round_trips + lossy.round_trips + fixed.round_trips;
+    let mut foreign = Vec::new();
+    for peer in FOREIGN {
+        let exchange = host.foreign(peer)?;
+        round_trips += exchange.round_trips;
+        foreign.push(peer.0);
+    }
+    host.full_pool()?;
+    host.restart()?;
+    host.telemetry()?;
+    host.wrong_servers()?;
+    let result = json!({
+        "ok": true,
+        "round_trips": round_trips as u64,
+        "rtt_us_median": clean.rtt_us_median as u64,
+        "loss_percent": rounded(lossy.loss_percent),
+        "stack_bytes": clean.stack.max(lossy.stack) as u64,
+        "foreign": foreign,
+    });
+    Ok(result.to_string())
+}
+
+fn rounded(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
