@@ -114,7 +114,7 @@ fn what_is_lent_stays_and_comes_back() {
 fn strangers_are_heard_apart() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
-    assert!(server.set_advertisement(b"a game"));
+    assert_eq!(server.set_advertisement(b"a game"), Ok(()));
     clients[0].ping(now, address(SERVER)).unwrap();
     clients[0].connect(now, address(SERVER)).unwrap();
     settle(&mut now, &mut clients, &mut server);

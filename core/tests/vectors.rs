@@ -1,5 +1,7 @@
 //! The committed vectors: bytes that other implementations were seen to send.
 
+#[path = "support/game_entries.rs"]
+mod game_entries;
 #[path = "support/game_vectors.rs"]
 mod game_vectors;
 #[path = "support/recorder.rs"]

@@ -7,6 +7,8 @@
 //! one line when the file cannot be read. `docs/raknet.md` and
 //! `docs/game-protocol.md` state the forms of the files.
 
+#[path = "../../tests/support/game_entries.rs"]
+mod game_entries;
 #[path = "../../tests/support/game_vectors.rs"]
 mod game_vectors;
 #[path = "../../tests/support/recorder.rs"]

@@ -1,6 +1,7 @@
 //! The pool: blocks of one size, chained into messages.
 
 use super::{Block, Link, Slots};
+use crate::chunks::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is what a protocol keeps of a message, in its first block.
 #[derive(Clone, Copy, Debug, Default)]
@@ -255,6 +256,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = u32::try_from(length).unwrap_or(u32::MAX);
         self.bytes_mut(block).fill(0);
         Some(block)
+    }
+
+    /// A piece of the message that begins with `first`, and where the next one stands.
+    pub(crate) fn piece(&self, first: Link, at: Piece) -> (&[u8], Option<Piece>) {
+        let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
+        let Some(block) = block else { return (&[], None) };
+        (self.bytes(block), self.next(block).map(|next| Piece::new(next.number())))
     }
 
     /// The bytes of one block.

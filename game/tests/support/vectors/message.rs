@@ -25,6 +25,18 @@ pub(super) fn check(entry: &Value) -> Held {
     same("bits", used, bits)
 }
 
+/// The message of a real session: its datagrams say whether it is reliable.
+pub(super) fn check_payload(entry: &Value) -> Held {
+    let payload = bytes(text(entry, "payload_hex")?)?;
+    let datagram = entry["hex"][0].as_str().ok_or("no datagrams")?;
+    let delivery = match bytes(datagram)?.first() {
+        Some(first) if first & 1 == 1 => Delivery::Reliable,
+        Some(_) => Delivery::Unreliable,
+        None => return Err("an empty datagram".to_owned()),
+    };
+    with_message(entry, &payload, delivery).map(drop)
+}
+
 /// Makes the message, and holds its packed form to the expected bytes; returns how many bits it has.
 fn with_message(entry: &Value, expected: &[u8], delivery: Delivery) -> Result<usize, String> {
     let value = &entry["value"];

@@ -3,6 +3,8 @@
 mod json;
 mod message;
 mod rabbit;
+#[path = "../../../../core/tests/support/game_entries.rs"]
+mod transport;
 mod value;
 
 use serde_json::Value;
@@ -24,7 +26,7 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
     let entries = file.as_array().filter(|entries| !entries.is_empty()).ok_or("no list of vectors")?;
     let mut tally = Tally { passed: 0, failures: Vec::new() };
     for (index, entry) in entries.iter().enumerate() {
-        match check_entry(entry) {
+        match check_entry(entries, entry) {
             Ok(()) => tally.passed += 1,
             Err(why) => {
                 let name = entry["name"].as_str().map_or_else(|| format!("entry {index}"), str::to_owned);
@@ -35,11 +37,18 @@ pub(crate) fn check(text: &str) -> Result<Tally, String> {
     Ok(tally)
 }
 
-fn check_entry(entry: &Value) -> Held {
+fn check_entry(entries: &[Value], entry: &Value) -> Held {
     match json::text(entry, "category")? {
         "rabbit" => rabbit::check(entry),
         "rabbit_decode" => rabbit::check_decoding(entry),
         "message" => message::check(entry),
+        "live" => {
+            transport::check_entry(entries, "live", entry)?;
+            message::check_payload(entry)
+        }
+        category @ ("handshake" | "chunking" | "packet" | "receive") => {
+            transport::check_entry(entries, category, entry)
+        }
         other => Err(format!("the category {other:?} is not known")),
     }
 }
