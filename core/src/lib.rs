@@ -1,4 +1,4 @@
-//! Reliable UDP for games from one `no_std` core: the RakNet protocol for servers, browsers and microcontrollers.
+//! Reliable UDP for games from one `no_std` core: RakNet and the Game Protocol for servers, browsers and microcontrollers.
 //!
 //! The crate is *sans-IO*: it knows no socket, no clock and, without the feature `alloc`, no allocator. A program
 //! hands datagrams and the time in, and takes datagrams, events and the next deadline out. That makes the same code
@@ -65,6 +65,7 @@
 //! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
 //!   no protocol.
 //! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
+//! - [`game_protocol`]: another protocol over the same storage, with the same verbs.
 //! - [`sim`] (feature `sim`): a network in memory that loses, delays, doubles and reorders, by a seed.
 //!
 //! # Promises

@@ -344,6 +344,20 @@ fn end_waits_for_what_was_sent_reliably() {
     assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
 }
 
+/// Whoever takes events and then datagrams is woken for what follows from the datagrams.
+#[test]
+fn no_news_come_from_taking_datagrams() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, b"unreliable", Unreliable).expect("open");
+    server.disconnect(START, id);
+    assert_eq!(told(&mut server), []);
+    assert_eq!(packets(&mut server, START), [packet(4, 0, 0, b"unreliable")]);
+    assert_eq!((told(&mut server), server.poll_timeout()), (vec![], Some(START)));
+    server.handle_timeout(START);
+    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
+    assert_eq!(packets(&mut server, START), [[0x0C, 0, 0, 0]]);
+}
+
 #[test]
 fn end_waits_for_a_second_at_the_most() {
     let (mut server, id) = server_with_client();

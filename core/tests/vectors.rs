@@ -61,14 +61,14 @@ fn wrong_expectations_of_the_game_protocol_fail() {
         (r#""hex":"e82c11b3""#, r#""hex":"e82c11b2""#),
         (r#""hex":["040000030001"]"#, r#""hex":["040000030002"]"#),
         (r#""hex":["040000030001"]"#, r#""hex":["040000030001","040000030001"]"#),
-        (r#""01ff0018""#, r#""05ff0018""#),
+        (r#""05ff0018""#, r#""01ff0018""#),
         (r#""replies":["06000000","06000000"]"#, r#""replies":["06000000"]"#),
         (r#""delivered":["4142"]"#, r#""delivered":["4142","4142"]"#),
         (r#""ACK":1,"FIN":1,"END":0,"chunk":255"#, r#""ACK":1,"FIN":1,"END":0,"chunk":254"#),
         (r#""payload_hex":"1108""#, r#""payload_hex":"1109""#),
     ];
     for (right, wrong) in changes {
-        let changed = GAME_TRANSPORT.replacen(right, wrong, 1);
+        let changed = GAME_TRANSPORT.replace(right, wrong);
         let failures = game_vectors::check(&changed).map(|(tally, _)| tally.failures.len());
         assert_ne!(changed, GAME_TRANSPORT, "{right}");
         assert!(failures.is_ok_and(|count| count > 0), "{wrong}");

@@ -170,6 +170,29 @@ fn echo_and_send() {
 
 /// A server that speaks another version than the first that is tried.
 #[test]
+fn echo_and_send_speak_the_game_protocol() {
+    let server = start_echo(&["--protocol", "game"]);
+    let outcome = rakwire(&["send", &server.announced, "hello", "--protocol", "game"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with("echo \"hello\" in "), "{}", outcome.out);
+    let most = ["send", &server.announced, "--protocol", "game", "--size", "129024", "--count", "3"];
+    let outcome = rakwire(&[&most[..], &["--reliability", "reliable"]].concat());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert_eq!(outcome.out.matches("echo of 129024 bytes in ").count(), 3, "{}", outcome.out);
+    let (status, log) = interrupt(server);
+    assert_eq!(status, Some(0), "{log}");
+    let game = |arguments: &[&str], part: &str| {
+        fails(&[&["send", "127.0.0.1:9", "--protocol", "game"][..], arguments].concat(), 2, part);
+    };
+    game(&["x", "--reliability", "reliable-ordered"], "choose one of them");
+    game(&["x", "--size", "129025"], "129024");
+    game(&[""], "bytes");
+    game(&["x", "--password", "friends"], "--password");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "game,6"], 2, "--protocol");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "gam"], 2, "the word game");
+}
+
+#[test]
 fn send_tries_the_protocol_that_the_server_names() {
     let server = start_echo(&["--protocol", "10", "--no-cookies", "--mtu", "1200", "--max-connections", "1"]);
     let outcome = rakwire(&["send", &server.announced, "x", "--size", "10000"]);

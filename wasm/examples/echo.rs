@@ -2,8 +2,9 @@
 //!
 //! `tests/rust-door.test.mjs` builds it and runs it in a browser.
 
+use rakwire::game_protocol;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
-use rakwire_wasm::web::{Options, connect};
+use rakwire_wasm::web::{Options, connect, game};
 use wasm_bindgen::prelude::*;
 
 /// Sends one short and one long message to an echo server and says what came back, what became of the second, and how
@@ -50,4 +51,28 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
 
 fn describe_end(connection: &rakwire_wasm::web::Connection) -> String {
     connection.ending().map_or_else(|| "no end".to_owned(), |ending| ending.to_string())
+}
+
+/// The same in the Game Protocol, with its longest message.
+///
+/// # Errors
+/// What went wrong, in words.
+#[wasm_bindgen]
+pub async fn play_game(url: String, target: String) -> Result<String, JsError> {
+    let connection = game::connect(&url, &target, 3).await?;
+    let long: Vec<u8> = (0..129_024_u32).map(|index| (index % 251) as u8).collect();
+    let mut echoed = Vec::new();
+    for (message, reliability) in [
+        (b"hello".as_slice(), game_protocol::Reliability::Unreliable),
+        (&long, game_protocol::Reliability::Reliable),
+    ] {
+        connection.send(message, reliability)?;
+        let echo = connection.recv().await.ok_or_else(|| JsError::new("the connection ended"))?;
+        if echo.bytes != message || echo.reliability != reliability {
+            return Err(JsError::new("the echo is not what was sent"));
+        }
+        echoed.push(echo.bytes.len().to_string());
+    }
+    connection.disconnect().await;
+    Ok(format!("echoed {} bytes", echoed.join(" and ")))
 }

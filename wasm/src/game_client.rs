@@ -5,8 +5,8 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::game_protocol::wire::MAX_PACKET;
 use rakwire::game_protocol::{
-    Capacity, Config, ConnectError, ConnectionId, ConnectionState, ConnectionStats, Event, Peer, PeerStats,
-    Reliability, SendError,
+    Capacity, Config, ConnectError, ConnectionId, ConnectionStats, Event, Peer, PeerStats, Reliability,
+    SendError,
 };
 
 use crate::client::SERVER;
@@ -76,7 +76,9 @@ impl GameClient {
     }
 
     /// Whether nothing more can arrive; events may still wait.
+    #[cfg(any(feature = "npm", test))]
     pub(crate) fn is_over(&self) -> bool {
+        use rakwire::game_protocol::ConnectionState;
         self.id.is_some_and(|id| {
             let connection = self.peer.connection(id);
             connection.is_none_or(|connection| connection.state == ConnectionState::Disconnected)

@@ -46,3 +46,19 @@ test("a game in Rust talks to our server and to a foreign one", { timeout: 600_0
     assert.match(await play("nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
   });
 });
+
+test("a game in Rust talks the Game Protocol", { timeout: 600_000 }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-door-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  buildExample(folder);
+  const echo = await startEcho(t, "--protocol", "game");
+  const relay = await startRelay(t, { game: echo.address }, "--serve", folder);
+  const page = await openPage(t);
+  await page.goto(`http://${relay.address}/`);
+  const played = await page.evaluate(async () => {
+    const { default: init, play_game } = await import("/echo.js");
+    await init();
+    return play_game(`ws://${location.host}/ws`, "game").catch((error) => `failed: ${error.message}`);
+  });
+  assert.equal(played, "echoed 5 and 129024 bytes");
+});

@@ -41,9 +41,9 @@ async function start(context, name, path, args, pattern) {
 }
 
 /** Our echo server: sends every message back with its reliability and channel. */
-export function startEcho(context) {
+export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-native`.");
-  return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0"], /listening on (\S+)\n/);
+  return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/);
 }
 
 /** A foreign C++ RakNet server: sends every message back reliable-ordered on channel 0. */

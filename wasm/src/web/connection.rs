@@ -11,6 +11,7 @@ use super::browser::with_target;
 use super::driver::Driver;
 use super::error::{ConnectError, Ending};
 use super::mail::Mail;
+use crate::client::Client;
 
 /// How to connect.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,7 @@ pub struct Message {
 /// An open connection. Dropping it says goodbye to the server without waiting for anything.
 #[derive(Debug)]
 pub struct Connection {
-    driver: Rc<RefCell<Driver>>,
+    driver: Rc<RefCell<Driver<Client>>>,
     mail: RefCell<Mail>,
     ending: RefCell<Option<Ending>>,
 }
@@ -54,7 +55,8 @@ pub struct Connection {
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, options: Options) -> Result<Connection, ConnectError> {
-    let driver = Driver::start(&with_target(url, target), options)?;
+    let client = |entropy| Client::new(entropy, options.protocol_version, options.progress_interval);
+    let driver = Driver::start(&with_target(url, target), client)?;
     let connection = Connection { driver, mail: RefCell::default(), ending: RefCell::new(None) };
     poll_fn(|cx| connection.poll_open(cx)).await?;
     Ok(connection)

@@ -5,24 +5,91 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::raknet::{Delivery, Receipt, SendError};
+use rakwire::{game_protocol, raknet};
 use wasm_bindgen::closure::Closure;
 
 use super::browser::{Timer, entropy, now, soon};
-use super::connection::Options;
 use super::error::{ConnectError, RelayClose};
 use super::socket::{FromRelay, Socket};
 use crate::client::{Client, millis};
+use crate::game_client::GameClient;
 
 /// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
 const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
 const LATE_MS: f64 = 250.0;
 
+/// A client of either protocol, as its driver sees it.
+pub(super) trait Driven: 'static {
+    /// How a message is sent.
+    type Delivery;
+    /// What a message is known by that was taken.
+    type Sent;
+    type SendError;
+    const NOT_CONNECTED: Self::SendError;
+
+    /// Begins to connect; false if it was told to before.
+    fn connect(&mut self, now: Instant) -> bool;
+    fn disconnect(&mut self, now: Instant);
+    fn send(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        delivery: Self::Delivery,
+    ) -> Result<Self::Sent, Self::SendError>;
+    fn handle(&mut self, now: Instant, datagram: &[u8]);
+    fn handle_timeout(&mut self, now: Instant);
+    fn poll_transmit(&mut self, now: Instant) -> Option<&[u8]>;
+    fn poll_timeout(&self) -> Option<Instant>;
+}
+
+/// Both clients have the same calls.
+macro_rules! driven {
+    ($client:ty, $delivery:ty, $sent:ty, $error:ty) => {
+        impl Driven for $client {
+            type Delivery = $delivery;
+            type Sent = $sent;
+            type SendError = $error;
+            const NOT_CONNECTED: $error = <$error>::NotConnected;
+
+            fn connect(&mut self, now: Instant) -> bool {
+                <$client>::connect(self, now).is_ok()
+            }
+
+            fn disconnect(&mut self, now: Instant) {
+                <$client>::disconnect(self, now);
+            }
+
+            fn send(&mut self, now: Instant, message: &[u8], delivery: $delivery) -> Result<$sent, $error> {
+                <$client>::send(self, now, message, delivery)
+            }
+
+            fn handle(&mut self, now: Instant, datagram: &[u8]) {
+                <$client>::handle(self, now, datagram);
+            }
+
+            fn handle_timeout(&mut self, now: Instant) {
+                <$client>::handle_timeout(self, now);
+            }
+
+            fn poll_transmit(&mut self, now: Instant) -> Option<&[u8]> {
+                <$client>::poll_transmit(self, now)
+            }
+
+            fn poll_timeout(&self) -> Option<Instant> {
+                <$client>::poll_timeout(self)
+            }
+        }
+    };
+}
+
+driven!(Client, raknet::Delivery, Option<raknet::Receipt>, raknet::SendError);
+driven!(GameClient, game_protocol::Reliability, (), game_protocol::SendError);
+
 /// The parts of a connection that browser callbacks and futures share.
 #[derive(Debug)]
-pub(super) struct Driver {
-    pub(super) client: Client,
+pub(super) struct Driver<C> {
+    pub(super) client: C,
     pub(super) relay_close: Option<RelayClose>,
     socket: Option<Socket>,
     timer: Option<(Instant, Timer)>,
@@ -32,13 +99,16 @@ pub(super) struct Driver {
     me: Weak<RefCell<Self>>,
 }
 
-impl Driver {
+impl<C: Driven> Driver<C> {
     /// Begins to open the WebSocket; the rest follows by itself.
-    pub(super) fn start(url: &str, options: Options) -> Result<Rc<RefCell<Self>>, ConnectError> {
+    pub(super) fn start<F>(
+        url: &str,
+        client: impl FnOnce([u8; 32]) -> C,
+    ) -> Result<Rc<RefCell<Self>>, ConnectError<F>> {
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
             RefCell::new(Self {
-                client: Client::new(entropy(), options.protocol_version, options.progress_interval),
+                client: client(entropy()),
                 relay_close: None,
                 socket: None,
                 timer: None,
@@ -55,9 +125,9 @@ impl Driver {
         Ok(driver)
     }
 
-    pub(super) fn send(&mut self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
+    pub(super) fn send(&mut self, message: &[u8], delivery: C::Delivery) -> Result<C::Sent, C::SendError> {
         if self.relay_close.is_some() {
-            return Err(SendError::NotConnected);
+            return Err(C::NOT_CONNECTED);
         }
         let receipt = self.client.send(now(), message, delivery)?;
         self.pump_soon();
@@ -99,7 +169,7 @@ impl Driver {
         match event {
             FromRelay::Open => {
                 let connected = self.client.connect(now());
-                debug_assert!(connected.is_ok(), "a socket opens once");
+                debug_assert!(connected, "a socket opens once");
             }
             FromRelay::Datagram(datagram) => self.client.handle(now(), &datagram),
             FromRelay::Closed(close) => {
@@ -146,7 +216,7 @@ impl Driver {
 }
 
 /// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.
-fn change(driver: &Weak<RefCell<Driver>>, work: impl FnOnce(&mut Driver)) {
+fn change<C>(driver: &Weak<RefCell<Driver<C>>>, work: impl FnOnce(&mut Driver<C>)) {
     let Some(driver) = driver.upgrade() else {
         return;
     };

@@ -25,16 +25,16 @@ impl core::fmt::Display for RelayClose {
 /// Why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConnectError {
+pub enum ConnectError<F = ConnectFailure> {
     /// The browser does not take the URL for a WebSocket's.
     BadUrl,
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),
     /// The game server refused, or does not answer.
-    Server(ConnectFailure),
+    Server(F),
 }
 
-impl core::fmt::Display for ConnectError {
+impl<F: core::fmt::Display> core::fmt::Display for ConnectError<F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
@@ -44,19 +44,19 @@ impl core::fmt::Display for ConnectError {
     }
 }
 
-impl core::error::Error for ConnectError {}
+impl<F: core::fmt::Debug + core::fmt::Display> core::error::Error for ConnectError<F> {}
 
 /// Why an open connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
-    /// As RakNet sees it.
-    Peer(DisconnectReason),
+pub enum Ending<R = DisconnectReason> {
+    /// As the protocol sees it.
+    Peer(R),
     /// The WebSocket to the relay ended first.
     Relay(RelayClose),
 }
 
-impl core::fmt::Display for Ending {
+impl<R: core::fmt::Display> core::fmt::Display for Ending<R> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Peer(reason) => reason.fmt(f),
@@ -72,9 +72,12 @@ mod tests {
     #[test]
     fn the_relays_words_are_kept() {
         let close = RelayClose { code: 4404, reason: "unknown target 'x'".to_owned() };
-        let words = ConnectError::Relay(close).to_string();
+        let words = ConnectError::<ConnectFailure>::Relay(close).to_string();
         assert_eq!(words, "relay closed: unknown target 'x' (code 4404)");
         let silent = RelayClose { code: 1006, reason: String::new() };
-        assert_eq!(Ending::Relay(silent).to_string(), "connection to the relay lost (code 1006)");
+        assert_eq!(
+            Ending::<DisconnectReason>::Relay(silent).to_string(),
+            "connection to the relay lost (code 1006)"
+        );
     }
 }

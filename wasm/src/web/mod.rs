@@ -22,6 +22,7 @@ mod browser;
 mod connection;
 mod driver;
 mod error;
+pub mod game;
 mod mail;
 mod socket;
 

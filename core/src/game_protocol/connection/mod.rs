@@ -10,6 +10,7 @@
 //! ```
 
 mod envelope;
+mod handshake;
 mod receiver;
 mod round_trip;
 mod sender;
@@ -21,7 +22,7 @@ use core::time::Duration;
 pub(crate) use envelope::Envelope;
 pub use sender::SendError;
 
-use super::config::{Config, Redial};
+use super::config::Config;
 use super::event::{ConnectFailure, DisconnectReason};
 use super::stats::{ConnectionStats, DropReason, PeerStats};
 use super::wire::{Handshake, Header, Reliability};
@@ -30,9 +31,6 @@ use crate::storage::{Block, Index, Link, Listed, Pool, Ring};
 use crate::time::Instant;
 use receiver::{Chunk, Receiver, Refusal};
 use sender::Sender;
-
-/// How long a client repeats its answer to a challenge: as long as every answer holds for sure.
-const RESPONSE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Who opened a connection.
 ///
@@ -194,8 +192,18 @@ impl Connection {
             State::Open => {
                 self.state = State::Closing;
                 self.state_since = cx.now;
+                self.end_if_done(cx);
             }
             State::Free | State::Closing | State::Over => {}
+        }
+    }
+
+    /// Ends a connection that its application wants to end, once nothing is under way or its patience is over. News of
+    /// that come from what goes in, never from taking datagrams: whoever takes them has taken the events before.
+    fn end_if_done(&mut self, cx: &mut Context<'_, '_>) {
+        let is_late = self.state_since + cx.config.close_timeout <= cx.now;
+        if self.state == State::Closing && (self.sender.is_done() || is_late) {
+            self.end(cx, Ending::Disconnected(DisconnectReason::Local));
         }
     }
 
@@ -207,26 +215,6 @@ impl Connection {
             State::Open | State::Closing => self.on_packet(cx, datagram),
             State::Over => self.on_late(cx, datagram),
         }
-    }
-
-    fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
-        let Ok(challenge) = Handshake::read(datagram) else {
-            cx.stats.drop(DropReason::TooShort);
-            return;
-        };
-        // From a port that was used before, a packet of an older connection may still come. Peppers of servers that
-        // keep no state do not look like one.
-        let is_stale = matches!(cx.config.redial, Redial::SamePort(_)) && challenge.looks_like_a_header();
-        if datagram.len() != 4 || is_stale {
-            cx.stats.drop(DropReason::Unexpected);
-            return;
-        }
-        self.token = challenge;
-        self.state = State::Open;
-        self.state_since = cx.now;
-        self.heard_at = cx.now;
-        self.greeting = Listed::Yes;
-        self.opened = Listed::Yes;
     }
 
     fn on_packet(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
@@ -252,34 +240,12 @@ impl Connection {
                 if !self.sender.acknowledge(cx, sequence, chunk) {
                     cx.stats.drop(DropReason::UnknownAcknowledgement);
                 }
+                self.end_if_done(cx);
             }
             Header::Chunk { reliability, position, chunk: number, sequence } => {
                 self.on_chunk(cx, Chunk { reliability, position, number, sequence, body });
             }
         }
-    }
-
-    /// Whether four bytes are a late or doubled message of the handshake: no header that anybody writes has reserved
-    /// bits, and a pepper of the original without them is known until something else comes.
-    fn is_handshake(&self, datagram: &[u8]) -> bool {
-        let Ok(word) = Handshake::read(datagram) else { return false };
-        let is_unconfirmed = self.side == Side::Client && self.confirmed == Listed::No;
-        !word.looks_like_a_header() || is_unconfirmed && word == self.token
-    }
-
-    /// A server that repeats its challenge lacks the answer.
-    fn answer_again(&mut self, cx: &Context<'_, '_>) {
-        if self.repeats_its_answer(cx).is_some() {
-            self.greeting = Listed::Yes;
-        }
-    }
-
-    /// The interval at which a client repeats its answer, while nothing came back.
-    fn repeats_its_answer(&self, cx: &Context<'_, '_>) -> Option<Duration> {
-        let Redial::SamePort(interval) = cx.config.redial else { return None };
-        let is_in_time = self.state_since + RESPONSE_PATIENCE > cx.now;
-        let is_open = self.state == State::Open && self.side == Side::Client;
-        (is_open && self.confirmed == Listed::No && is_in_time).then_some(interval)
     }
 
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) {
@@ -346,10 +312,6 @@ impl Connection {
         if matches!(self.state, State::Open | State::Closing) && self.sender.poll(cx, writer).is_some() {
             return Some(());
         }
-        let patience = self.state_since + cx.config.close_timeout;
-        if self.state == State::Closing && (self.sender.is_done() || patience <= cx.now) {
-            self.end(cx, Ending::Disconnected(DisconnectReason::Local));
-        }
         let says_farewell = core::mem::take(&mut self.farewell) == Listed::Yes;
         if says_farewell { Header::End.write(writer).ok() } else { None }
     }
@@ -364,6 +326,10 @@ impl Connection {
             State::Opening => self.greet_again(cx),
             State::Open | State::Closing => {
                 self.greet_again(cx);
+                self.end_if_done(cx);
+                if self.state == State::Over {
+                    return;
+                }
                 if self.heard_at + cx.config.timeout <= cx.now {
                     self.end(cx, Ending::Disconnected(DisconnectReason::Lost));
                 } else if !self.receiver.expire(cx) {
@@ -371,22 +337,6 @@ impl Connection {
                 }
             }
         }
-    }
-
-    fn greet_again(&mut self, cx: &Context<'_, '_>) {
-        if self.greeting_at(cx).is_some_and(|at| at <= cx.now) {
-            self.greeting = Listed::Yes;
-        }
-    }
-
-    /// When a message of the handshake is repeated.
-    fn greeting_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let interval = match (self.state, cx.config.redial) {
-            (State::Opening, Redial::SamePort(interval)) => interval,
-            (State::Open, Redial::SamePort(_)) => self.repeats_its_answer(cx)?,
-            _ => return None,
-        };
-        Some(self.greeted_at + interval.max(Duration::from_millis(1)))
     }
 
     /// When something is due next.
@@ -400,8 +350,8 @@ impl Connection {
             }
             State::Open | State::Closing => {
                 let silence = self.heard_at + cx.config.timeout;
-                let closed =
-                    (self.state == State::Closing).then_some(self.state_since + cx.config.close_timeout);
+                let patience = if self.sender.is_done() { Duration::ZERO } else { cx.config.close_timeout };
+                let closed = (self.state == State::Closing).then_some(self.state_since + patience);
                 let resend = self.sender.resend_at(cx).map(|(at, _)| at);
                 let greeting = self.greeting_at(cx);
                 let receiver = self.receiver.deadline(cx);

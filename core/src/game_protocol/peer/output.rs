@@ -13,7 +13,7 @@ use crate::time::Instant;
 
 impl Peer<'_> {
     /// Composes the next datagram to send at `now` in `buffer`, which must have room for
-    /// [`MAX_PACKET`](super::wire::MAX_PACKET) bytes.
+    /// [`MAX_PACKET`](crate::game_protocol::wire::MAX_PACKET) bytes.
     pub fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
         self.advance(now);
         let mut writer = Writer::new(buffer);

@@ -26,6 +26,11 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
+    /// Whether anything is to be written down.
+    pub(crate) const fn is_asked_for(&self) -> bool {
+        self.pcap.is_some() || self.log
+    }
+
     /// Binds an endpoint whose datagrams are written down.
     pub(crate) async fn bind(&self, address: &str, options: Options) -> Result<Endpoint, Failure> {
         let file = self.pcap.as_ref().map(|path| {

@@ -11,10 +11,13 @@ use tracing::info;
 
 use crate::capture::Capture;
 use crate::failure::{Failure, print};
-use crate::host;
+use crate::protocol::Protocol;
+use crate::{game, host};
 
 /// The protocol versions that are accepted unless told otherwise.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
+/// What pings are told unless told otherwise.
+const ADVERTISEMENT: &str = "rakwire echo";
 /// Bytes of one connection that wait to be echoed before its sender has to wait.
 const RECEIVE_QUEUE: usize = 2 << 20;
 
@@ -24,9 +27,9 @@ pub(crate) struct Arguments {
     /// The address to listen on, as 127.0.0.1:19132; port 0 is a free one
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// A protocol version to accept, at most eight; 6, 10 and 11 if none is given
-    #[arg(long = "protocol", value_name = "N", num_args = 1.., value_delimiter = ',')]
-    protocols: Vec<u8>,
+    /// A RakNet version to accept, at most eight; 6, 10 and 11 if none is given. Or "game": the Game Protocol
+    #[arg(long = "protocol", value_name = "N|game", num_args = 1.., value_delimiter = ',')]
+    protocols: Vec<Protocol>,
     /// How many clients may be connected
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     max_connections: u16,
@@ -34,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     no_cookies: bool,
     /// What pings are told, at most 399 bytes
-    #[arg(long, value_name = "TEXT", default_value = "rakwire echo")]
+    #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     advertise: String,
     /// The largest MTU to offer, in bytes with IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
@@ -54,6 +57,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.protocols.contains(&Protocol::Game) {
+        return serve_game(&arguments).await;
+    }
     let options = options(&arguments)?;
     let endpoint = arguments.capture.bind(&arguments.listen, options).await?;
     admit(&endpoint, &arguments)?;
@@ -67,6 +73,22 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     info!("closing");
     endpoint.close().await;
     Ok(())
+}
+
+async fn serve_game(arguments: &Arguments) -> Result<(), Failure> {
+    game::refuse(&[
+        ("another --protocol", arguments.protocols.len() > 1),
+        ("--no-cookies", arguments.no_cookies),
+        ("--advertise", arguments.advertise != ADVERTISEMENT),
+        ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
+        ("--password", !arguments.password.is_empty()),
+        ("--ban", !arguments.bans.is_empty()),
+        ("--pcap or --log", arguments.capture.is_asked_for()),
+    ])?;
+    let mut options =
+        rakwire_native::game::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+    options.simulate = arguments.simulate;
+    game::serve(&arguments.listen, options).await
 }
 
 /// Sets what strangers are told and who may connect.
@@ -93,7 +115,12 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
     }
-    let versions = if arguments.protocols.is_empty() { &PROTOCOLS[..] } else { &arguments.protocols };
+    let given = arguments.protocols.iter().filter_map(|protocol| match protocol {
+        Protocol::RakNet(version) => Some(*version),
+        Protocol::Game => None,
+    });
+    let given: Vec<u8> = given.collect();
+    let versions = if given.is_empty() { &PROTOCOLS[..] } else { &given };
     options.config.accepted_versions.clear();
     options
         .config
@@ -129,7 +156,7 @@ async fn echo(connection: Connection) {
 }
 
 /// Ends when the operator wants the program to end. It listens from this call on.
-fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
+pub(crate) fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]
     let mut terminate = {
@@ -153,7 +180,7 @@ fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-fn start_logging() {
+pub(crate) fn start_logging() {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())

@@ -7,9 +7,11 @@ mod decode;
 mod discover;
 mod echo;
 mod failure;
+mod game;
 mod hex;
 mod host;
 mod ping;
+mod protocol;
 mod send;
 mod text;
 

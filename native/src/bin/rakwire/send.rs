@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use rakwire::game_protocol::wire::MAX_PAYLOAD;
 use rakwire::wire::id;
 use rakwire_native::{
     Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
@@ -12,7 +13,8 @@ use rakwire_native::{
 
 use crate::capture::Capture;
 use crate::failure::{Failure, print};
-use crate::{hex, host, text};
+use crate::protocol::Protocol;
+use crate::{game, hex, host, text};
 
 /// The first byte of a message of text: a user message that every peer passes on.
 const TEXT_ID: u8 = 0xFE;
@@ -37,12 +39,13 @@ pub(crate) struct Arguments {
     /// How long to wait for the connection, and for each echo
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     timeout: Duration,
-    /// The protocol version; without it 6, or whatever else the server says that it speaks
-    #[arg(long, value_name = "N")]
-    protocol: Option<u8>,
-    /// What is promised for the messages
-    #[arg(long, value_enum, default_value_t = Promise::ReliableOrdered)]
-    reliability: Promise,
+    /// The RakNet version; without it 6, or whatever else the server says that it speaks. Or "game": the Game Protocol,
+    /// whose messages are the text alone
+    #[arg(long, value_name = "N|game")]
+    protocol: Option<Protocol>,
+    /// What is promised for the messages; reliable-ordered unless given, with the Game Protocol reliable
+    #[arg(long, value_enum)]
+    reliability: Option<Promise>,
     /// The ordering channel, for ordered and sequenced messages
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
     channel: u8,
@@ -73,7 +76,7 @@ enum Promise {
 
 impl Arguments {
     fn delivery(&self) -> Result<Delivery, Failure> {
-        let reliability = match self.reliability {
+        let reliability = match self.reliability.unwrap_or(Promise::ReliableOrdered) {
             Promise::Unreliable => Reliability::Unreliable,
             Promise::UnreliableSequenced => Reliability::UnreliableSequenced,
             Promise::Reliable => Reliability::Reliable,
@@ -107,7 +110,45 @@ impl Arguments {
     }
 }
 
+/// The same in the Game Protocol, where a message is the text alone.
+async fn run_game(arguments: &Arguments) -> Result<(), Failure> {
+    game::refuse(&[
+        ("--channel", arguments.channel != 0),
+        ("--password", !arguments.password.is_empty()),
+        ("--pcap or --log", arguments.capture.is_asked_for()),
+    ])?;
+    let reliability = match arguments.reliability {
+        Some(Promise::Unreliable) => rakwire_native::game::Reliability::Unreliable,
+        None | Some(Promise::Reliable) => rakwire_native::game::Reliability::Reliable,
+        Some(Promise::UnreliableSequenced | Promise::ReliableOrdered | Promise::ReliableSequenced) => {
+            return Err(Failure::usage(
+                "the Game Protocol has --reliability reliable and unreliable; choose one of them",
+            ));
+        }
+    };
+    let is_hex = arguments.raw && arguments.text.to_ascii_lowercase().starts_with("0x");
+    let head = if is_hex {
+        hex::parse(&arguments.text).map_err(|error| Failure::usage(format!("TEXT is no hex: {error}")))?
+    } else {
+        arguments.text.as_bytes().to_vec()
+    };
+    let size = arguments.size.and_then(|size| usize::try_from(size).ok());
+    let length = size.unwrap_or(head.len());
+    if length == 0 || length > MAX_PAYLOAD || length < head.len() {
+        return Err(Failure::usage(format!(
+            "a message has {} to {MAX_PAYLOAD} bytes, not {length}; change TEXT or --size",
+            head.len().max(1)
+        )));
+    }
+    let server = host::resolve(&arguments.target).await?;
+    let (count, timeout) = (arguments.count, arguments.timeout);
+    game::exchange(server, &game::Errand { head: &head, size, count, reliability, timeout }).await
+}
+
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    if arguments.protocol == Some(Protocol::Game) {
+        return run_game(&arguments).await;
+    }
     let delivery = arguments.delivery()?;
     let head = arguments.head()?;
     let server = host::resolve(&arguments.target).await?;
@@ -154,7 +195,10 @@ async fn connect(
     server: SocketAddr,
     arguments: &Arguments,
 ) -> Result<Connection, Failure> {
-    let first = arguments.protocol.unwrap_or(FIRST_PROTOCOL);
+    let first = match arguments.protocol {
+        Some(Protocol::RakNet(version)) => version,
+        Some(Protocol::Game) | None => FIRST_PROTOCOL,
+    };
     let result = match attempt(endpoint, server, first, arguments).await {
         Err(Some(ConnectError::Failed(ConnectFailure::IncompatibleProtocol { server: other })))
             if arguments.protocol.is_none() && other != first =>
@@ -204,7 +248,7 @@ async fn attempt(
 }
 
 /// The message `number`: its beginning, and bytes that nothing but a correct echo reproduces.
-fn message(head: &[u8], size: usize, number: u32) -> Vec<u8> {
+pub(crate) fn message(head: &[u8], size: usize, number: u32) -> Vec<u8> {
     let mut message = head.to_vec();
     let fill = (head.len()..size).map(|at| {
         let mixed = 31 * u64::from(number) + 7 * at as u64 + 13 * (at as u64 / 256);
@@ -233,19 +277,27 @@ async fn echo(
             Failure::runtime(format!("the connection ended before the echo{reason}"))
         })
     };
-    let echo = tokio::time::timeout(timeout, echo).await.map_err(|_| {
-        let seconds = timeout.as_secs_f64();
-        Failure::runtime(format!(
-            "no echo within {seconds} s; check that the server echoes, or give it more time with --timeout"
-        ))
-    })??;
-    if echo.bytes == message {
-        return Ok(start.elapsed());
+    let echo = tokio::time::timeout(timeout, echo).await.map_err(|_| no_echo(timeout))??;
+    check(&echo.bytes, message)?;
+    Ok(start.elapsed())
+}
+
+pub(crate) fn no_echo(timeout: Duration) -> Failure {
+    let seconds = timeout.as_secs_f64();
+    Failure::runtime(format!(
+        "no echo within {seconds} s; check that the server echoes, or give it more time with --timeout"
+    ))
+}
+
+/// Compares an echo with its message, byte for byte.
+pub(crate) fn check(echo: &[u8], message: &[u8]) -> Result<(), Failure> {
+    if echo == message {
+        return Ok(());
     }
-    let same = echo.bytes.iter().zip(message).take_while(|(a, b)| a == b);
+    let same = echo.iter().zip(message).take_while(|(a, b)| a == b);
     Err(Failure::runtime(format!(
         "the echo differs from the message: {} bytes instead of {}, equal up to byte {}",
-        echo.bytes.len(),
+        echo.len(),
         message.len(),
         same.count()
     )))

@@ -1,0 +1,101 @@
+//! `rakwire echo` and `rakwire send` in the Game Protocol.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rakwire_native::game::{self, Connection, Endpoint, Options, Reliability};
+use tracing::info;
+
+use crate::failure::{Failure, print};
+use crate::{echo, host, send, text};
+
+/// Refuses options that mean nothing to the Game Protocol.
+pub(crate) fn refuse(given: &[(&str, bool)]) -> Result<(), Failure> {
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Failure::usage(format!("{option} means nothing to the Game Protocol; leave it out")))
+        }
+    }
+}
+
+/// Listens, and sends every message back as it came.
+pub(crate) async fn serve(listen: &str, mut options: Options) -> Result<(), Failure> {
+    options.backlog = 65_000;
+    let bound = Endpoint::bind(listen, options).await;
+    let endpoint = bound.map_err(|error| host::refuse_to_bind(listen, &error))?;
+    echo::start_logging();
+    let end = echo::end_of_operation()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    let serve = async {
+        while let Some(connection) = endpoint.accept().await {
+            tokio::spawn(echo_all(connection));
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        () = end => {}
+    }
+    info!("closing");
+    endpoint.close().await;
+    Ok(())
+}
+
+async fn echo_all(connection: Connection) {
+    let remote = connection.remote();
+    info!(%remote, "connected");
+    let mut messages = 0_u64;
+    while let Some(message) = connection.recv().await {
+        match connection.send(&message.bytes, message.reliability).await {
+            Ok(()) => messages += 1,
+            Err(error) => info!(%remote, %error, "a message was not echoed"),
+        }
+    }
+    let reason = connection.closed_reason().map_or_else(String::new, |reason| reason.to_string());
+    info!(%remote, messages, %reason, "disconnected");
+}
+
+/// What to send.
+#[derive(Debug)]
+pub(crate) struct Errand<'a> {
+    pub(crate) head: &'a [u8],
+    pub(crate) size: Option<usize>,
+    pub(crate) count: u32,
+    pub(crate) reliability: Reliability,
+    pub(crate) timeout: Duration,
+}
+
+/// Connects, sends messages and checks every echo.
+pub(crate) async fn exchange(server: SocketAddr, errand: &Errand<'_>) -> Result<(), Failure> {
+    let options = Options::client().map_err(host::no_entropy)?;
+    let connected = tokio::time::timeout(errand.timeout, game::connect(server, options)).await;
+    let refuse = |reason: String| Failure::runtime(format!("cannot connect to {server}: {reason}"));
+    let connection = connected
+        .map_err(|_| refuse(format!("no connection within {} s", errand.timeout.as_secs_f64())))?
+        .map_err(|error| refuse(error.to_string()))?;
+    for number in 0..errand.count {
+        let message = send::message(errand.head, errand.size.unwrap_or(errand.head.len()), number);
+        let time = echo_of(&connection, &message, errand).await?;
+        let shown = match errand.size {
+            Some(size) => format!("of {size} bytes"),
+            None => format!("\"{}\"", text::escape(&message)),
+        };
+        print(format_args!("echo {shown} in {}\n", host::millis(time)))?;
+    }
+    connection.disconnect().await;
+    Ok(())
+}
+
+/// Sends a message and returns the time until its echo.
+async fn echo_of(connection: &Connection, message: &[u8], errand: &Errand<'_>) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    let sent = connection.send(message, errand.reliability).await;
+    sent.map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
+    let echo = tokio::time::timeout(errand.timeout, connection.recv()).await;
+    let echo = echo.map_err(|_| send::no_echo(errand.timeout))?.ok_or_else(|| {
+        let reason = connection.closed_reason().map_or_else(String::new, |reason| format!(": {reason}"));
+        Failure::runtime(format!("the connection ended before the echo{reason}"))
+    })?;
+    send::check(&echo.bytes, message)?;
+    Ok(start.elapsed())
+}
