@@ -4,6 +4,9 @@
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;
 
+#[path = "../../game/tests/model/mod.rs"]
+pub mod snowfight;
+
 /// Ends the process, as a finding, when a promise was broken.
 pub fn hold(kept: model::Kept) {
     if let Err(broken) = kept {

@@ -48,6 +48,13 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
+/// Builds the package of the game's messages, in game/wasm/pkg.
+pub(crate) fn game(shell: &mut Shell) -> Result<()> {
+    setup::run(shell, &[Need::WasmTarget, Need::WasmBindgen, Need::WasmPack])?;
+    let build = "build --mode no-install --no-opt --target web --profile npm";
+    shell.cmd_for(WASM, "game/wasm", "wasm-pack", build.split(' ')).run()
+}
+
 /// Builds the page.
 pub(crate) fn web(shell: &mut Shell) -> Result<()> {
     wasm(shell)?;

@@ -1,4 +1,4 @@
-//! Fuzzing and soaking of the core: what finds faults by itself.
+//! Fuzzing and soaking of the core and the game: what finds faults by itself.
 
 use std::fs;
 
@@ -10,10 +10,10 @@ use crate::shell::Shell;
 
 /// Where the targets, their inputs and what they find lie.
 pub(crate) const FOLDER: &str = "fuzz";
-const TARGETS: [&str; 4] = ["datagram", "offline", "endpoint", "game"];
+const TARGETS: [&str; 7] = ["datagram", "offline", "endpoint", "game", "rabbit", "message", "snowfight"];
 /// How many inputs the stage of the tests tries of each target: about a minute's worth in all. They come from one seed,
 /// so that a change is judged by what it changed, and not by luck; looking for more is the command's business.
-const STAGE_RUNS: [u32; 4] = [8_000_000, 20_000_000, 15_000, 5_000];
+const STAGE_RUNS: [u32; 7] = [8_000_000, 20_000_000, 15_000, 5_000, 400_000, 400_000, 600];
 /// What the command takes unless it is told.
 const DEFAULT_SECONDS: u32 = 60;
 /// The longest input in bytes: long ones only take time.
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_target_gets_its_share_and_none_runs_for_ever() {
-        assert_eq!(share(60), 15);
+        assert_eq!(share(70), 10);
         assert_eq!(share(0), 1);
     }
 

@@ -18,7 +18,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
     vec![
         Stage::new(
             "targets",
-            "the core builds for microcontrollers and for browsers",
+            "the core and the game build for microcontrollers and for browsers",
             &[Need::ThumbTarget, Need::WasmTarget],
             targets,
         ),
@@ -37,7 +37,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             bench::instructions,
         ),
         Stage::new("bench", "the benchmark, small, beside a foreign RakNet", &[Need::Peers], bench::smoke),
-        Stage::new("fuzz", "generated input against the core, for a minute", &[Need::CargoFuzz], fuzz::stage),
+        Stage::new(
+            "fuzz",
+            "generated input against the core and the game, for a minute",
+            &[Need::CargoFuzz],
+            fuzz::stage,
+        ),
         Stage::new(
             "wasm",
             "the npm package: build, size, contents, tests",
@@ -50,6 +55,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
                 Need::Chromium,
             ],
             wasm_tests,
+        ),
+        Stage::new(
+            "game",
+            "the messages and the client of the game in JavaScript",
+            &[Need::Node, Need::WasmTarget, Need::WasmBindgen, Need::WasmPack],
+            game_tests,
         ),
         Stage::new(
             "web",
@@ -129,8 +140,10 @@ fn doc(shell: &mut Shell) -> Result<()> {
 
 fn targets(shell: &mut Shell) -> Result<()> {
     for target in [THUMB, WASM] {
-        let args = ["build", "-p", "rakwire", "--no-default-features", "--target", target];
-        shell.cmd_for(target, ".", "cargo", args).run()?;
+        for package in ["rakwire", "snowfight"] {
+            let args = ["build", "-p", package, "--no-default-features", "--target", target];
+            shell.cmd_for(target, ".", "cargo", args).run()?;
+        }
     }
     Ok(())
 }
@@ -154,6 +167,11 @@ fn wasm_tests(shell: &mut Shell) -> Result<()> {
     sizes::check(shell)?;
     artifacts::binaries(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
+}
+
+fn game_tests(shell: &mut Shell) -> Result<()> {
+    artifacts::game(shell)?;
+    shell.cmd_in("game/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"]).run()
 }
 
 fn web_tests(shell: &mut Shell) -> Result<()> {

@@ -63,19 +63,19 @@ const HALF: u32 = 32;
 mod sealed {
     /// Arithmetic on a window: eight bytes as a number in which a bit further on is worth less (Msb) or more (Lsb).
     ///
-    /// `skip` is below 8, `count` 1 to 64, and their sum at most 64.
+    /// `skip` is below 64, `count` 1 to 64, and their sum at most 64 but in `place`.
     #[expect(unnameable_types, reason = "without a name nobody else can implement it")]
     pub trait Sealed {
         fn load(bytes: [u8; 8]) -> u64;
         fn store(window: u64) -> [u8; 8];
         /// The number of `count` bits that begins `skip` bits into the window.
         fn extract(window: u64, skip: u32, count: u32) -> u64;
-        /// The window that is zero but for `number`, which has `count` bits.
+        /// The window that is zero but for `number`, which has `count` bits; those that do not fit are left out.
         fn place(number: u64, skip: u32, count: u32) -> u64;
         /// One number from its first 32 bits and the `count` bits after them, at most 32.
         fn join(first: u64, second: u64, count: u32) -> u64;
-        /// The reverse of `join`; the halves may have bits beyond their widths.
-        fn split(number: u64, count: u32) -> (u64, u64);
+        /// The window that begins with the last `over` bits of a number of `count`, at least one.
+        fn rest(number: u64, count: u32, over: u32) -> u64;
     }
 }
 
@@ -106,8 +106,8 @@ impl Sealed for Msb {
     }
 
     #[inline]
-    fn split(number: u64, count: u32) -> (u64, u64) {
-        (number >> count, number)
+    fn rest(number: u64, _count: u32, over: u32) -> u64 {
+        number << (64 - over)
     }
 }
 
@@ -138,8 +138,8 @@ impl Sealed for Lsb {
     }
 
     #[inline]
-    fn split(number: u64, _count: u32) -> (u64, u64) {
-        (number, number >> HALF)
+    fn rest(number: u64, count: u32, over: u32) -> u64 {
+        number >> (count - over)
     }
 }
 

@@ -1,6 +1,6 @@
 use core::marker::PhantomData;
 
-use super::{CHUNK_BYTES, HALF, MAX_BYTES, Order, offset};
+use super::{CHUNK_BYTES, HALF, Lsb, MAX_BYTES, Order, offset};
 use crate::cursor::WireError;
 
 /// Reads bits from the front of a byte slice.
@@ -69,7 +69,7 @@ impl<'a, O: Order> BitReader<'a, O> {
     ///
     /// # Errors
     /// [`WireError::BadLength`] when `count` is more than 64, [`WireError::Truncated`] when fewer bits remain.
-    #[inline]
+    #[inline(always)]
     pub fn bits(&mut self, count: u32) -> Result<u64, WireError> {
         if count > 64 {
             return Err(WireError::BadLength);
@@ -134,19 +134,20 @@ impl<'a, O: Order> BitReader<'a, O> {
     ///
     /// # Errors
     /// [`WireError::Truncated`] when fewer remain.
+    #[inline(always)]
     pub fn skip(&mut self, count: usize) -> Result<(), WireError> {
         self.check(count)?;
         self.at += count;
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, count: usize) -> Result<(), WireError> {
         if count > self.remaining() { Err(WireError::Truncated) } else { Ok(()) }
     }
 
     /// Takes 1 to 64 bits that the window holds; the caller has checked that they remain.
-    #[inline]
+    #[inline(always)]
     fn chunk(&mut self, count: u32) -> u64 {
         let number = O::extract(self.window(), offset(self.at), count);
         self.at += count as usize;
@@ -154,11 +155,19 @@ impl<'a, O: Order> BitReader<'a, O> {
     }
 
     /// The eight bytes from the one that the next bit is in, zeros after the end.
-    #[inline]
+    #[inline(always)]
     fn window(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);
         let bytes = rest.first_chunk().copied().unwrap_or_else(|| padded(rest));
         O::load(bytes)
+    }
+}
+
+impl BitReader<'_, Lsb> {
+    /// The next 57 bits and perhaps more, without taking them; what is behind the end is not defined.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> u64 {
+        self.window() >> offset(self.at)
     }
 }
 

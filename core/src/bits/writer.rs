@@ -1,13 +1,16 @@
 use core::marker::PhantomData;
 
 use super::reader::{bits_of, padded};
-use super::{CHUNK_BYTES, HALF, MAX_BYTES, Order, low, offset};
+use super::{CHUNK_BYTES, MAX_BYTES, Order, low, offset};
 use crate::cursor::WireError;
+
+/// The bits of a window.
+const WINDOW: usize = u64::BITS as usize;
 
 /// Writes bits to the front of a byte slice.
 ///
-/// What the buffer held before does not matter, and is not kept behind what was written. A write that fails writes
-/// nothing.
+/// What the buffer held before does not matter. A write that fails writes nothing. [`finish`](Self::finish) brings the last
+/// bits into the buffer.
 ///
 /// ```
 /// use rakwire::bits::{BitWriter, Lsb, Msb};
@@ -27,9 +30,10 @@ use crate::cursor::WireError;
 #[derive(Debug)]
 pub struct BitWriter<'b, O: Order> {
     buffer: &'b mut [u8],
-    /// The bits after it in its byte are zero, unless it is the first of that byte.
     at: usize,
     end: usize,
+    /// What was written since the last multiple of 64 bits and is not in the buffer yet; the rest of it is zero.
+    window: u64,
     order: PhantomData<O>,
 }
 
@@ -38,7 +42,7 @@ impl<'b, O: Order> BitWriter<'b, O> {
     #[must_use]
     pub fn new(buffer: &'b mut [u8]) -> Self {
         let end = buffer.len().min(MAX_BYTES) * 8;
-        Self { buffer, at: 0, end, order: PhantomData }
+        Self { buffer, at: 0, end, window: 0, order: PhantomData }
     }
 
     /// How many bits were written.
@@ -55,7 +59,8 @@ impl<'b, O: Order> BitWriter<'b, O> {
 
     /// What was written; the bits that fill up its last byte are zero.
     #[must_use]
-    pub fn finish(self) -> &'b [u8] {
+    pub fn finish(mut self) -> &'b [u8] {
+        self.store_begun();
         self.buffer.get(..self.at.div_ceil(8)).unwrap_or(&[])
     }
 
@@ -78,15 +83,8 @@ impl<'b, O: Order> BitWriter<'b, O> {
             return Err(WireError::BadLength);
         }
         self.check(count as usize)?;
-        if count == 0 {
-            return Ok(());
-        }
-        if offset(self.at) + count <= 64 {
-            self.chunk(number, count);
-        } else {
-            let (first, second) = O::split(number, count - HALF);
-            self.chunk(first, HALF);
-            self.chunk(second, count - HALF);
+        if count > 0 {
+            self.push(low(number, count), count);
         }
         Ok(())
     }
@@ -101,19 +99,24 @@ impl<'b, O: Order> BitWriter<'b, O> {
         if offset(self.at) != 0 {
             for chunk in bytes.chunks(CHUNK_BYTES) {
                 let count = bits_of(chunk);
-                self.chunk(O::extract(O::load(padded(chunk)), 0, count), count);
+                self.push(O::extract(O::load(padded(chunk)), 0, count), count);
             }
             return Ok(());
         }
+        self.store_begun();
         let rest = self.buffer.get_mut(self.at / 8..).ok_or(WireError::NoRoom)?;
         rest.get_mut(..bytes.len()).ok_or(WireError::NoRoom)?.copy_from_slice(bytes);
         self.at += bits;
+        self.window = O::load(padded(self.buffer.get(self.begun()..self.at / 8).unwrap_or_default()));
         Ok(())
     }
 
     /// Fills up the byte that was begun with zeros; nothing at a byte boundary.
-    pub const fn align(&mut self) {
-        self.at = self.at.next_multiple_of(8);
+    pub fn align(&mut self) {
+        let count = self.at.wrapping_neg() as u32 % 8;
+        if count > 0 {
+            self.push(0, count);
+        }
     }
 
     #[inline]
@@ -121,22 +124,35 @@ impl<'b, O: Order> BitWriter<'b, O> {
         if count > self.room() { Err(WireError::NoRoom) } else { Ok(()) }
     }
 
-    /// Appends 1 to 64 bits that a window holds; the caller has checked that they fit.
-    #[inline]
-    fn chunk(&mut self, number: u64, count: u32) {
-        let skip = offset(self.at);
-        let bytes = O::store(O::place(low(number, count), skip, count));
-        let touched = ((skip + count) as usize).div_ceil(8);
-        let room = self.buffer.get_mut(self.at / 8..).unwrap_or_default();
-        let begun = if skip == 0 { 0 } else { room.first().copied().unwrap_or(0) };
-        if let Some(eight) = room.first_chunk_mut() {
-            *eight = bytes;
-        } else {
-            room.iter_mut().zip(bytes).take(touched).for_each(|(to, from)| *to = from);
-        }
-        if let Some(first) = room.first_mut() {
-            *first |= begun;
+    /// Appends a number of 1 to 64 bits, which fit.
+    #[inline(always)]
+    fn push(&mut self, number: u64, count: u32) {
+        let held = (self.at % WINDOW) as u32;
+        self.window |= O::place(number, held, count);
+        if let Some(over) = (held + count).checked_sub(u64::BITS) {
+            self.store_window();
+            self.window = if over == 0 { 0 } else { O::rest(number, count, over) };
         }
         self.at += count as usize;
+    }
+
+    /// The byte in the buffer that the window begins with.
+    #[inline]
+    const fn begun(&self) -> usize {
+        self.at / WINDOW * 8
+    }
+
+    #[inline]
+    fn store_window(&mut self) {
+        let room = self.buffer.get_mut(self.begun()..).unwrap_or_default();
+        if let Some(eight) = room.first_chunk_mut() {
+            *eight = O::store(self.window);
+        }
+    }
+
+    /// Stores the bytes of the window that were begun.
+    fn store_begun(&mut self) {
+        let room = self.buffer.get_mut(self.begun()..self.at.div_ceil(8)).unwrap_or_default();
+        room.iter_mut().zip(O::store(self.window)).for_each(|(to, from)| *to = from);
     }
 }

@@ -22,8 +22,7 @@ fn pack_short(number: u32, prefix: u32, writer: &mut Writer<'_>) -> Result<(), E
 
 #[inline]
 fn unpack_short(prefix: u32, reader: &mut Reader<'_>) -> Result<u64, Error> {
-    let more = reader.bits(prefix)?.to_le_bytes()[0];
-    reader.bits(8 * (u32::from(more) + 1))
+    reader.prefixed(prefix)
 }
 
 /// The most significant four bytes first, then the next four, and last those that are left (supplement 1, row 6).

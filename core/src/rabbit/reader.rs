@@ -62,12 +62,29 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::EndOfInput`] when fewer bits remain.
-    #[inline]
+    #[inline(always)]
     pub fn bits(&mut self, count: u32) -> Result<u64, Error> {
         match self.piece.bits(count) {
             Ok(number) => Ok(number),
             Err(_) => self.bits_across(count),
         }
+    }
+
+    /// Takes a number of one to four bytes, and before it, in `prefix` bits, how many they are less one.
+    #[inline(always)]
+    pub(super) fn prefixed(&mut self, prefix: u32) -> Result<u64, Error> {
+        let window = self.piece.peek();
+        let count = 8 * ((window & !(u64::MAX << prefix)) as u32 + 1);
+        match self.piece.skip((prefix + count) as usize) {
+            Ok(()) => Ok((window >> prefix) & !(u64::MAX << count)),
+            Err(_) => self.prefixed_across(prefix),
+        }
+    }
+
+    #[cold]
+    fn prefixed_across(&mut self, prefix: u32) -> Result<u64, Error> {
+        let more = self.bits(prefix)?;
+        self.bits(8 * (more as u32 + 1))
     }
 
     /// Takes one bit.

@@ -5,6 +5,7 @@ mod forge;
 pub mod game;
 pub mod ledger;
 pub mod operation;
+pub mod rabbit;
 pub mod random;
 pub mod route;
 pub mod shrink;

@@ -12,6 +12,7 @@ use super::{Channel, Direction, EntityId, Point};
 /// assert_eq!(unpack(&[0xF8, 0x0F]), Ok(ClientMessage::Request(init)));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientMessage {
     /// It wants a response.
     Request(Request),
@@ -27,6 +28,7 @@ pub enum ClientMessage {
 /// assert_eq!(Request { channel: Channel(1), kind: RequestKind::Ping }.channel, Channel(1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
     /// What the response shall be called.
     pub channel: Channel,
@@ -40,6 +42,7 @@ pub struct Request {
 /// assert_ne!(snowfight::message::RequestKind::Ping, snowfight::message::RequestKind::Init);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RequestKind {
     /// A pong.
     Ping,
@@ -55,6 +58,8 @@ pub enum RequestKind {
 /// assert_eq!(Action { kind: ActionKind::Break(Break { entity: None }) }.kind, ActionKind::Break(Break { entity: None }));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Action {
     /// What it does.
     pub kind: ActionKind,
@@ -68,6 +73,7 @@ pub struct Action {
 /// assert_eq!(ActionKind::Move(Move { direction: Direction::NONE }), ActionKind::Move(Move::default()));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ActionKind {
     /// It begins or ends to break something.
     Break(Break),
@@ -86,6 +92,7 @@ pub enum ActionKind {
 /// assert_eq!(Break { entity: Some(EntityId(9)) }.entity, Some(EntityId(9)));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
     /// What to break.
     pub entity: Option<EntityId>,
@@ -99,6 +106,7 @@ pub struct Break {
 /// assert_eq!(Throw { target: Point::new(1.0, 2.0, 0.0) }.target.y, 2.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
     /// Where it shall come down.
     pub target: Point,
@@ -112,6 +120,7 @@ pub struct Throw {
 /// assert_eq!(Move::default().direction, Direction::NONE);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Move {
     /// Where to.
     pub direction: Direction,

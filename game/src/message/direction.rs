@@ -13,6 +13,7 @@ use rakwire::rabbit::Pack;
 /// assert_eq!(format!("{direction:?}"), "NORTH | WEST");
 /// ```
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Direction(pub u8);
 
 impl Direction {

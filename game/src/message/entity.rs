@@ -11,6 +11,7 @@ use super::{Direction, EntityId, PlayerId, Point};
 /// assert_eq!(entity.kind, EntityKind::Dead);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entity {
     /// Its name.
     pub id: EntityId,
@@ -28,6 +29,7 @@ pub struct Entity {
 /// assert!(unpack::<EntityKind>(&[0b11]).is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum EntityKind {
     /// A tree or a mushroom.
     Object(Object),
@@ -48,6 +50,7 @@ pub enum EntityKind {
 /// assert!(tree.durability.is_some());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Object {
     /// Where its base is.
     pub position: Point,
@@ -69,6 +72,7 @@ pub struct Object {
 /// assert_ne!(ObjectKind::Tree, ObjectKind::Mushroom);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ObjectKind {
     /// Tall.
     Tree,
@@ -93,6 +97,7 @@ pub enum ObjectKind {
 /// assert_eq!(player.owner, PlayerId(1));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Player {
     /// Where the feet are.
     pub position: Point,

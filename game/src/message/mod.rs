@@ -21,6 +21,8 @@ mod entity;
 mod id;
 mod point;
 mod scope;
+#[cfg(feature = "serde")]
+mod serialize;
 mod server;
 
 pub use client::{Action, ActionKind, Break, ClientMessage, Move, Request, RequestKind, Throw};

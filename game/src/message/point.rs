@@ -11,6 +11,7 @@ use rakwire::rabbit::Pack;
 /// assert_eq!((point.length(), point * 2.0 - point), (5.0, point));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Point {
     /// To the east.
     pub x: f32,

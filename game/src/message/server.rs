@@ -12,6 +12,7 @@ use super::{Channel, Entity, PlayerId};
 /// assert_eq!(unpack(&[0x38, 0x08]), Ok(ServerMessage::Event(lost)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ServerMessage<'a> {
     /// Something happened.
     Event(Event<'a>),
@@ -27,6 +28,7 @@ pub enum ServerMessage<'a> {
 /// assert_eq!(Event { time: 60, kind: EventKind::GameOver(GameOver::Winner) }.time, 60);
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Event<'a> {
     /// The tick: 60 a second from the start of the server; it wraps.
     pub time: u32,
@@ -42,6 +44,7 @@ pub struct Event<'a> {
 /// assert_eq!(EventKind::Snapshot(Snapshot::default()), EventKind::Snapshot(Snapshot::default()));
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum EventKind<'a> {
     /// A tick has passed.
     Snapshot(Snapshot<'a>),
@@ -55,6 +58,7 @@ pub enum EventKind<'a> {
 /// assert_ne!(snowfight::message::GameOver::Loser, snowfight::message::GameOver::Winner);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum GameOver {
     /// It lost.
     Loser,
@@ -72,8 +76,10 @@ pub enum GameOver {
 /// assert_eq!(Snapshot { entities: List::new(&entities) }.entities.len(), 1);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Snapshot<'a> {
     /// Every entity.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::list"))]
     pub entities: List<'a, Entity>,
 }
 
@@ -85,6 +91,7 @@ pub struct Snapshot<'a> {
 /// assert_eq!(Response { channel: Channel(3), kind: ResponseKind::Pong }.channel, Channel(3));
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Response<'a> {
     /// What the request was called.
     pub channel: Channel,
@@ -101,9 +108,10 @@ pub struct Response<'a> {
 /// assert_ne!(ResponseKind::Pong, ResponseKind::Error(Text::new("no")));
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResponseKind<'a> {
     /// No, and why.
-    Error(Text<'a>),
+    Error(#[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::text"))] Text<'a>),
     /// To a ping.
     Pong,
     /// The client is in the game.
@@ -119,6 +127,7 @@ pub enum ResponseKind<'a> {
 /// assert!(connect.snapshot.entities.is_empty());
 /// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Connect<'a> {
     /// Who it is.
     pub player: PlayerId,

@@ -216,7 +216,7 @@ impl<C: Driven> Driver<C> {
 }
 
 /// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.
-fn change<C>(driver: &Weak<RefCell<Driver<C>>>, work: impl FnOnce(&mut Driver<C>)) {
+fn change<C: Driven>(driver: &Weak<RefCell<Driver<C>>>, work: impl FnOnce(&mut Driver<C>)) {
     let Some(driver) = driver.upgrade() else {
         return;
     };

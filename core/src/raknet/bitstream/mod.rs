@@ -120,7 +120,7 @@ impl<'a> BitStreamReader<'a> {
     }
 }
 
-/// Writes a RakNet bit stream into a lent buffer.
+/// Writes a RakNet bit stream into a lent buffer, which has the last bits after [`finish`](Self::finish).
 ///
 /// ```
 /// use rakwire::raknet::bitstream::BitStreamWriter;

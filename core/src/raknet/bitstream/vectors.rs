@@ -35,7 +35,7 @@ pub type Matrix = [[f32; 3]; 3];
 /// let mut writer = BitStreamWriter::new(&mut buffer);
 /// writer.unit_quaternion(turn)?;
 /// assert_eq!(writer.position(), 52);
-/// let read = BitStreamReader::new(&buffer).unit_quaternion()?;
+/// let read = BitStreamReader::new(writer.finish()).unit_quaternion()?;
 /// assert!((read.x - turn.x).abs() < 0.0001);
 /// # Ok::<(), rakwire::wire::WireError>(())
 /// ```

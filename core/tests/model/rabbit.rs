@@ -1,0 +1,65 @@
+//! What must be true of bytes that are unpacked as any type of Rabbit.
+
+use core::fmt::Debug;
+
+use rakwire::rabbit::{Error, List, Pack, Reader, Text, Unpack, to_vec, unpack};
+
+use super::Kept;
+
+type Numbers = (u8, u16, u32, u64, u128);
+type Signed = (i16, i32, i64, i128);
+type Lists = Vec<(Option<u32>, String, Vec<bool>)>;
+type Small = (heapless::Vec<Option<u16>, 9>, heapless::String<9>);
+
+/// Unpacks the bytes as every type.
+pub fn values(bytes: &[u8]) -> Kept {
+    check::<bool>(bytes)?;
+    check::<Numbers>(bytes)?;
+    check::<Signed>(bytes)?;
+    check::<Option<Numbers>>(bytes)?;
+    check::<Lists>(bytes)?;
+    check::<Small>(bytes)?;
+    check::<(bool, Vec<Signed>, Vec<Vec<u8>>)>(bytes)?;
+    lent(bytes)
+}
+
+/// What was unpacked can be packed, and is then the same; pieces make no difference.
+pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> Kept {
+    let read = unpack::<T>(bytes);
+    let pieces: Vec<_> = bytes.chunks(3).collect();
+    let in_pieces = T::unpack(&mut Reader::over(&pieces.as_slice()));
+    if read != in_pieces {
+        return Err(format!("{read:?} in one piece, {in_pieces:?} in several"));
+    }
+    match read {
+        Err(error) => within(bytes, error),
+        Ok(value) => {
+            let packed = to_vec(&value).map_err(|error| format!("{value:?} cannot be packed: {error}"))?;
+            if packed.len() > bytes.len() {
+                return Err(format!("{value:?} was shorter"));
+            }
+            let again = unpack::<T>(&packed);
+            if again.as_ref() == Ok(&value) { Ok(()) } else { Err(format!("{again:?} instead of {value:?}")) }
+        }
+    }
+}
+
+fn within(bytes: &[u8], error: Error) -> Kept {
+    if error.bit <= bytes.len() * 8 { Ok(()) } else { Err(format!("{error}, which is behind the end")) }
+}
+
+/// What is read lazily is what is read at once.
+fn lent(bytes: &[u8]) -> Kept {
+    let list = unpack::<List<'_, (u16, bool)>>(bytes).map(|list| list.iter().collect::<Vec<_>>());
+    let text = unpack::<Text<'_>>(bytes).map(|text| text.to_string());
+    let (all, string) = (unpack::<Vec<(u16, bool)>>(bytes), unpack::<String>(bytes));
+    if list != all {
+        return Err(format!("{list:?} instead of {all:?}"));
+    }
+    // Text tells the character that is wrong, a string only that one is.
+    if text.clone().ok() == string.clone().ok() {
+        Ok(())
+    } else {
+        Err(format!("{text:?} instead of {string:?}"))
+    }
+}

@@ -1,0 +1,115 @@
+//! What is promised of messages from anywhere. The tests here and the fuzz targets share this file.
+#![allow(dead_code, unreachable_pub, missing_docs)] // each user has its own part
+
+use std::fmt::Debug;
+
+use rakwire::rabbit::{List, Pack, Unpack, to_vec, unpack};
+use snowfight::message::{
+    Action, Break, Channel, ClientMessage, Connect, Delivery, Entity, EntityKind, Event, EventKind, GameOver,
+    Move, Request, RequestKind, Response, ServerMessage, Snapshot, Throw,
+};
+use snowfight::server::{MAX_MESSAGE, Output, Server};
+
+/// Whether a promise was kept, or in words how it was broken.
+pub type Kept = Result<(), String>;
+
+/// Unpacks the bytes as every message.
+pub fn messages(bytes: &[u8]) -> Kept {
+    check(bytes, |bytes| said::<ClientMessage>(bytes))?;
+    check(bytes, |bytes| said::<Request>(bytes))?;
+    check(bytes, |bytes| said::<Action>(bytes))?;
+    check(bytes, |bytes| said::<Break>(bytes))?;
+    check(bytes, |bytes| said::<Throw>(bytes))?;
+    check(bytes, |bytes| said::<Move>(bytes))?;
+    check(bytes, |bytes| said::<ServerMessage<'_>>(bytes))?;
+    check(bytes, |bytes| said::<Event<'_>>(bytes))?;
+    check(bytes, |bytes| said::<Response<'_>>(bytes))?;
+    check(bytes, |bytes| said::<Connect<'_>>(bytes))?;
+    check(bytes, |bytes| said::<Snapshot<'_>>(bytes))?;
+    check(bytes, |bytes| said::<GameOver>(bytes))?;
+    check(bytes, |bytes| said::<Entity>(bytes))?;
+    entities(bytes)
+}
+
+/// A message in words, and packed.
+type Said = Option<(String, Vec<u8>)>;
+
+/// What the bytes say as a `T`, if they say anything. In words, for a NaN is not the same as itself.
+fn said<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Said {
+    let value = unpack::<T>(bytes).ok()?;
+    Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
+}
+
+/// What was unpacked is packed to bytes that say the same, and are no more.
+fn check(bytes: &[u8], say: impl Fn(&[u8]) -> Said) -> Kept {
+    let Some((words, packed)) = say(bytes) else { return Ok(()) };
+    let again = say(&packed);
+    if packed.len() <= bytes.len() && again.as_ref() == Some(&(words.clone(), packed)) {
+        return Ok(());
+    }
+    Err(format!("{again:?} instead of {words}"))
+}
+
+/// A list of entities that is read lazily is the one that is read at once.
+fn entities(bytes: &[u8]) -> Kept {
+    let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
+    let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));
+    if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
+}
+
+/// Two players, of whom the second says what the bytes say: each message is a length and as many bytes, and a tick passes
+/// after it. The first one plays on.
+pub fn hostile_client(bytes: &[u8]) -> Kept {
+    let mut server = Server::new(5);
+    let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
+    let init = to_vec(&init).map_err(|error| error.to_string())?;
+    for connection in 0..2 {
+        server.handle_connected(connection).map_err(|error| error.to_string())?;
+        server.handle_message(connection, &init.as_slice());
+    }
+    let mut buffer = [0; MAX_MESSAGE];
+    while server.poll_output(&mut buffer).is_some() {}
+    let mut rest = bytes;
+    for time in 1..60 {
+        if let [length, after @ ..] = rest {
+            let (said, after) = after.split_at(usize::from(*length).min(after.len()));
+            server.handle_message(1, &said);
+            rest = after;
+        }
+        server.tick();
+        expect_snapshot(&mut server, &mut buffer, time)?;
+    }
+    Ok(())
+}
+
+fn expect_snapshot(server: &mut Server<u8>, buffer: &mut [u8], time: u32) -> Kept {
+    let mut snapshots = 0;
+    while let Some(output) = server.poll_output(buffer) {
+        match output {
+            Output::Send { to: 0, delivery: Delivery::Unreliable, payload } => {
+                let message: ServerMessage<'_> = unpack(payload).map_err(|error| error.to_string())?;
+                let ServerMessage::Event(Event { time: at, kind: EventKind::Snapshot(snapshot) }) = message
+                else {
+                    return Err(format!("{message:?} instead of a snapshot"));
+                };
+                if at != time || !snapshot.entities.iter().all(|entity| is_somewhere(&entity)) {
+                    return Err(format!("a wrong snapshot of tick {at} at {time}"));
+                }
+                snapshots += 1;
+            }
+            Output::Send { to: 0, .. } | Output::Close { connection: 0 } => {
+                return Err(format!("{output:?} for somebody who did nothing"));
+            }
+            Output::Send { .. } | Output::Close { .. } => {}
+        }
+    }
+    if snapshots == 1 { Ok(()) } else { Err(format!("{snapshots} snapshots in tick {time}")) }
+}
+
+fn is_somewhere(entity: &Entity) -> bool {
+    match entity.kind {
+        EntityKind::Object(object) => object.position.length() < 1_000.0,
+        EntityKind::Player(player) => player.position.length() < 1_000.0 && player.health == 3,
+        EntityKind::Dead => true,
+    }
+}
