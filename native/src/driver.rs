@@ -31,6 +31,7 @@ pub(crate) async fn run<D: Driven>(shared: Arc<D>, socket: Arc<Socket>, simulati
                 tokio::task::yield_now().await;
             }
             Next::Sleep(until) => {
+                shared.io().idle.notify_waiters();
                 let arrival = network.as_ref().and_then(Paths::next);
                 sleep(&*shared, [until, arrival, shared.io().arrivals.next()].into_iter().flatten().min())
                     .await;
@@ -50,6 +51,7 @@ pub(crate) async fn run<D: Driven>(shared: Arc<D>, socket: Arc<Socket>, simulati
     // The address is free before anybody is told that it is.
     drop(socket);
     shared.io().ended.send_replace(true);
+    shared.io().idle.notify_waiters();
 }
 
 async fn sleep(shared: &impl Driven, until: Option<rakwire::Instant>) {

@@ -277,6 +277,12 @@ impl Endpoint {
         }
     }
 
+    /// Waits until the socket has taken everything that could be sent so far; what has to wait for acknowledgements or for
+    /// its time is not waited for.
+    pub async fn flush(&self) {
+        self.shared.io.flush().await;
+    }
+
     /// Ends every connection in order, as with [`Connection::disconnect`], and then the endpoint; waits until that is
     /// done and the address is free again. The end goes on when the future is dropped.
     pub async fn close(&self) {

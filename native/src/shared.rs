@@ -35,6 +35,8 @@ pub(crate) struct Io {
     pub(crate) clock: Clock,
     /// Rings for the driver when the application did something.
     pub(crate) wake: Notify,
+    /// Rings when the driver has nothing more to send for now.
+    pub(crate) idle: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
 }
@@ -45,8 +47,20 @@ impl Io {
             arrivals: Arrivals::new(arrival_queue, simulation),
             clock: Clock::start(),
             wake: Notify::new(),
+            idle: Notify::new(),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
+        }
+    }
+
+    /// Waits until the driver has sent what there was to send, or has ended.
+    pub(crate) async fn flush(&self) {
+        let mut idle = std::pin::pin!(self.idle.notified());
+        // From here on no ring is missed.
+        idle.as_mut().enable();
+        if !*self.ended.borrow() {
+            self.wake.notify_one();
+            idle.await;
         }
     }
 }

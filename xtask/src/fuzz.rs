@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn every_target_gets_its_share_and_none_runs_for_ever() {
-        assert_eq!(share(60), 8);
+        assert_eq!(share(70), 10);
         assert_eq!(share(0), 1);
     }
 

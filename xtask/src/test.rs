@@ -76,7 +76,7 @@ fn browser_stages() -> [Stage; 4] {
         ),
         Stage::new(
             "game",
-            "the messages of the game in JavaScript",
+            "the messages and the client of the game in JavaScript",
             &[Need::Node, Need::WasmTarget, Need::WasmBindgen, Need::WasmPack],
             game_tests,
         ),

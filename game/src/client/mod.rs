@@ -34,8 +34,8 @@ use rakwire::{Chunks, Instant};
 
 use crate::message::{
     Action, ActionKind, Break, Channel, ClientMessage, Delivery, Direction, Entity, EntityId, Event,
-    EventKind, GameOver, Move, PlayerId, Point, Request, RequestKind, Response, ResponseKind, ServerMessage,
-    Throw,
+    EventKind, GameOver, Move, PlayerId, Point, Request, RequestKind, Response, ResponseKind, Scope,
+    ServerMessage, Throw,
 };
 pub use view::View;
 
@@ -88,8 +88,10 @@ pub enum News<'m> {
     Snapshot {
         /// Its tick.
         time: u32,
-        /// Everything there is.
+        /// Everything there is, or what has changed.
         entities: List<'m, Entity>,
+        /// Which of both.
+        scope: Scope,
     },
     /// The game is over.
     Over(GameOver),
@@ -116,7 +118,7 @@ enum State {
     /// Init was sent.
     Joining,
     /// In the game; the tick of the newest snapshot.
-    Playing { player: PlayerId, newest: Option<u32> },
+    Playing { player: PlayerId, newest: Option<u32>, scope: Scope },
     /// It has an end.
     Over(GameOver),
 }
@@ -150,14 +152,21 @@ pub struct Client {
     ping: Option<Ping>,
     said: Option<Said>,
     next_channel: u32,
+    wanted: Scope,
 }
 
 impl Client {
-    /// A client without a connection.
+    /// A client without a connection that gets whole snapshots.
     #[must_use]
     pub const fn new() -> Self {
+        Self::asking_for(Scope::Whole)
+    }
+
+    /// A client without a connection that asks for such snapshots. A server that knows only whole ones sends those.
+    #[must_use]
+    pub const fn asking_for(wanted: Scope) -> Self {
         let waiting = Deque::new();
-        Self { state: State::Connecting, waiting, ping: None, said: None, next_channel: INIT.0 + 1 }
+        Self { state: State::Connecting, waiting, ping: None, said: None, next_channel: INIT.0 + 1, wanted }
     }
 
     /// Who the client is, while it plays.
@@ -189,7 +198,7 @@ impl Client {
     /// The connection has ended. A result stays; otherwise everything begins anew.
     pub fn handle_disconnected(&mut self) {
         let state = if let State::Over(_) = self.state { self.state } else { State::Connecting };
-        *self = Self { state, ..Self::new() };
+        *self = Self { state, ..Self::asking_for(self.wanted) };
     }
 
     /// A message has arrived. What it means borrows from it.
@@ -197,9 +206,13 @@ impl Client {
     /// # Errors
     /// The message cannot be unpacked; nothing has changed. It is best ignored.
     pub fn handle_message<'m>(&mut self, now: Instant, message: &'m dyn Chunks) -> Result<News<'m>, Error> {
-        Ok(match ServerMessage::unpack(&mut Reader::over(message))? {
+        let mut reader = Reader::over(message);
+        Ok(match ServerMessage::unpack(&mut reader)? {
             ServerMessage::Event(event) => self.on_event(event),
-            ServerMessage::Response(response) => self.on_response(now, response),
+            ServerMessage::Response(response) => {
+                let agreed = Scope::read(&mut reader);
+                self.on_response(now, response, agreed)
+            }
         })
     }
 
@@ -216,20 +229,25 @@ impl Client {
     pub fn poll_message<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Delivery, &'b [u8])> {
         let message = self.waiting.front()?;
         let delivery = message.delivery();
-        let payload = pack(message, buffer).ok()?;
+        let asked = match message {
+            ClientMessage::Request(Request { kind: RequestKind::Init, .. }) => self.wanted,
+            ClientMessage::Request(_) | ClientMessage::Action(_) => Scope::Whole,
+        };
+        let length = pack(message, buffer).ok()?.len();
+        let length = asked.write(buffer, length);
         self.waiting.pop_front();
-        Some((delivery, payload))
+        Some((delivery, buffer.get(..length)?))
     }
 
     fn on_event<'m>(&mut self, event: Event<'m>) -> News<'m> {
-        let State::Playing { newest, .. } = &mut self.state else { return News::Nothing };
+        let State::Playing { newest, scope, .. } = &mut self.state else { return News::Nothing };
         match event.kind {
             EventKind::Snapshot(snapshot) => {
                 if newest.is_some_and(|newest| !is_later(event.time, newest)) {
                     return News::Nothing;
                 }
                 *newest = Some(event.time);
-                News::Snapshot { time: event.time, entities: snapshot.entities }
+                News::Snapshot { time: event.time, entities: snapshot.entities, scope: *scope }
             }
             EventKind::GameOver(result) => {
                 self.state = State::Over(result);
@@ -239,10 +257,10 @@ impl Client {
         }
     }
 
-    fn on_response<'m>(&mut self, now: Instant, response: Response<'m>) -> News<'m> {
+    fn on_response<'m>(&mut self, now: Instant, response: Response<'m>, scope: Scope) -> News<'m> {
         match response.kind {
             ResponseKind::Connect(connect) if self.state == State::Joining && response.channel == INIT => {
-                self.state = State::Playing { player: connect.player, newest: None };
+                self.state = State::Playing { player: connect.player, newest: None, scope };
                 News::Joined { player: connect.player, entities: connect.snapshot.entities }
             }
             ResponseKind::Connect(_) => News::Nothing,

@@ -1,7 +1,7 @@
 use heapless::Vec;
 use rakwire::rabbit::List;
 
-use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId};
+use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 
 /// The world as the newest snapshot told it, with room for `N` entities; of more the rest is not kept.
 ///
@@ -30,6 +30,36 @@ impl<const N: usize> View<N> {
     pub fn update(&mut self, entities: &List<'_, Entity>) {
         self.entities.clear();
         self.entities.extend(entities.iter().take(N));
+    }
+
+    /// Takes a snapshot of what has changed: it replaces what is known, and takes out what is dead.
+    pub fn merge(&mut self, changes: &List<'_, Entity>) {
+        for entity in changes.iter() {
+            let known = self.entities.iter().position(|known| known.id == entity.id);
+            match (known, entity.kind) {
+                (Some(index), EntityKind::Dead) => {
+                    self.entities.remove(index);
+                }
+                (Some(index), EntityKind::Object(_) | EntityKind::Player(_)) => {
+                    if let Some(known) = self.entities.get_mut(index) {
+                        *known = entity;
+                    }
+                }
+                (None, EntityKind::Dead) => {}
+                (None, EntityKind::Object(_) | EntityKind::Player(_)) => {
+                    // A view that is full keeps no more.
+                    let _ = self.entities.push(entity);
+                }
+            }
+        }
+    }
+
+    /// Takes a snapshot of either kind.
+    pub fn take(&mut self, entities: &List<'_, Entity>, scope: Scope) {
+        match scope {
+            Scope::Whole => self.update(entities),
+            Scope::Changes => self.merge(entities),
+        }
     }
 
     /// All entities, in the order of the snapshot.

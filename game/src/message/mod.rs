@@ -20,6 +20,7 @@ mod direction;
 mod entity;
 mod id;
 mod point;
+mod scope;
 #[cfg(feature = "serde")]
 mod serialize;
 mod server;
@@ -30,4 +31,5 @@ pub use direction::Direction;
 pub use entity::{Entity, EntityKind, Object, ObjectKind, Player};
 pub use id::{Channel, EntityId, PlayerId};
 pub use point::Point;
+pub use scope::Scope;
 pub use server::{Connect, Event, EventKind, GameOver, Response, ResponseKind, ServerMessage, Snapshot};

@@ -21,7 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod changes;
 mod clock;
+mod packed;
 mod session;
 
 use heapless::Vec;
@@ -30,16 +32,18 @@ use rakwire::{Chunks, Instant};
 
 use crate::message::{
     Channel, ClientMessage, Connect, Delivery, Event, EventKind, GameOver, PlayerId, Request, RequestKind,
-    Response, ResponseKind, ServerMessage, Snapshot,
+    Response, ResponseKind, Scope, ServerMessage, Snapshot,
 };
 use crate::world::{Entities, Fallen, MAX_PLAYERS, TICKS_PER_SECOND, World};
+use changes::Changes;
 use clock::Clock;
+use packed::Packed;
 use session::{Answer, Session, State, Work};
 
 /// The most connections at a time: every player, and as many that have not joined.
 pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
 /// A buffer of so many bytes holds every message that a server sends.
-pub const MAX_MESSAGE: usize = 16_384;
+pub const MAX_MESSAGE: usize = 24_576;
 
 /// What a client is told that joins twice (supplement 1, row 16).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
@@ -113,7 +117,13 @@ pub struct Server<K> {
     world: World,
     /// The world after the last tick.
     entities: Entities,
+    changes: Changes,
+    /// The whole snapshot of the last tick, and that of what has changed: the same bytes for everybody.
+    whole: Packed,
+    partial: Packed,
     sessions: Vec<Session<K>, MAX_SESSIONS>,
+    /// Where the search for work goes on.
+    cursor: usize,
     clock: Clock,
     stats: Stats,
 }
@@ -124,7 +134,17 @@ impl<K: Copy + Eq> Server<K> {
     pub fn new(seed: u64) -> Self {
         let world = World::new(seed);
         let entities = world.entities();
-        Self { world, entities, sessions: Vec::new(), clock: Clock::default(), stats: Stats::default() }
+        Self {
+            world,
+            entities,
+            changes: Changes::new(),
+            whole: Packed::new(),
+            partial: Packed::new(),
+            sessions: Vec::new(),
+            cursor: 0,
+            clock: Clock::default(),
+            stats: Stats::default(),
+        }
     }
 
     /// The world.
@@ -162,11 +182,12 @@ impl<K: Copy + Eq> Server<K> {
             self.stats.ignored += 1;
             return;
         };
-        let message = ClientMessage::unpack(&mut Reader::over(message));
+        let mut reader = Reader::over(message);
+        let message = ClientMessage::unpack(&mut reader);
         match (session.state, message) {
             (State::Leaving { .. } | State::Closing, _) => self.stats.ignored += 1,
             (State::Waiting, Ok(ClientMessage::Request(Request { channel, kind: RequestKind::Init }))) => {
-                self.add_to_session(connection, channel);
+                self.add_to_session(connection, channel, Scope::read(&mut reader));
             }
             (State::Playing { .. }, Ok(ClientMessage::Request(request))) => {
                 self.answer(connection, response_to(request));
@@ -186,6 +207,13 @@ impl<K: Copy + Eq> Server<K> {
         {
             session.close();
         }
+    }
+
+    /// Whose game is over: the ends of their connections wait for [`handle_drained`](Self::handle_drained), or for a
+    /// second.
+    pub fn leaving(&self) -> impl Iterator<Item = K> {
+        let leaving = self.sessions.iter().filter(|session| matches!(session.state, State::Leaving { .. }));
+        leaving.map(|session| session.connection)
     }
 
     /// Time has passed: makes the ticks that are due.
@@ -217,30 +245,59 @@ impl<K: Copy + Eq> Server<K> {
     }
 
     /// What to send, packed into `buffer`, or which connection to end. Call it until there is nothing.
-    pub fn poll_output<'b>(&mut self, buffer: &'b mut [u8]) -> Option<Output<'b, K>> {
+    pub fn poll_output<'b>(&'b mut self, buffer: &'b mut [u8]) -> Option<Output<'b, K>> {
         loop {
             let (index, work) = self.next_work()?;
-            let connection = self.sessions.get(index)?.connection;
-            let message = match work {
-                Work::Answer(answer) => self.message(answer),
-                Work::Snapshot => self.event(self.world.time(), EventKind::Snapshot(self.snapshot())),
+            let session = self.sessions.get(index)?;
+            let (to, scope) = (session.connection, session.scope);
+            match work {
+                Work::Answer(answer) => {
+                    let message = self.message(answer);
+                    let delivery = message.delivery();
+                    if let Ok(length) = pack(&message, buffer).map(<[u8]>::len) {
+                        let agreed = if let Answer::Connect(..) = answer { scope } else { Scope::Whole };
+                        let length = agreed.write(buffer, length);
+                        return Some(Output::Send { to, delivery, payload: buffer.get(..length)? });
+                    }
+                }
+                Work::Snapshot if self.pack_snapshot(scope) => {
+                    let payload = match scope {
+                        Scope::Whole => self.whole.bytes(),
+                        Scope::Changes => self.partial.bytes(),
+                    };
+                    return Some(Output::Send { to, delivery: Delivery::Unreliable, payload });
+                }
+                Work::Snapshot => {}
                 Work::Close => {
                     self.sessions.swap_remove(index);
-                    return Some(Output::Close { connection });
+                    return Some(Output::Close { connection: to });
                 }
-            };
-            let delivery = message.delivery();
-            if let Ok(length) = pack(&message, buffer).map(<[u8]>::len) {
-                let payload = buffer.get(..length)?;
-                return Some(Output::Send { to: connection, delivery, payload });
             }
             self.stats.dropped += 1;
         }
     }
 
+    /// Packs the snapshot of this tick if nobody has had it yet; false if it has no room.
+    fn pack_snapshot(&mut self, scope: Scope) -> bool {
+        let (time, entities) = (self.world.time(), &self.entities);
+        match scope {
+            Scope::Whole => self.whole.pack(time, entities),
+            Scope::Changes => {
+                let changes = &self.changes;
+                self.partial.pack_with(time, || changes.at(time))
+            }
+        }
+    }
+
+    /// What is next, connection by connection, each in its turn.
     fn next_work(&mut self) -> Option<(usize, Work)> {
-        let mut sessions = self.sessions.iter_mut().enumerate();
-        sessions.find_map(|(index, session)| Some((index, session.take_work()?)))
+        let (before, from) = self.sessions.split_at_mut_checked(self.cursor).unwrap_or_default();
+        let first = self.cursor.min(before.len());
+        let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
+        let mut all = behind.chain(before.iter_mut().enumerate());
+        let found = all.find_map(|(index, session)| Some((index, session.take_work()?)));
+        self.cursor = found.as_ref().map_or(0, |(index, _)| *index);
+        found
     }
 
     fn find(&self, connection: K) -> Option<usize> {
@@ -248,7 +305,7 @@ impl<K: Copy + Eq> Server<K> {
     }
 
     /// A client joins; what it is sent first has its own player in it.
-    fn add_to_session(&mut self, connection: K, channel: Channel) {
+    fn add_to_session(&mut self, connection: K, channel: Channel, scope: Scope) {
         let Some(player) = self.world.join() else {
             self.answer(connection, Answer::NoRoom(channel));
             return;
@@ -256,6 +313,7 @@ impl<K: Copy + Eq> Server<K> {
         self.entities = self.world.entities();
         if let Some(session) = self.sessions.iter_mut().find(|session| session.connection == connection) {
             session.state = State::Playing { player };
+            session.scope = scope;
         }
         self.answer(connection, Answer::Connect(channel, player));
     }
@@ -283,9 +341,15 @@ impl<K: Copy + Eq> Server<K> {
     }
 
     fn dispatch_snapshot(&mut self) {
+        let now = self.world.time();
         self.entities = self.world.entities();
-        for session in self.sessions.iter_mut().filter(|session| session.player().is_some()) {
-            session.snapshot = session::Snapshot::Waits;
+        self.changes.note(now, &self.entities);
+        for session in &mut self.sessions {
+            let Some(player) = session.player() else { continue };
+            // Half of those who want changes get them in one tick, half in the next.
+            if session.scope == Scope::Whole || player.0 % 2 == now % 2 {
+                session.snapshot = session::Snapshot::Waits;
+            }
         }
     }
 

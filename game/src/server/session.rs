@@ -2,7 +2,7 @@
 
 use heapless::Deque;
 
-use crate::message::{Channel, GameOver, PlayerId};
+use crate::message::{Channel, GameOver, PlayerId, Scope};
 
 /// Answers that wait to be sent; a client that asks for more before they are gets none.
 pub(super) const MAX_ANSWERS: usize = 8;
@@ -42,6 +42,8 @@ pub(super) enum Answer {
 pub(super) struct Session<K> {
     pub(super) connection: K,
     pub(super) state: State,
+    /// What its snapshots tell.
+    pub(super) scope: Scope,
     pub(super) answers: Deque<Answer, MAX_ANSWERS>,
     pub(super) snapshot: Snapshot,
 }
@@ -63,7 +65,8 @@ pub(super) enum Work {
 
 impl<K> Session<K> {
     pub(super) const fn new(connection: K) -> Self {
-        Self { connection, state: State::Waiting, answers: Deque::new(), snapshot: Snapshot::None }
+        let (state, scope) = (State::Waiting, Scope::Whole);
+        Self { connection, state, scope, answers: Deque::new(), snapshot: Snapshot::None }
     }
 
     pub(super) const fn player(&self) -> Option<PlayerId> {

@@ -5,7 +5,7 @@ use crate::message::{ObjectKind, Point};
 /// Ticks in a second.
 pub const TICKS_PER_SECOND: u32 = 60;
 /// The most players at a time; the original has no bound.
-pub const MAX_PLAYERS: usize = 32;
+pub const MAX_PLAYERS: usize = 256;
 /// How many trees there are, and how many mushrooms.
 pub const OBJECTS_OF_A_KIND: u32 = 150;
 /// All objects of a new world.

@@ -44,7 +44,7 @@ pub struct Endpoint {
 /// # Errors
 /// A [`DialError`]; with [`ConnectFailure::NoAnswer`] after as many attempts as the options say, each of which takes
 /// the `handshake_timeout` of the configuration.
-pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection, DialError> {
+pub async fn connect(address: SocketAddr, mut options: Options) -> Result<Connection, DialError> {
     let here: SocketAddr = match canonical(address) {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -54,7 +54,8 @@ pub async fn connect(address: SocketAddr, options: Options) -> Result<Connection
         Redial::SamePort(_) => 1,
     };
     for _ in 1..attempts {
-        let endpoint = Endpoint::bind(here, options.fresh().map_err(DialError::Random)?).await?;
+        let endpoint = Endpoint::bind(here, options.clone()).await?;
+        options = options.fresh().map_err(DialError::Random)?;
         match endpoint.connect(address).await {
             Err(ConnectError::Failed(ConnectFailure::NoAnswer)) => {}
             result => return Ok(result?),
@@ -131,6 +132,12 @@ impl Endpoint {
     #[must_use]
     pub fn stats(&self) -> PeerStats {
         *self.shared.lock().peer.stats()
+    }
+
+    /// Waits until the socket has taken everything that could be sent so far; what has to wait for acknowledgements or for
+    /// its time is not waited for.
+    pub async fn flush(&self) {
+        self.shared.io.flush().await;
     }
 
     /// Ends every connection in order, as with [`Connection::disconnect`], and then the endpoint; waits until that is

@@ -94,6 +94,10 @@ impl Options {
         let mut options = self.clone();
         let fresh = Config::new(entropy()?);
         options.config.salt_key = fresh.salt_key;
+        if let Some(simulation) = &mut options.simulate {
+            // What befell one attempt need not befall the next.
+            simulation.seed = simulation.seed.wrapping_add(1);
+        }
         Ok(options)
     }
 }

@@ -1,0 +1,62 @@
+//! A bot that plays over the network.
+
+#![forbid(unsafe_code)]
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use clap::Parser;
+use snowfight::bot;
+use snowfight::message::{GameOver, Scope};
+use snowfight_server::program::{self, Failure, print};
+use snowfight_server::{Player, Protocol};
+
+/// Plays one game of the snowball fight as a bot, and says how it ended.
+///
+/// The exit status is 0 when the game was won or lost, 1 when something failed, 2 when what was asked for cannot work.
+#[derive(Debug, Parser)]
+#[command(name = "snowfight-client", version)]
+struct Arguments {
+    /// The server
+    #[arg(default_value = "127.0.0.1:8999")]
+    server: SocketAddr,
+    /// What it speaks: game or raknet
+    #[arg(long, default_value = "game")]
+    protocol: Protocol,
+    /// Ask for snapshots of what has changed only
+    #[arg(long)]
+    changes: bool,
+}
+
+fn main() -> ExitCode {
+    let result = program::parse().and_then(|arguments| program::block_on(play(arguments)));
+    result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+async fn play(arguments: Arguments) -> Result<(), Failure> {
+    let end = program::end_of_operation()?;
+    let scope = if arguments.changes { Scope::Changes } else { Scope::Whole };
+    let mut player =
+        Player::join(arguments.server, arguments.protocol, scope).await.map_err(Failure::runtime)?;
+    print(format_args!("joined as player {}", player.id().0))?;
+    let game = async {
+        loop {
+            let input = bot::decide(player.view().entities(), player.id());
+            if let Some(result) = player.frame(input).await.map_err(Failure::runtime)? {
+                return Ok(result);
+            }
+        }
+    };
+    let result = tokio::select! {
+        result = game => Some(result?),
+        () = end => None,
+    };
+    match result {
+        Some(GameOver::Winner) => print("won"),
+        Some(GameOver::Loser) => print("lost"),
+        None => {
+            player.leave().await;
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The server of the snowball fight.
+
+#![forbid(unsafe_code)]
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use snowfight_server::program::{self, Failure, print};
+use snowfight_server::{Host, Options, OptionsError, Protocol};
+
+/// A snowball fight over UDP: one world for players of the Game Protocol and of RakNet.
+///
+/// The first line on the standard output says where it listens. The exit status is 0 on success, 1 when something
+/// failed, 2 when what was asked for cannot work.
+#[derive(Debug, Parser)]
+#[command(name = "snowfight-server", version)]
+struct Arguments {
+    /// Where to listen with the Game Protocol; port 0 is a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8999")]
+    listen: SocketAddr,
+    /// Where to listen with RakNet; port 0 is a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:19132")]
+    listen_raknet: SocketAddr,
+    /// Which world; a random one if none is given
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many bots play along
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    bots: u16,
+    /// Print how long the ticks took, as a line of JSON every so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    report: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let result = program::parse().and_then(|arguments| program::block_on(serve(arguments)));
+    result.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+async fn serve(arguments: Arguments) -> Result<(), Failure> {
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
+    };
+    let options =
+        Options { game: arguments.listen, raknet: arguments.listen_raknet, seed, bots: arguments.bots };
+    let host = Host::bind(&options).await.map_err(explain)?;
+    let end = program::end_of_operation()?;
+    let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
+    print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
+    let every = arguments.report.map_or(Duration::MAX, Duration::from_secs);
+    tokio::select! {
+        () = host.run_reporting(every, |report| {
+            // Whoever does not read the reports does not want them.
+            let _ = print(report.to_json());
+        }) => {}
+        () = end => {}
+    }
+    Ok(())
+}
+
+fn explain(error: OptionsError) -> Failure {
+    match error {
+        OptionsError::Bind(error) => Failure::usage(format!("{error}; choose another address or port")),
+        OptionsError::TooManyBots(_) => Failure::usage(format!("{error}; give fewer with --bots")),
+        error @ (OptionsError::Random(_) | _) => Failure::runtime(error),
+    }
+}

@@ -1,0 +1,274 @@
+//! The server: sockets, tasks and the clock around its state machine.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire_native::{BindError, Capacity, Endpoint, game};
+use snowfight::message::Delivery;
+use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Server};
+use snowfight::world::MAX_PLAYERS;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::bots::Bots;
+use crate::link::{Link, Protocol};
+use crate::meter::{Meter, Report};
+
+/// News of connections that wait for the server; whoever has more to say waits.
+const NEWS: usize = 1_024;
+/// News that are taken in a row before what they led to is sent.
+const BATCH: usize = 64;
+/// Bytes of one connection that wait for the server.
+const RECEIVE_QUEUE: usize = 256 << 10;
+/// Blocks of memory for one connection: two whole snapshots in chunks.
+const BLOCKS: usize = 64;
+
+/// Who is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Peer(u64),
+    Bot(u16),
+}
+
+/// What a server is made of.
+///
+/// ```
+/// let mut options = snowfight_server::Options::on_loopback();
+/// options.bots = 4;
+/// assert_eq!(options.seed, 0);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where to listen with the Game Protocol.
+    pub game: SocketAddr,
+    /// Where to listen with RakNet.
+    pub raknet: SocketAddr,
+    /// Which world.
+    pub seed: u64,
+    /// How many bots play along, at most half of [`MAX_PLAYERS`].
+    pub bots: u16,
+}
+
+impl Options {
+    /// Free ports on loopback, no bots.
+    #[must_use]
+    pub fn on_loopback() -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { game: any, raknet: any, seed: 0, bots: 0 }
+    }
+}
+
+/// Why a server could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The keys.
+    #[error("the system gives no random bytes: {0}")]
+    Random(#[source] std::io::Error),
+    /// The bots.
+    #[error("there is room for {room} bots, not for {0}", room = MAX_PLAYERS / 2)]
+    TooManyBots(u16),
+}
+
+/// What a task tells the server.
+enum News {
+    Opened(Link),
+    Said(Key, Vec<u8>),
+    Ended(Key),
+}
+
+/// A server that is bound to its sockets.
+#[derive(Debug)]
+pub struct Host {
+    game: Arc<game::Endpoint>,
+    raknet: Arc<Endpoint>,
+    server: Box<Server<Key>>,
+    bots: Bots,
+    links: HashMap<Key, Arc<Link>>,
+    next_key: u64,
+    start: Instant,
+    meter: Meter,
+    buffer: Box<[u8]>,
+}
+
+impl Host {
+    /// Binds both sockets.
+    ///
+    /// # Errors
+    /// An [`OptionsError`] that says what to change.
+    pub async fn bind(options: &Options) -> Result<Self, OptionsError> {
+        if usize::from(options.bots) > MAX_PLAYERS / 2 {
+            return Err(OptionsError::TooManyBots(options.bots));
+        }
+        let game = game::Endpoint::bind(options.game, game_options()?).await?;
+        let raknet = Endpoint::bind(options.raknet, raknet_options()?).await?;
+        Ok(Self {
+            game: Arc::new(game),
+            raknet: Arc::new(raknet),
+            server: Box::new(Server::new(options.seed)),
+            bots: Bots::new(options.bots),
+            links: HashMap::new(),
+            next_key: 0,
+            start: Instant::now(),
+            meter: Meter::new(),
+            buffer: vec![0; MAX_MESSAGE].into(),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self, protocol: Protocol) -> SocketAddr {
+        match protocol {
+            Protocol::Game => self.game.local_addr(),
+            Protocol::RakNet => self.raknet.local_addr(),
+        }
+    }
+
+    /// Serves until the future is dropped.
+    pub async fn run(self) {
+        self.run_reporting(Duration::MAX, |_| {}).await;
+    }
+
+    /// Serves until the future is dropped, and tells from time to time how long the ticks took.
+    pub async fn run_reporting(mut self, every: Duration, mut tell: impl FnMut(Report)) {
+        let (sender, mut news) = mpsc::channel(NEWS);
+        let game = Arc::clone(&self.game);
+        let accepted = sender.clone();
+        tokio::spawn(async move {
+            while let Some(connection) = game.accept().await {
+                if accepted.send(News::Opened(Link::Game(connection))).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let raknet = Arc::clone(&self.raknet);
+        let accepted = sender.clone();
+        tokio::spawn(async move {
+            while let Some(connection) = raknet.accept().await {
+                if accepted.send(News::Opened(Link::RakNet(connection))).await.is_err() {
+                    break;
+                }
+            }
+        });
+        let mut reported = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(self.next_tick()) => self.tick().await,
+                first = news.recv() => {
+                    let more = std::iter::from_fn(|| news.try_recv().ok());
+                    for news in first.into_iter().chain(more).take(BATCH) {
+                        self.hear(news, &sender);
+                    }
+                    self.send();
+                }
+            }
+            if reported.elapsed() >= every {
+                reported = Instant::now();
+                tell(self.meter.take());
+            }
+        }
+    }
+
+    fn now(&self) -> rakwire::Instant {
+        rakwire::Instant::from_micros(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn next_tick(&self) -> Instant {
+        self.start + Duration::from_micros(self.server.poll_timeout().as_micros())
+    }
+
+    async fn tick(&mut self) {
+        let (began, due) = (Instant::now(), self.next_tick());
+        self.bots.act(self.now(), &mut self.server);
+        self.server.handle_timeout(self.now());
+        self.send();
+        for key in self.server.leaving().collect::<Vec<_>>() {
+            if self.links.get(&key).is_none_or(|link| link.is_drained()) {
+                self.server.handle_drained(key);
+            }
+        }
+        self.send();
+        tokio::join!(self.game.flush(), self.raknet.flush());
+        self.meter.note(began.elapsed(), began.saturating_duration_since(due));
+    }
+
+    /// Sends what the server has to say, and ends what it wants to end.
+    fn send(&mut self) {
+        let now = self.now();
+        while let Some(output) = self.server.poll_output(&mut self.buffer) {
+            match output {
+                Output::Send { to: bot @ Key::Bot(_), payload, .. } => self.bots.hear(now, bot, payload),
+                Output::Send { to, delivery, payload } => {
+                    let link = self.links.get(&to);
+                    if let Some(link) = link.filter(|link| takes(link, delivery)) {
+                        // What is not taken now is of no use later: the client asks again, or the connection ends.
+                        let _ = link.send(payload, delivery);
+                    }
+                }
+                Output::Close { connection: bot @ Key::Bot(_) } => self.bots.leave(bot),
+                Output::Close { connection } => {
+                    if let Some(link) = self.links.remove(&connection) {
+                        tokio::spawn(async move { link.close().await });
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News, sender: &mpsc::Sender<News>) {
+        match news {
+            News::Opened(link) => self.open(link, sender),
+            News::Said(key, message) => self.server.handle_message(key, &message.as_slice()),
+            News::Ended(key) => {
+                self.links.remove(&key);
+                self.server.handle_disconnected(key);
+            }
+        }
+    }
+
+    /// A connection without room is dropped, which ends it.
+    fn open(&mut self, link: Link, sender: &mpsc::Sender<News>) {
+        let key = Key::Peer(self.next_key);
+        self.next_key += 1;
+        if self.server.handle_connected(key).is_err() {
+            return;
+        }
+        let link = Arc::new(link);
+        self.links.insert(key, Arc::clone(&link));
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while let Some(message) = link.recv().await {
+                if sender.send(News::Said(key, message)).await.is_err() {
+                    return;
+                }
+            }
+            // A server that is gone need not know.
+            let _ = sender.send(News::Ended(key)).await;
+        });
+    }
+}
+
+/// Whether a connection gets a message now: snapshots only while it keeps up.
+fn takes(link: &Link, delivery: Delivery) -> bool {
+    delivery == Delivery::Reliable || !link.is_behind()
+}
+
+fn game_options() -> Result<game::Options, OptionsError> {
+    let mut options = game::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
+    options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
+    options.receive_queue = RECEIVE_QUEUE;
+    Ok(options)
+}
+
+fn raknet_options() -> Result<rakwire_native::Options, OptionsError> {
+    let mut options = rakwire_native::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
+    options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
+    options.receive_queue = RECEIVE_QUEUE;
+    Ok(options)
+}

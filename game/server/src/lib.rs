@@ -1,0 +1,39 @@
+//! The snowball fight over UDP. [`Host`] is the server: one world for players of the Game Protocol and of RakNet.
+//! [`Player`] is somebody without a head who plays. The rules and both state machines are the crate `snowfight`; here
+//! they only get sockets and a clock.
+//!
+//! ```
+//! use snowfight::client::Input;
+//! use snowfight::message::{Direction, Scope};
+//! use snowfight_server::{Host, Options, Player, Protocol};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let host = Host::bind(&Options::on_loopback()).await?;
+//! let address = host.address(Protocol::Game);
+//! let server = tokio::spawn(host.run());
+//!
+//! let mut player = Player::join(address, Protocol::Game, Scope::Whole).await?;
+//! let north = Input { movement: Direction::NORTH, ..Input::default() };
+//! let before = player.me().ok_or("not there")?.position;
+//! while player.me().is_some_and(|me| me.position.y < before.y + 0.5) {
+//!     player.frame(north).await?;
+//! }
+//! server.abort();
+//! # Ok(())
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod bots;
+mod host;
+mod link;
+mod meter;
+mod player;
+pub mod program;
+
+pub use host::{Host, Options, OptionsError};
+pub use link::{DialError, Protocol};
+pub use meter::{Meter, Report};
+pub use player::{Player, PlayerError};

@@ -1,0 +1,44 @@
+use rakwire::rabbit::Reader;
+
+/// What the snapshots of a client tell.
+///
+/// The document knows whole snapshots alone. A client of this crate asks for less with two bytes behind its `Init`, and
+/// the server agrees with the same two bytes behind its `Connect`: both are read as padding by those who do not know
+/// them (supplement 2, Rabbit), so that such a client gets whole snapshots from an original server, and an original
+/// client from this one.
+///
+/// ```
+/// assert_eq!(snowfight::message::Scope::default(), snowfight::message::Scope::Whole);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Everything in the world, each tick.
+    #[default]
+    Whole,
+    /// Every other tick, what has changed in the last half second, and the rest little by little.
+    Changes,
+}
+
+impl Scope {
+    const MARK: [u8; 2] = [0xC4, 0xA6];
+
+    /// Puts what asks for this, or agrees to it, behind a message of `length` bytes; returns the length of both.
+    pub(crate) fn write(self, buffer: &mut [u8], length: usize) -> usize {
+        let end = length + Self::MARK.len();
+        match (self, buffer.get_mut(length..end)) {
+            (Self::Changes, Some(room)) => {
+                room.copy_from_slice(&Self::MARK);
+                end
+            }
+            (Self::Whole, _) | (Self::Changes, None) => length,
+        }
+    }
+
+    /// What stands behind a message that was read.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
+        let padding = (8 - reader.position() % 8) % 8;
+        let mut mark = [0; Self::MARK.len()];
+        let read = reader.bits(padding as u32).and_then(|_| reader.bytes(&mut mark));
+        if read.is_ok() && mark == Self::MARK { Self::Changes } else { Self::Whole }
+    }
+}
