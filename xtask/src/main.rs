@@ -13,6 +13,7 @@ mod process;
 mod service;
 mod setup;
 mod shell;
+mod size;
 mod smoke;
 mod stage;
 mod test;
@@ -45,6 +46,8 @@ enum Command {
     Demo(demo::Options),
     /// Run the firmware of microcontrollers in QEMU.
     Mcu(mcu::Options),
+    /// Measure how much memory everything takes, and compare with the committed tables.
+    Size(size::Options),
     /// Run every test of every part.
     Test(Selection),
     /// Look for faults of the core with generated input.
@@ -88,6 +91,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Wasm => artifacts::wasm(&mut shell),
         Command::Web => artifacts::web(&mut shell),
         Command::Demo(options) => demo::run(&mut shell, &options),
+        Command::Size(options) => size::command(&mut shell, &options),
         Command::Mcu(options) => mcu::command(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),

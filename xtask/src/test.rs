@@ -10,6 +10,7 @@ use crate::mcu;
 use crate::named_tests as documentation;
 use crate::setup::{Need, THUMB, WASM};
 use crate::shell::{Shell, Stdout};
+use crate::size;
 use crate::stage::Stage;
 
 /// Every test of every part.
@@ -33,6 +34,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             about: "the tests of all crates, with foreign RakNet peers",
             needs: &[Need::Peers],
             run: cargo_tests,
+        },
+        Stage {
+            name: "size",
+            about: "flash and RAM on microcontrollers, and no panic in the core",
+            needs: &size::NEEDS,
+            run: size::stage,
         },
         Stage {
             name: "mcu",

@@ -9,7 +9,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use self::scenarios::{FOREIGN, Host, built};
+pub(crate) use self::scenarios::built;
+use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
 use crate::setup::{self, Need, THUMB_M4};
 use crate::shell::{Shell, Stdout};
