@@ -46,6 +46,8 @@ enum Command {
     Demo(demo::Options),
     /// Run the firmware of microcontrollers in QEMU.
     Mcu(mcu::Options),
+    /// Measure how fast it is.
+    Bench(mcu::bench::Options),
     /// Measure how much memory everything takes, and compare with the committed tables.
     Size(size::Options),
     /// Run every test of every part.
@@ -92,6 +94,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Web => artifacts::web(&mut shell),
         Command::Demo(options) => demo::run(&mut shell, &options),
         Command::Size(options) => size::command(&mut shell, &options),
+        Command::Bench(options) => mcu::bench::command(&mut shell, &options),
         Command::Mcu(options) => mcu::command(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),

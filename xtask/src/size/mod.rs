@@ -2,7 +2,7 @@
 //! in the core.
 
 mod elf;
-mod table;
+pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -156,7 +156,7 @@ fn build(
 }
 
 /// The compiler of the measured programs.
-fn rustc(shell: &Shell) -> Result<String> {
+pub(crate) fn rustc(shell: &Shell) -> Result<String> {
     let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
     Ok(version.context("rustc does not tell its version")?.trim().to_owned())
 }

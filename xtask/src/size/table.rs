@@ -10,14 +10,14 @@ const TOLERANCE: f64 = 2.0;
 
 /// What was measured, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// The compiler, as it names itself.
-    pub(super) rustc: String,
-    pub(super) rows: BTreeMap<String, u64>,
+    pub(crate) rustc: String,
+    pub(crate) rows: BTreeMap<String, u64>,
 }
 
 impl Table {
-    pub(super) fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let rustc = text.lines().find_map(|line| line.strip_prefix("Compiler: "));
         let rustc = rustc.context("the table names no compiler")?.to_owned();
         let rows = text.lines().filter_map(|line| {
@@ -28,7 +28,7 @@ impl Table {
         Ok(Self { rustc, rows: rows.collect() })
     }
 
-    pub(super) fn write(&self, introduction: &str) -> String {
+    pub(crate) fn write(&self, introduction: &str) -> String {
         let mut text = format!("{introduction}\nCompiler: {}\n\n| what | number |\n|---|---:|\n", self.rustc);
         for (name, number) in &self.rows {
             // Writing to a string does not fail.
@@ -38,7 +38,7 @@ impl Table {
     }
 
     /// Compares what was measured with what was committed. Another compiler is no failure, only news.
-    pub(super) fn check(&self, measured: &Self, update: &str) -> Result<()> {
+    pub(crate) fn check(&self, measured: &Self, update: &str) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();
         for (name, now) in &measured.rows {
