@@ -1,14 +1,18 @@
 //! Measurements: the program of the crate `rakwire-bench`, built for speed.
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, Subcommand};
 
+use crate::mcu;
 use crate::setup::{self, Need};
 use crate::shell::Shell;
 
 /// What to measure.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Every row once, small and with two peers: to see that it works, not how fast it is
     #[arg(long)]
     quick: bool,
@@ -26,7 +30,17 @@ pub(crate) struct Options {
     runs: u32,
 }
 
+/// What is measured apart from RakNet on this machine.
+#[derive(Subcommand)]
+enum Part {
+    /// The firmware in QEMU: instructions, and datagrams a second
+    Mcu(mcu::bench::Options),
+}
+
 pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+    if let Some(Part::Mcu(options)) = &options.part {
+        return mcu::bench::command(shell, options);
+    }
     if options.instructions {
         setup::run(shell, &[Need::Valgrind])?;
         return run(shell, &["instructions", "--write"]);

@@ -10,11 +10,12 @@ mod demo;
 mod fuzz;
 mod mcu;
 mod named_tests;
+mod npm_size;
 mod process;
 mod service;
 mod setup;
 mod shell;
-mod sizes;
+mod size;
 mod smoke;
 mod stage;
 mod test;
@@ -47,6 +48,8 @@ enum Command {
     Demo(demo::Options),
     /// Run the firmware of microcontrollers in QEMU.
     Mcu(mcu::Options),
+    /// Measure how much memory everything takes, and compare with the committed tables.
+    Size(size::Options),
     /// Run every test of every part.
     Test(Selection),
     /// Look for faults of the core with generated input.
@@ -92,6 +95,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Wasm => artifacts::wasm(&mut shell),
         Command::Web => artifacts::web(&mut shell),
         Command::Demo(options) => demo::run(&mut shell, &options),
+        Command::Size(options) => size::command(&mut shell, &options),
         Command::Mcu(options) => mcu::command(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),

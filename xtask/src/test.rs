@@ -9,9 +9,10 @@ use crate::demo;
 use crate::fuzz;
 use crate::mcu;
 use crate::named_tests as documentation;
+use crate::npm_size;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
-use crate::sizes;
+use crate::size;
 use crate::stage::Stage;
 
 /// Every test of every part.
@@ -20,7 +21,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 8] {
+fn crate_stages() -> [Stage; 9] {
     [
         Stage::new(
             "targets",
@@ -35,6 +36,12 @@ fn crate_stages() -> [Stage; 8] {
             "the tests of all crates, with foreign RakNet peers",
             &[Need::Peers],
             cargo_tests,
+        ),
+        Stage::new(
+            "size",
+            "flash and RAM on microcontrollers, and no panic in the core",
+            &size::NEEDS,
+            size::stage,
         ),
         Stage::new(
             "mcu",
@@ -182,7 +189,7 @@ fn wasm_tests(shell: &mut Shell) -> Result<()> {
         bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
     println!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", "));
-    sizes::check(shell)?;
+    npm_size::check(shell)?;
     artifacts::binaries(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
 }

@@ -124,6 +124,13 @@ impl Report {
         let found = self.lines.iter().find_map(|line| number_in(line, name));
         found.with_context(|| format!("the firmware reported no {name}"))
     }
+
+    /// The number `name` in the line of results that has this word in it.
+    pub(crate) fn number_of(&self, word: &str, name: &str) -> Result<f64> {
+        let mut lines = self.lines.iter().filter(|line| line.split_whitespace().any(|found| found == word));
+        let found = lines.find_map(|line| number_in(line, name));
+        found.with_context(|| format!("the firmware reported no {name} for {word}"))
+    }
 }
 
 fn number_in(line: &str, name: &str) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! `cargo xtask mcu`: the firmware in QEMU, with real servers on the host.
 
-pub(crate) mod emulator;
+pub(crate) mod bench;
+mod emulator;
 mod scenarios;
 
 use std::path::PathBuf;
@@ -9,7 +10,8 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use self::scenarios::{FOREIGN, Host, built};
+pub(crate) use self::scenarios::built;
+use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
 use crate::setup::{self, Need, THUMB_M4};
 use crate::shell::{Shell, Stdout};
@@ -71,6 +73,7 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
 
 /// The stage of `cargo xtask test`.
 pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    bench::instructions(shell, false)?;
     command(shell, &Options { smoke: true, repeat: 1, soak: None })
 }
 

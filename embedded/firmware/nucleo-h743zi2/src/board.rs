@@ -1,0 +1,131 @@
+//! The board: clocks, random bytes, Ethernet, thermometer, watchdog.
+
+use embassy_executor::Spawner;
+use embassy_net::{Config as NetConfig, Runner, Stack, StackResources};
+use embassy_stm32::adc::{Adc, SampleTime};
+use embassy_stm32::eth::{Ethernet, GenericPhy, InterruptHandler, PacketQueue, Sma};
+use embassy_stm32::peripherals::{ADC3, ETH, ETH_SMA, IWDG1, RNG};
+use embassy_stm32::rng::{self, Rng};
+use embassy_stm32::wdg::IndependentWatchdog;
+use embassy_stm32::{Config, adc, bind_interrupts};
+use static_cell::{ConstStaticCell, StaticCell};
+
+/// How long the watchdog waits before it resets the chip.
+pub(crate) const WATCHDOG_MICROS: u32 = 8_000_000;
+/// DHCP, and two sockets of the program.
+const SOCKETS: usize = 3;
+
+bind_interrupts!(struct Interrupts {
+    ETH => InterruptHandler;
+    RNG => rng::InterruptHandler<RNG>;
+});
+
+type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
+pub(crate) type Watchdog = IndependentWatchdog<'static, IWDG1>;
+
+/// What the program finds on the board.
+pub(crate) struct Board {
+    /// The network, which tries DHCP.
+    pub(crate) stack: Stack<'static>,
+    /// 32 bytes of the chip's generator.
+    pub(crate) entropy: [u8; 32],
+    pub(crate) thermometer: Thermometer,
+    pub(crate) watchdog: Watchdog,
+}
+
+#[embassy_executor::task]
+async fn network(mut runner: Runner<'static, Device>) -> ! {
+    runner.run().await
+}
+
+/// Starts everything but the program.
+pub(crate) async fn start(spawner: Spawner) -> Board {
+    static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
+    static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
+    let p = embassy_stm32::init(clocks());
+    let mut random = [0; 40];
+    defmt::unwrap!(Rng::new(p.RNG, Interrupts).async_fill_bytes(&mut random).await);
+    let mut entropy = [0; 32];
+    let (seed, rest) = random.split_at(8);
+    entropy.copy_from_slice(rest);
+    let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+    // A locally administered address, made of the chip's own number.
+    let chip = embassy_stm32::uid::uid();
+    let address = [0x02, chip[0], chip[2], chip[4], chip[6], chip[8]];
+    let device: Device = Ethernet::new(
+        PACKETS.take(),
+        p.ETH,
+        Interrupts,
+        p.PA1,
+        p.PA7,
+        p.PC4,
+        p.PC5,
+        p.PG13,
+        p.PB13,
+        p.PG11,
+        address,
+        p.ETH_SMA,
+        p.PA2,
+        p.PC1,
+    );
+    let config = NetConfig::dhcpv4(Default::default());
+    let (stack, runner) = embassy_net::new(device, config, RESOURCES.init(StackResources::new()), seed);
+    spawner.spawn(defmt::unwrap!(network(runner)));
+    Board {
+        stack,
+        entropy,
+        thermometer: Thermometer::new(Adc::new(p.ADC3)),
+        watchdog: IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS),
+    }
+}
+
+/// 400 MHz from the internal oscillator, and 48 MHz for random numbers.
+fn clocks() -> Config {
+    use embassy_stm32::rcc::{
+        AHBPrescaler, APBPrescaler, HSIPrescaler, Pll, PllDiv, PllMul, PllPreDiv, PllSource, Sysclk,
+        VoltageScale, mux,
+    };
+    let mut config = Config::default();
+    let rcc = &mut config.rcc;
+    rcc.hsi = Some(HSIPrescaler::DIV1);
+    rcc.csi = true;
+    rcc.hsi48 = Some(Default::default());
+    rcc.pll1 = Some(Pll {
+        source: PllSource::HSI,
+        prediv: PllPreDiv::DIV4,
+        mul: PllMul::MUL50,
+        fracn: None,
+        divp: Some(PllDiv::DIV2),
+        divq: None,
+        divr: None,
+    });
+    rcc.sys = Sysclk::PLL1_P;
+    rcc.ahb_pre = AHBPrescaler::DIV2;
+    rcc.apb1_pre = APBPrescaler::DIV2;
+    rcc.apb2_pre = APBPrescaler::DIV2;
+    rcc.apb3_pre = APBPrescaler::DIV2;
+    rcc.apb4_pre = APBPrescaler::DIV2;
+    rcc.voltage_scale = VoltageScale::Scale1;
+    // By reset the ADC's clock would be that of a PLL that is off; this one is the internal oscillator.
+    rcc.mux.adcsel = mux::Adcsel::PER;
+    config
+}
+
+/// The chip's own thermometer, uncalibrated: the values of its converter.
+pub(crate) struct Thermometer {
+    adc: Adc<'static, ADC3>,
+    channel: adc::Temperature,
+}
+
+impl Thermometer {
+    fn new(adc: Adc<'static, ADC3>) -> Self {
+        let channel = adc.enable_temperature();
+        Self { adc, channel }
+    }
+
+    /// The value of now.
+    pub(crate) fn read(&mut self) -> i16 {
+        let value = self.adc.blocking_read(&mut self.channel, SampleTime::CYCLES387_5);
+        i16::try_from(value / 2).unwrap_or(i16::MAX)
+    }
+}

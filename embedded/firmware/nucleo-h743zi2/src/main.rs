@@ -1,0 +1,52 @@
+//! The telemetry example on the Nucleo-H743ZI2: `cargo run --release`. The sensor is the chip's own thermometer.
+//!
+//! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+
+#![no_std]
+#![no_main]
+
+mod board;
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_net::Stack;
+use embassy_stm32::wdg::IndependentWatchdog;
+use panic_probe as _;
+use rakwire::raknet::Config;
+use rakwire_embassy::raknet::profiles::Player;
+use rakwire_embassy::raknet::{self, Handle, Runner};
+use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::telemetry;
+use static_cell::ConstStaticCell;
+
+use crate::board::{Board, Thermometer};
+
+static PULSE: Pulse = Pulse::new();
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
+    let Board { stack, entropy, thermometer, watchdog } = board::start(spawner).await;
+    let (handle, runner) = raknet::new(MEMORY.take(), stack, 0, Config::new(entropy));
+    spawner.spawn(defmt::unwrap!(peer(runner)));
+    spawner.spawn(defmt::unwrap!(report(handle, stack, thermometer)));
+    spawner.spawn(defmt::unwrap!(guard(watchdog)));
+}
+
+#[embassy_executor::task]
+async fn peer(mut runner: Runner<'static>) -> ! {
+    runner.run().await
+}
+
+#[embassy_executor::task]
+async fn report(handle: Handle<'static>, stack: Stack<'static>, mut thermometer: Thermometer) -> ! {
+    telemetry::run(handle, stack, &PULSE, || thermometer.read()).await
+}
+
+#[embassy_executor::task]
+async fn guard(mut watchdog: board::Watchdog) -> ! {
+    // It counts in microseconds, and must outlast two looks at the pulse.
+    const { assert!(board::WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros()) };
+    IndependentWatchdog::unleash(&mut watchdog);
+    PULSE.guard(|| watchdog.pet()).await
+}

@@ -1,0 +1,95 @@
+//! The board: random bytes, the Ethernet chip behind SPI, thermometer, watchdog.
+
+use embassy_executor::Spawner;
+use embassy_net::{Config as NetConfig, Runner as NetRunner, Stack, StackResources};
+use embassy_net_wiznet::chip::W5500;
+use embassy_net_wiznet::{Device, Runner, State};
+use embassy_rp::adc::{Adc, Blocking, Channel, Config as AdcConfig};
+use embassy_rp::gpio::{Input, Level, Output, Pull};
+use embassy_rp::peripherals::{DMA_CH0, DMA_CH1, SPI0, TRNG};
+use embassy_rp::spi::{Async, Config as SpiConfig, Spi};
+use embassy_rp::trng::{self, Trng};
+use embassy_rp::watchdog::Watchdog;
+use embassy_rp::{bind_interrupts, dma};
+use embassy_time::{Delay, Duration};
+use embedded_hal_bus::spi::ExclusiveDevice;
+use static_cell::StaticCell;
+
+/// How long the watchdog waits before it resets the chip: it cannot count to much more than 16 s.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(8);
+/// DHCP, and two sockets of the program.
+const SOCKETS: usize = 3;
+/// What the wires of the board carry.
+const SPI_HZ: u32 = 50_000_000;
+
+bind_interrupts!(struct Interrupts {
+    DMA_IRQ_0 => dma::InterruptHandler<DMA_CH0>, dma::InterruptHandler<DMA_CH1>;
+    TRNG_IRQ => trng::InterruptHandler<TRNG>;
+});
+
+type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
+
+/// What the program finds on the board.
+pub(crate) struct Board {
+    /// The network, which tries DHCP.
+    pub(crate) stack: Stack<'static>,
+    /// 32 bytes of the chip's generator.
+    pub(crate) entropy: [u8; 32],
+    pub(crate) thermometer: Thermometer,
+    pub(crate) watchdog: Watchdog,
+}
+
+#[embassy_executor::task]
+async fn chip(runner: Runner<'static, W5500, Bus, Input<'static>, Output<'static>>) -> ! {
+    runner.run().await
+}
+
+#[embassy_executor::task]
+async fn network(mut runner: NetRunner<'static, Device<'static>>) -> ! {
+    runner.run().await
+}
+
+/// Starts everything but the program.
+pub(crate) async fn start(spawner: Spawner) -> Board {
+    static STATE: StaticCell<State<4, 4>> = StaticCell::new();
+    static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
+    let p = embassy_rp::init(Default::default());
+    let mut random = [0; 45];
+    Trng::new(p.TRNG, Interrupts, trng::Config::default()).fill_bytes(&mut random).await;
+    let mut config = SpiConfig::default();
+    config.frequency = SPI_HZ;
+    let spi = Spi::new(p.SPI0, p.PIN_18, p.PIN_19, p.PIN_16, p.DMA_CH0, p.DMA_CH1, Interrupts, config);
+    let bus = defmt::unwrap!(ExclusiveDevice::new(spi, Output::new(p.PIN_17, Level::High), Delay));
+    let (interrupt, reset) = (Input::new(p.PIN_21, Pull::Up), Output::new(p.PIN_20, Level::High));
+    // A locally administered address; it changes with every start, as the chip has none of its own.
+    let [a, b, c, d, e, seed @ .., _] = random;
+    let address = [0x02, a, b, c, d, e];
+    let (device, runner) = defmt::unwrap!(
+        embassy_net_wiznet::new(address, STATE.init(State::new()), bus, interrupt, reset).await
+    );
+    spawner.spawn(defmt::unwrap!(chip(runner)));
+    let (seed, rest) = seed.split_at(7);
+    let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
+    let mut entropy = [0; 32];
+    entropy.copy_from_slice(defmt::unwrap!(rest.get(..32)));
+    let config = NetConfig::dhcpv4(Default::default());
+    let (stack, runner) = embassy_net::new(device, config, RESOURCES.init(StackResources::new()), seed);
+    spawner.spawn(defmt::unwrap!(network(runner)));
+    let adc = Adc::new_blocking(p.ADC, AdcConfig::default());
+    let thermometer = Thermometer { adc, channel: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR) };
+    Board { stack, entropy, thermometer, watchdog: Watchdog::new(p.WATCHDOG) }
+}
+
+/// The chip's own thermometer, uncalibrated: the values of its converter.
+pub(crate) struct Thermometer {
+    adc: Adc<'static, Blocking>,
+    channel: Channel<'static>,
+}
+
+impl Thermometer {
+    /// The value of now; the last one there can be where it cannot be read.
+    pub(crate) fn read(&mut self) -> i16 {
+        let value = self.adc.blocking_read(&mut self.channel).ok();
+        value.and_then(|value| i16::try_from(value).ok()).unwrap_or(i16::MAX)
+    }
+}

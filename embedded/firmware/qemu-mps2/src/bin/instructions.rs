@@ -1,0 +1,189 @@
+//! Instructions per operation of the protocol: run by `cargo xtask bench mcu` with QEMU counting instructions (`-icount`),
+//! where SysTick follows the count. Interrupts are masked, and each operation is measured many times.
+
+#![no_std]
+#![no_main]
+
+use core::hint::black_box;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use cortex_m::peripheral::SYST;
+use cortex_m::peripheral::syst::SystClkSource;
+use defmt_semihosting as _;
+use rakwire::Instant;
+use rakwire::raknet::{Config, ConnectionId, Delivery, Event, Peer, Resources};
+use rakwire::wire::MAX_DATAGRAM;
+use rakwire_qemu_mps2::exit;
+use static_cell::ConstStaticCell;
+
+type Memory = Resources<1, 64, 128>;
+
+/// How often each operation is measured; the median counts.
+const RUNS: usize = 65;
+const SIZES: [usize; 3] = [16, 100, 1_000];
+const HERE: u8 = 1;
+const THERE: u8 = 2;
+
+/// SysTick counts down from here.
+const RELOAD: u32 = 0xff_ffff;
+
+/// Two peers, and the datagram that is on its way between them.
+struct Pair {
+    client: Peer<'static>,
+    server: Peer<'static>,
+    id: ConnectionId,
+    now: Instant,
+    buffer: [u8; MAX_DATAGRAM],
+}
+
+/// SysTick's ticks for each operation.
+#[derive(Default)]
+struct Ticks {
+    send: u32,
+    compose: u32,
+    receive: u32,
+    read: u32,
+    acknowledge: u32,
+    accept: u32,
+}
+
+fn address(number: u8) -> SocketAddr {
+    ([10, 0, 0, number], 1).into()
+}
+
+fn config(number: u8) -> Config {
+    let mut config = Config::new([number; 32]);
+    config.max_incoming = 1;
+    config.ping_interval = None;
+    config
+}
+
+/// The ticks that `operation` takes, without those of measuring nothing.
+fn ticks<T>(operation: impl FnOnce() -> T) -> u32 {
+    let start = SYST::get_current();
+    black_box(operation());
+    start.wrapping_sub(SYST::get_current()) & RELOAD
+}
+
+impl Pair {
+    /// Connects two peers.
+    fn new() -> Option<Self> {
+        static A: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+        static B: ConstStaticCell<Memory> = ConstStaticCell::new(Memory::new());
+        let (mut client, server) = (Peer::new(A.take(), config(HERE)), Peer::new(B.take(), config(THERE)));
+        let now = Instant::from_micros(1_000_000);
+        let id = client.connect(now, address(THERE)).ok()?;
+        let mut pair = Self { client, server, id, now, buffer: [0; MAX_DATAGRAM] };
+        for _ in 0..100 {
+            pair.settle();
+        }
+        while pair.client.poll_event().is_some() || pair.server.poll_event().is_some() {}
+        Some(pair)
+    }
+
+    /// Moves time on, and all datagrams that are due.
+    fn settle(&mut self) {
+        self.now = self.now + Duration::from_millis(5);
+        self.client.handle_timeout(self.now);
+        self.server.handle_timeout(self.now);
+        loop {
+            let Self { client, server, now, buffer, .. } = self;
+            let there = client.poll_transmit(*now, buffer).map(|transmit| transmit.payload.len());
+            if let Some(length) = there {
+                server.handle_datagram(*now, address(HERE), &buffer[..length]);
+            }
+            let here = server.poll_transmit(*now, buffer).map(|transmit| transmit.payload.len());
+            if let Some(length) = here {
+                client.handle_datagram(*now, address(THERE), &buffer[..length]);
+            }
+            if there.is_none() && here.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// One message from here to there and its acknowledgement back, step by step.
+    fn message(&mut self, message: &[u8]) -> Option<Ticks> {
+        self.settle();
+        let mut ticks = Ticks::default();
+        let Self { client, server, id, now, buffer } = self;
+        let delivery = Delivery::RELIABLE_ORDERED;
+        ticks.send = self::ticks(|| client.send(*now, *id, black_box(message), delivery));
+        let mut length = None;
+        ticks.compose = self::ticks(|| {
+            length = client.poll_transmit(*now, buffer).map(|transmit| transmit.payload.len());
+        });
+        let datagram = &buffer[..length?];
+        ticks.receive = self::ticks(|| server.handle_datagram(*now, address(HERE), black_box(datagram)));
+        let mut read = 0;
+        ticks.read = self::ticks(|| {
+            if let Some(Event::Message { message, .. }) = server.poll_event() {
+                read = message.len();
+            }
+        });
+        if read != message.len() || server.poll_event().is_some() {
+            return None;
+        }
+        // The acknowledgement waits for others first.
+        *now = *now + Duration::from_millis(20);
+        server.handle_timeout(*now);
+        ticks.acknowledge = self::ticks(|| {
+            length = server.poll_transmit(*now, buffer).map(|transmit| transmit.payload.len());
+        });
+        let datagram = &buffer[..length?];
+        ticks.accept = self::ticks(|| client.handle_datagram(*now, address(THERE), black_box(datagram)));
+        Some(ticks)
+    }
+}
+
+fn median(mut ticks: [u32; RUNS], idle: u32) -> u32 {
+    ticks.sort_unstable();
+    ticks[RUNS / 2].saturating_sub(idle)
+}
+
+/// Measures everything, and reports the ticks.
+fn measure() -> Option<()> {
+    static MESSAGE: ConstStaticCell<[u8; 1_000]> = ConstStaticCell::new([0xFE; 1_000]);
+    let message = MESSAGE.take();
+    let idle = median(core::array::from_fn(|_| ticks(|| ())), 0);
+    let mut pair = Pair::new()?;
+    for size in SIZES {
+        let mut runs = [const { None }; RUNS];
+        for run in &mut runs {
+            *run = Some(pair.message(message.get(..size)?)?);
+        }
+        let of = |which: fn(&Ticks) -> u32| {
+            median(core::array::from_fn(|at| runs[at].as_ref().map_or(0, which)), idle)
+        };
+        defmt::println!(
+            "RESULT size={} send={} compose={} receive={} read={} acknowledge={} accept={}",
+            size,
+            of(|ticks| ticks.send),
+            of(|ticks| ticks.compose),
+            of(|ticks| ticks.receive),
+            of(|ticks| ticks.read),
+            of(|ticks| ticks.acknowledge),
+            of(|ticks| ticks.accept)
+        );
+    }
+    Some(())
+}
+
+#[cortex_m_rt::entry]
+fn main() -> ! {
+    cortex_m::interrupt::disable();
+    if let Some(mut p) = cortex_m::Peripherals::take() {
+        p.SYST.set_clock_source(SystClkSource::Core);
+        p.SYST.set_reload(RELOAD);
+        p.SYST.clear_current();
+        p.SYST.enable_counter();
+    }
+    match measure() {
+        Some(()) => exit(0),
+        None => {
+            defmt::error!("the peers do not talk to each other");
+            exit(1)
+        }
+    }
+}
