@@ -15,6 +15,29 @@ use crate::stage::Stage;
 
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
+    let mut stages = host_stages();
+    stages.extend(microcontroller_stages());
+    stages
+}
+
+fn microcontroller_stages() -> Vec<Stage> {
+    vec![
+        Stage {
+            name: "size",
+            about: "flash and RAM on microcontrollers, and no panic in the core",
+            needs: &size::NEEDS,
+            run: size::stage,
+        },
+        Stage {
+            name: "mcu",
+            about: "the firmware in QEMU, against our server and those of others",
+            needs: &mcu::NEEDS,
+            run: mcu::stage,
+        },
+    ]
+}
+
+fn host_stages() -> Vec<Stage> {
     vec![
         Stage {
             name: "targets",
@@ -34,18 +57,6 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             about: "the tests of all crates, with foreign RakNet peers",
             needs: &[Need::Peers],
             run: cargo_tests,
-        },
-        Stage {
-            name: "size",
-            about: "flash and RAM on microcontrollers, and no panic in the core",
-            needs: &size::NEEDS,
-            run: size::stage,
-        },
-        Stage {
-            name: "mcu",
-            about: "the firmware in QEMU, against our server and those of others",
-            needs: &mcu::NEEDS,
-            run: mcu::stage,
         },
         Stage {
             name: "fuzz",
@@ -87,6 +98,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
         Stage { name: "fmt", about: "the code is formatted", needs: &[Need::Components], run: fmt },
         Stage { name: "deny", about: "licences, bans and sources", needs: &[Need::CargoDeny], run: deny },
         Stage { name: "clippy", about: "no lint warns", needs: &[Need::Components], run: clippy },
+        Stage {
+            name: "firmware",
+            about: "the firmwares are formatted, and no lint warns",
+            needs: &[Need::Components, Need::FirmwareTargets],
+            run: mcu::lints,
+        },
         Stage { name: "doc", about: "the documentation builds without warnings", needs: &[], run: doc },
     ];
     stages.extend(test_stages());

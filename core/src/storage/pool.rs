@@ -113,7 +113,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// How many blocks `bytes` bytes take; a message takes at least one.
     pub(crate) const fn blocks_for(&self, bytes: usize) -> usize {
         let size = self.block_size();
-        let blocks = bytes / size + if bytes % size == 0 { 0 } else { 1 };
+        let blocks = bytes / size + if bytes.is_multiple_of(size) { 0 } else { 1 };
         if blocks == 0 { 1 } else { blocks }
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
 }
 
 /// Counts instructions, and compares them with the committed table.
-pub(crate) fn instructions(shell: &mut Shell, update: bool) -> Result<()> {
+pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     let firmware = built(&build(shell, EMULATED, THUMB_M4, &[])?, THUMB_M4, "instructions")?;
     let count = format!("shift={SHIFT},sleep=off");
     let machine = Machine::start(shell, &firmware, &[], &["-icount", &count], LIMIT)?;

@@ -13,7 +13,7 @@ use serde_json::json;
 pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
-use crate::setup::{self, Need, THUMB_M4};
+use crate::setup::{self, Need, THUMB_M4, THUMB_M33};
 use crate::shell::{Shell, Stdout};
 
 /// Where all of them are built, so that what they share is built once.
@@ -75,6 +75,33 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
 pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     bench::instructions(shell, false)?;
     command(shell, &Options { smoke: true, repeat: 1, soak: None })
+}
+
+/// The packages that are no part of the repository's workspace, and their targets.
+const APART: [(&str, &str); 5] = [
+    (EMULATED, THUMB_M4),
+    ("embedded/firmware/common", THUMB_M4),
+    ("embedded/firmware/nucleo-h743zi2", THUMB_M4),
+    ("embedded/firmware/pico2-w5500", THUMB_M33),
+    ("embedded/size", THUMB_M4),
+];
+
+/// Formatting and lints of everything that only builds for microcontrollers.
+pub(crate) fn lints(shell: &mut Shell) -> Result<()> {
+    let target_dir = shell.path(TARGET_DIR);
+    let clippy = |target: &'static str, folder: &str, more: &[&str]| {
+        let args = ["clippy", "--release", "--locked", "--target", target].into_iter();
+        let args = args.chain(more.iter().copied()).chain(["--", "-D", "warnings"]);
+        let command = shell.cmd_for(target, folder, "cargo", args);
+        command.with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        })
+    };
+    for (folder, target) in APART {
+        shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
+        clippy(target, folder, &[]).run()?;
+    }
+    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6"]).run()
 }
 
 /// Builds a firmware, and gives back where its binaries are.

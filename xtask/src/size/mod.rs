@@ -120,7 +120,7 @@ fn mcu(shell: &mut Shell, update: bool) -> Result<()> {
 }
 
 /// Links the client with a panic handler that nobody defines: only a program without a reachable panic links.
-fn no_panic(shell: &mut Shell) -> Result<()> {
+fn no_panic(shell: &Shell) -> Result<()> {
     for (target, name) in CORES {
         for level in ["s", "3"] {
             build(shell, target, level, "client", &["no-panic"])
