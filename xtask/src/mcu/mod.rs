@@ -24,6 +24,9 @@ pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
+/// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
+const MOST_STACK: f64 = 12_288.0;
+
 /// What to do with the firmware.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -139,8 +142,13 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         round_trips += exchange.round_trips;
         foreign.push(peer.0);
     }
+    let stack = clean.stack.max(lossy.stack);
+    if stack > MOST_STACK {
+        bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
+    }
     host.full_pool()?;
     host.restart()?;
+    host.link_loss()?;
     host.telemetry()?;
     host.wrong_servers()?;
     let result = json!({
@@ -148,7 +156,7 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         "round_trips": round_trips as u64,
         "rtt_us_median": clean.rtt_us_median as u64,
         "loss_percent": rounded(lossy.loss_percent),
-        "stack_bytes": clean.stack.max(lossy.stack) as u64,
+        "stack_bytes": stack as u64,
         "foreign": foreign,
     });
     Ok(result.to_string())
