@@ -25,6 +25,7 @@ const CORE_MAY_USE: [&str; 11] = [
 /// The crates of a program's side that have no business on another one, as beginnings of names.
 const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire-embassy"];
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
+const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Checks the edges of the dependency graph that the architecture forbids.
 pub(crate) fn edges(shell: &mut Shell) -> Result<()> {
@@ -32,6 +33,8 @@ pub(crate) fn edges(shell: &mut Shell) -> Result<()> {
     report("rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
     let relay = dependencies(shell, "rakwire-relay", &["--all-features"])?;
     report("rakwire-relay", &relay, &beginning_with(&relay, &RELAY_MUST_NOT_USE))?;
+    let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
+    report("rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;
     report("rakwire-wasm", &wasm, &beginning_with(&wasm, &WASM_MUST_NOT_USE))
 }

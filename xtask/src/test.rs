@@ -119,6 +119,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             &[Need::OldestRust],
             oldest,
         ),
+        Stage::new(
+            "firmware",
+            "the firmwares are formatted, and no lint warns",
+            &[Need::Components, Need::FirmwareTargets],
+            mcu::lints,
+        ),
         Stage::new("doc", "the documentation builds without warnings", &[], doc),
     ];
     stages.extend(test_stages());

@@ -19,7 +19,9 @@ fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
         unsafe { a_panic_can_be_reached() }
     }
     #[cfg(not(feature = "no-panic"))]
-    loop {}
+    loop {
+        core::hint::spin_loop();
+    }
 }
 
 fn read() -> u32 {

@@ -50,7 +50,7 @@ impl Machine {
             write!(semihosting, ",arg={argument}")?;
         }
         let machine = ["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none"];
-        let network = ["-nic", "user,model=lan9118", "-semihosting-config", &semihosting];
+        let network = ["-nic", "user,id=cable,model=lan9118", "-semihosting-config", &semihosting];
         let args =
             machine.into_iter().chain(network).chain(["-kernel", firmware]).chain(more.iter().copied());
         let piped = |command: &mut std::process::Command| {

@@ -13,7 +13,7 @@ use serde_json::json;
 pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
-use crate::setup::{self, Need, THUMB_M4};
+use crate::setup::{self, Need, THUMB_M4, THUMB_M33};
 use crate::shell::{Shell, Stdout};
 
 /// Where all of them are built, so that what they share is built once.
@@ -23,6 +23,9 @@ pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
 
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
+
+/// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
+const MOST_STACK: f64 = 12_288.0;
 
 /// What to do with the firmware.
 #[derive(Args)]
@@ -77,6 +80,33 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     command(shell, &Options { smoke: true, repeat: 1, soak: None })
 }
 
+/// The packages that are no part of the repository's workspace, and their targets.
+const APART: [(&str, &str); 5] = [
+    (EMULATED, THUMB_M4),
+    ("embedded/firmware/common", THUMB_M4),
+    ("embedded/firmware/nucleo-h743zi2", THUMB_M4),
+    ("embedded/firmware/pico2-w5500", THUMB_M33),
+    ("embedded/size", THUMB_M4),
+];
+
+/// Formatting and lints of everything that only builds for microcontrollers.
+pub(crate) fn lints(shell: &mut Shell) -> Result<()> {
+    let target_dir = shell.path(TARGET_DIR);
+    let clippy = |target: &'static str, folder: &str, more: &[&str]| {
+        let args = ["clippy", "--release", "--locked", "--target", target].into_iter();
+        let args = args.chain(more.iter().copied()).chain(["--", "-D", "warnings"]);
+        let command = shell.cmd_for(target, folder, "cargo", args);
+        command.with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        })
+    };
+    for (folder, target) in APART {
+        shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
+        clippy(target, folder, &[]).run()?;
+    }
+    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6"]).run()
+}
+
 /// Builds a firmware, and gives back where its binaries are.
 pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
     let target_dir = shell.path(TARGET_DIR);
@@ -112,8 +142,13 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         round_trips += exchange.round_trips;
         foreign.push(peer.0);
     }
+    let stack = clean.stack.max(lossy.stack);
+    if stack > MOST_STACK {
+        bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
+    }
     host.full_pool()?;
     host.restart()?;
+    host.link_loss()?;
     host.telemetry()?;
     host.wrong_servers()?;
     let result = json!({
@@ -121,7 +156,7 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         "round_trips": round_trips as u64,
         "rtt_us_median": clean.rtt_us_median as u64,
         "loss_percent": rounded(lossy.loss_percent),
-        "stack_bytes": clean.stack.max(lossy.stack) as u64,
+        "stack_bytes": stack as u64,
         "foreign": foreign,
     });
     Ok(result.to_string())

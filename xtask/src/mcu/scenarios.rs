@@ -1,6 +1,9 @@
 //! What the firmware in QEMU has to live through.
 
+use std::fs;
+use std::io::{ErrorKind, Write};
 use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -117,6 +120,29 @@ impl Host<'_> {
         Ok(())
     }
 
+    /// A cable that is pulled, and put back.
+    pub(crate) fn link_loss(&self) -> Result<()> {
+        let server = self.serve("127.0.0.1:0", &[])?;
+        let monitor = std::env::temp_dir().join(format!("rakwire-monitor-{}", std::process::id()));
+        let option = format!("unix:{},server=on,wait=off", monitor.display());
+        let arguments = ["sessions=2", "count=100", "timeout=3"];
+        let mut machine =
+            self.start_with(&server.address, "restart", &arguments, &["-monitor", &option], LIMIT)?;
+        machine.wait_for("SESSION 1")?;
+        let mut cable = UnixStream::connect(&monitor).context("QEMU's monitor cannot be reached")?;
+        cable.write_all(b"set_link cable off\n")?;
+        machine.wait_for("link_up = false")?;
+        machine.wait_for("session 1:")?;
+        cable.write_all(b"set_link cable on\n")?;
+        machine.wait_for("SESSION 2")?;
+        succeeded(machine)?;
+        fs::remove_file(&monitor).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })?;
+        Ok(())
+    }
+
     /// The telemetry example.
     pub(crate) fn telemetry(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
@@ -170,11 +196,22 @@ impl Host<'_> {
     }
 
     fn start(&self, address: &str, scenario: &str, arguments: &[&str], limit: Duration) -> Result<Machine> {
+        self.start_with(address, scenario, arguments, &[], limit)
+    }
+
+    fn start_with(
+        &self,
+        address: &str,
+        scenario: &str,
+        arguments: &[&str],
+        qemu: &[&str],
+        limit: Duration,
+    ) -> Result<Machine> {
         let port = address.rsplit(':').next().unwrap_or_default();
         let own = [format!("scenario={scenario}"), format!("port={port}")];
         let all: Vec<_> = own.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect();
         eprintln!("mcu: {}", all.join(" "));
-        Machine::start(self.shell, &self.firmware, &all, &[], limit)
+        Machine::start(self.shell, &self.firmware, &all, qemu, limit)
     }
 }
 

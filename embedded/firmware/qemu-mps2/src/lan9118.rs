@@ -1,6 +1,7 @@
 //! The Ethernet chip LAN9118 for embassy-net. Words go in and out by hand, without DMA. Names and bits are those of the
 //! LAN9118 datasheet, section 5.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Context;
 
 use embassy_net_driver::{Capabilities, Driver, HardwareAddress, LinkState, RxToken, TxToken};
@@ -32,9 +33,23 @@ const MAC_CSR_DATA: usize = BASE + 0xa8;
 const MAC_CR: u32 = 1;
 const ADDRH: u32 = 2;
 const ADDRL: u32 = 3;
+const MII_ACC: u32 = 6;
+const MII_DATA: u32 = 7;
+
+/// Registers of the chip's PHY: its state, what it interrupts for, and when it may.
+const PHY_STATUS: u32 = 1;
+const PHY_INTERRUPT_SOURCE: u32 = 29;
+const PHY_INTERRUPT_MASK: u32 = 30;
+const PHY_ADDRESS: u32 = 1;
+/// The cable is connected.
+const LINK: u32 = 1 << 2;
+/// The link went down; it is up again.
+const LINK_CHANGES: u32 = 1 << 4 | 1 << 6;
 
 /// "Receive status FIFO level": frames have arrived.
 const RSFL: u32 = 1 << 3;
+/// The PHY has news.
+const PHY_INT: u32 = 1 << 18;
 const BUSY: u32 = 1 << 31;
 
 /// Bytes of a frame without its checksum.
@@ -42,18 +57,23 @@ const FRAME: usize = 1_514;
 const WORDS: usize = FRAME.div_ceil(4) + 1;
 const CHECKSUM: usize = 4;
 
-static ARRIVAL: AtomicWaker = AtomicWaker::new();
+static NEWS: AtomicWaker = AtomicWaker::new();
+static LINK_CHANGED: AtomicBool = AtomicBool::new(true);
 
 /// Masks itself and wakes the network; that one unmasks it when it has read everything.
 pub(crate) fn on_interrupt() {
+    if read(INT_STS) & PHY_INT != 0 {
+        LINK_CHANGED.store(true, Ordering::Relaxed);
+    }
     write(INT_EN, 0);
-    ARRIVAL.wake();
+    NEWS.wake();
 }
 
 /// The chip.
 pub(crate) struct Lan9118 {
     frame: [u32; WORDS],
     address: [u8; 6],
+    link: LinkState,
 }
 
 /// What answers is no LAN9118.
@@ -62,7 +82,7 @@ pub(crate) struct NotFound;
 
 impl Lan9118 {
     pub(crate) const fn new() -> Self {
-        Self { frame: [0; WORDS], address: [0; 6] }
+        Self { frame: [0; WORDS], address: [0; 6], link: LinkState::Down }
     }
 
     pub(crate) fn init(&mut self) -> Result<(), NotFound> {
@@ -85,6 +105,7 @@ impl Lan9118 {
         // Full duplex, transmitter and receiver on.
         mac_write(MAC_CR, 1 << 20 | 1 << 3 | 1 << 2);
         write(TX_CFG, 1 << 1);
+        phy_write(PHY_INTERRUPT_MASK, LINK_CHANGES);
         Ok(())
     }
 }
@@ -99,6 +120,16 @@ fn mac_write(register: u32, value: u32) {
     write(MAC_CSR_DATA, value);
     write(MAC_CSR_CMD, BUSY | register);
     while read(MAC_CSR_CMD) & BUSY != 0 {}
+}
+
+fn phy_read(register: u32) -> u32 {
+    mac_write(MII_ACC, PHY_ADDRESS << 11 | register << 6);
+    mac_read(MII_DATA)
+}
+
+fn phy_write(register: u32, value: u32) {
+    mac_write(MII_DATA, value);
+    mac_write(MII_ACC, PHY_ADDRESS << 11 | register << 6 | 1 << 1);
 }
 
 fn frames_waiting() -> u32 {
@@ -151,9 +182,9 @@ impl Driver for Lan9118 {
 
     fn receive(&mut self, cx: &mut Context<'_>) -> Option<(Received<'_>, Room)> {
         if frames_waiting() == 0 {
-            ARRIVAL.register(cx.waker());
+            NEWS.register(cx.waker());
             write(INT_STS, RSFL);
-            write(INT_EN, RSFL);
+            write(INT_EN, RSFL | PHY_INT);
             // One may have come between the look and the unmasking.
             if frames_waiting() == 0 {
                 return None;
@@ -166,8 +197,16 @@ impl Driver for Lan9118 {
         Some(Room)
     }
 
-    fn link_state(&mut self, _cx: &mut Context<'_>) -> LinkState {
-        LinkState::Up
+    fn link_state(&mut self, cx: &mut Context<'_>) -> LinkState {
+        NEWS.register(cx.waker());
+        if LINK_CHANGED.swap(false, Ordering::Relaxed) {
+            // Reading the source clears it.
+            phy_read(PHY_INTERRUPT_SOURCE);
+            write(INT_STS, PHY_INT);
+            self.link = if phy_read(PHY_STATUS) & LINK == 0 { LinkState::Down } else { LinkState::Up };
+            write(INT_EN, RSFL | PHY_INT);
+        }
+        self.link
     }
 
     fn capabilities(&self) -> Capabilities {

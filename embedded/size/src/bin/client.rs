@@ -13,8 +13,9 @@ static mut BUFFER: [u8; MAX_DATAGRAM] = [0; MAX_DATAGRAM];
 /// The entry point.
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
+    let (memory, buffer) = (&raw mut MEMORY, &raw mut BUFFER);
     // SAFETY: this runs once, and nothing else does.
-    let (memory, buffer) = unsafe { (&mut *(&raw mut MEMORY), &mut *(&raw mut BUFFER)) };
+    let (memory, buffer) = unsafe { (&mut *memory, &mut *buffer) };
     let mut peer = Peer::new(memory, Config::new(entropy()));
     let mut connection = peer.connect(now(), address()).ok();
     loop {

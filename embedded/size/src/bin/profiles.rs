@@ -32,5 +32,7 @@ sizes! {
 /// The entry point.
 #[unsafe(no_mangle)]
 pub extern "C" fn start() -> ! {
-    loop {}
+    loop {
+        core::hint::spin_loop();
+    }
 }

@@ -54,7 +54,7 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     }
     network::wait_for_address(board.stack).await;
     let server: SocketAddr = (HOST, arguments.get("port").unwrap_or(19_132)).into();
-    let task = Task { handle, server, arguments: &arguments };
+    let task = Task { stack: board.stack, handle, server, arguments: &arguments };
     let patience = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + PATIENCE);
     let outcome = match select(task.run(), Timer::after(patience)).await {
         Either::First(outcome) => outcome,

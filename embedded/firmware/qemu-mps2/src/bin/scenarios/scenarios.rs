@@ -3,11 +3,12 @@
 use core::net::SocketAddr;
 
 use defmt::{info, println, warn};
+use embassy_net::Stack;
 use embassy_time::{Duration, Instant, Timer};
 use rakwire::raknet::{Delivery, DisconnectReason};
 use rakwire_embassy::raknet::{ConnectError, Connection, Handle};
 use rakwire_firmware::pulse::Pulse;
-use rakwire_firmware::telemetry;
+use rakwire_firmware::{network, telemetry};
 use rakwire_qemu_mps2::arguments::Arguments;
 use rakwire_qemu_mps2::stack;
 use static_cell::ConstStaticCell;
@@ -46,6 +47,7 @@ impl Failure {
 
 /// What to do, with whom.
 pub(crate) struct Task<'a> {
+    pub(crate) stack: Stack<'static>,
     pub(crate) handle: Handle<'static>,
     pub(crate) server: SocketAddr,
     pub(crate) arguments: &'a Arguments,
@@ -161,12 +163,13 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Round trips until the server falls silent, and again when it is back, without a reset.
+    /// Round trips until the server or the network falls silent, and again when it is back, without a reset.
     async fn restart(&self) -> Result<(), Failure> {
         let mut composer = Composer::take();
         let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);
         for session in 1..=sessions {
             let connection = loop {
+                network::wait_for_address(self.stack).await;
                 match self.join().await {
                     Ok(connection) => break connection,
                     Err(failure) => warn!("{}; again in a second", failure),
