@@ -106,7 +106,8 @@ export class Session implements TransportEvents {
     try {
       const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
       this.#loop.soon();
-      return receipt;
+      // The Game Protocol has none.
+      return typeof receipt === "number" ? receipt : undefined;
     } catch (thrown) {
       throw fromRust(thrown);
     }
