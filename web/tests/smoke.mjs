@@ -1,46 +1,59 @@
-// Usage: smoke.mjs URL PICTURE. One connect-send-echo on the running demo; the outcome is one line of JSON.
+// Usage: smoke.mjs URL FOLDER. Two pages play the running demo against each other, once by each protocol; the outcome is
+// one line of JSON, and pictures are left in the folder. With `--look` it only takes a picture of a game with bots.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { launch } from "../../wasm/tests/browser.mjs";
-import { byId, connectPage, echoed, pageState } from "./driver.mjs";
+import { SOFTWARE_WEBGL, launch } from "../../wasm/tests/browser.mjs";
+import { Player, fight } from "./game.mjs";
 
-const MESSAGES = 5;
-const PLOT_MS = 2000;
+const LARGE = { viewport: { width: 1280, height: 800 } };
+const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true };
+const LOOK_MS = 12_000;
 
-async function drive(page, url, picture, outcome) {
+async function open(browser, url, options) {
+  const page = await browser.newPage(options);
+  page.on("pageerror", (error) => console.error("page:", error.message));
   await page.goto(url);
-  const { state, words } = await connectPage(page);
-  outcome.connected = state === "connected";
-  if (!outcome.connected) {
-    throw new Error(words);
-  }
-  for (let number = 1; number <= MESSAGES; number++) {
-    await byId(page, "text").fill(`Message ${number} of the smoke test`);
-    await byId(page, "send").click();
-    await echoed(page, number);
-  }
-  await sleep(PLOT_MS);
-  const entries = await echoed(page, MESSAGES);
-  await page.screenshot({ path: picture });
-  outcome.echoed = entries.length;
-  outcome.rtt_ms_median = Number.parseFloat(await byId(page, "stat-median").textContent());
-  const after = await pageState(page);
-  if (after.state !== "connected") {
-    throw new Error(after.words);
+  await page.waitForFunction(() => document.body.dataset.ready === "yes", null, { timeout: 60_000 });
+  return new Player(page);
+}
+
+async function drive(browser, url, folder, outcome) {
+  for (const transport of ["game", "raknet"]) {
+    const winner = await open(browser, url, LARGE);
+    const loser = await open(browser, url, SMALL);
+    await winner.page.screenshot({ path: `${folder}/start.png` });
+    const picture = async (name) => {
+      await sleep(100);
+      await winner.page.screenshot({ path: `${folder}/${transport}-${name}.png` });
+      await loser.page.screenshot({ path: `${folder}/${transport}-${name}-other.png` });
+    };
+    outcome[transport] = await fight(winner, loser, transport, picture);
+    await Promise.all([winner, loser].map(({ page }) => page.close()));
   }
 }
 
-const [url, picture] = process.argv.slice(2);
-if (picture === undefined) {
-  console.error("usage: smoke.mjs URL PICTURE");
+/** A newcomer looks at a game that goes on. */
+async function look(browser, url, folder, outcome) {
+  const guest = await open(browser, url, LARGE);
+  await guest.join("game");
+  await guest.gather();
+  await sleep(LOOK_MS / 4);
+  await guest.page.screenshot({ path: `${folder}/bots.png` });
+  const { scene } = await guest.look();
+  outcome.players = scene.filter(({ kind }) => kind === "player").length;
+}
+
+const [url, folder, mode] = process.argv.slice(2);
+if (folder === undefined) {
+  console.error("usage: smoke.mjs URL FOLDER [--look]");
   process.exit(2);
 }
-const outcome = { connected: false };
+const outcome = {};
 let browser;
 try {
-  browser = await launch();
-  await drive(await browser.newPage({ viewport: { width: 1280, height: 800 } }), url, picture, outcome);
+  browser = await launch(SOFTWARE_WEBGL);
+  await (mode === "--look" ? look : drive)(browser, url, folder, outcome);
 } catch (error) {
   outcome.error = error.message;
 } finally {

@@ -117,6 +117,12 @@ impl Player {
         Some(self.view.player(self.player)?.0)
     }
 
+    /// How the game ended, once it has.
+    #[must_use]
+    pub const fn result(&self) -> Option<GameOver> {
+        self.client.result()
+    }
+
     /// How many snapshots came.
     #[must_use]
     pub const fn snapshots(&self) -> u64 {

@@ -39,7 +39,8 @@ async fn whole_game(protocol: Protocol, scope: Scope) {
             break;
         }
         throw_at(&mut winner, &mut loser).await;
-        let left = loser.me().map_or(0, |me| me.health);
+        let alive = loser.me().filter(|_| loser.result().is_none());
+        let left = alive.map_or(0, |me| me.health);
         assert!(left == health || left == health - 1, "one hit takes one of {health}, not down to {left}");
         health = left;
     }

@@ -24,6 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod predict;
 mod view;
 
 use core::time::Duration;
@@ -37,6 +38,7 @@ use crate::message::{
     EventKind, GameOver, Move, PlayerId, Point, Request, RequestKind, Response, ResponseKind, Scope,
     ServerMessage, Throw,
 };
+pub use predict::Prediction;
 pub use view::View;
 
 /// How often the server is asked whether it is there.

@@ -478,12 +478,86 @@ fn nobody_known_is_ignored() {
 
 #[test]
 fn a_buffer_that_is_too_small_loses_the_message_and_nothing_else() {
-    let mut server = joined(&['a']);
-    server.tick();
-    assert_eq!(server.poll_output(&mut [0; 100]), None);
+    let mut server = Server::new(5);
+    server.handle_connected('a').expect("there is room");
+    ask(&mut server, 'a', 1, RequestKind::Init);
+    assert!(server.poll_output(&mut [0; 100]).is_none());
     assert_eq!(server.stats().dropped, 1);
     server.tick();
     assert_eq!(poll(&mut server).len(), 1);
+}
+
+#[test]
+fn a_snapshot_is_packed_once_a_tick() {
+    let mut server = joined(&['a', 'b', 'c']);
+    server.tick();
+    let mut buffer = [0; MAX_MESSAGE];
+    let mut places = Vec::new();
+    while let Some(output) = server.poll_output(&mut buffer) {
+        let Output::Send { payload, .. } = output else { panic!("nobody is closed") };
+        places.push(payload.as_ptr());
+    }
+    assert_eq!(places.len(), 3);
+    assert!(places.iter().all(|place| *place == places[0]), "the same bytes for all");
+    assert_ne!(places[0], buffer.as_ptr(), "not packed into the caller's buffer");
+}
+
+/// What a client says first that asks for changes only.
+fn ask_for_changes(server: &mut Server<Key>, from: Key) {
+    let request = Request { channel: Channel(0), kind: RequestKind::Init };
+    let mut init = to_vec(&ClientMessage::Request(request)).expect("it packs");
+    let length = init.len();
+    init.resize(length + 2, 0);
+    Scope::Changes.write(&mut init, length);
+    deliver(server, from, &init);
+}
+
+#[test]
+fn a_client_may_ask_for_changes_only() {
+    let mut server = joined(&['a']);
+    server.handle_connected('b').expect("there is room");
+    ask_for_changes(&mut server, 'b');
+    let done = poll(&mut server);
+    let Done::Sent('b', Delivery::Reliable, payload) = &done[0] else { panic!("no answer: {done:?}") };
+    let mut reader = Reader::new(payload);
+    let answer = ServerMessage::unpack(&mut reader).expect("the server packs well");
+    assert!(matches!(answer, ServerMessage::Response(Response { kind: ResponseKind::Connect(_), .. })));
+    assert_eq!(Scope::read(&mut reader), Scope::Changes, "the server agrees");
+    (0..100).for_each(|_| {
+        server.tick();
+        poll(&mut server);
+    });
+    act(&mut server, 'a', ActionKind::Move(Move { direction: Direction::EAST }));
+    let (mut whole, mut changes) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        server.tick();
+        for done in poll(&mut server) {
+            let count = entities_in(&done).len();
+            let Done::Sent(to, ..) = done else { panic!("nobody is closed") };
+            if to == 'a' { whole.push(count) } else { changes.push(count) }
+        }
+    }
+    assert_eq!((whole.len(), changes.len()), (10, 5), "every tick, and every other one");
+    assert!(whole.iter().all(|count| *count == 302));
+    assert!(changes.iter().all(|count| (1..10).contains(count)), "{changes:?}");
+}
+
+#[test]
+fn who_leaves_and_what_breaks_is_told_as_dead_among_the_changes() {
+    let mut server = joined(&['a']);
+    server.handle_connected('b').expect("there is room");
+    ask_for_changes(&mut server, 'b');
+    server.tick();
+    poll(&mut server);
+    server.handle_disconnected('a');
+    let told = (0..4).any(|_| {
+        server.tick();
+        poll(&mut server).iter().any(|done| {
+            let dead = Entity { id: EntityId(301), kind: EntityKind::Dead };
+            entities_in(done).iter().any(|entity| entity == dead)
+        })
+    });
+    assert!(told);
 }
 
 proptest! {

@@ -21,6 +21,7 @@ mod carry;
 mod cuboid;
 mod flight;
 mod generate;
+mod observe;
 mod rules;
 mod terrain;
 mod walk;

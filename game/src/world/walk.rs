@@ -34,7 +34,7 @@ impl World {
     }
 
     /// Where a motion ends.
-    fn path(&self, walker: &Walker, mut motion: Point) -> Point {
+    pub(super) fn path(&self, walker: &Walker, mut motion: Point) -> Point {
         let mut moved = *walker;
         for _ in 0..CONTACTS {
             if motion == Point::default() {
@@ -83,15 +83,20 @@ impl World {
         }
         for index in 0..self.walkers.len() {
             let Some(mut walker) = self.walkers.get(index).copied() else { continue };
-            for thing in self.things.iter().filter(|thing| thing.place == Place::Standing) {
-                leave(&mut walker, &thing.cuboid());
-            }
-            for wall in walls_near(&walker.cuboid()) {
-                leave(&mut walker, &wall);
-            }
+            self.free(&mut walker);
             if let Some(place) = self.walkers.get_mut(index) {
                 *place = walker;
             }
+        }
+    }
+
+    /// Takes a player out of the objects and the water that it stands in.
+    pub(super) fn free(&self, walker: &mut Walker) {
+        for thing in self.things.iter().filter(|thing| thing.place == Place::Standing) {
+            leave(walker, &thing.cuboid());
+        }
+        for wall in walls_near(&walker.cuboid()) {
+            leave(walker, &wall);
         }
     }
 

@@ -1,7 +1,11 @@
-//! The messages of the snowball fight as plain JavaScript objects, packed and unpacked by the codec of the game itself.
+//! The snowball fight for JavaScript: its client as a class, and its messages as plain objects, packed and unpacked by
+//! the codec of the game itself.
 //!
 //! `wasm-pack build --target web` makes a package of it, with types, in `pkg`.
 
+mod game;
+
+pub use game::{Game, GameNews, Outgoing};
 use rakwire::rabbit::{Error, Pack, to_vec, unpack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -70,7 +70,7 @@ pub async fn until(
     done: impl Fn(&Player) -> bool,
 ) {
     for _ in 0..FRAMES {
-        if done(player) {
+        if done(player) || player.result().is_some() {
             return;
         }
         let wanted = input(player);

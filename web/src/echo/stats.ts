@@ -2,7 +2,7 @@
 
 import type { ConnectionStats as RakNetStats } from "rakwire";
 
-import { make } from "./dom.js";
+import { make } from "../dom.js";
 
 /** What RakNet counts, and what this page measures. */
 export interface Stats extends RakNetStats {

@@ -2,7 +2,7 @@
 
 import type { Reliability } from "rakwire";
 
-import { element, make } from "./dom.js";
+import { element, make } from "../dom.js";
 
 const MOST_ENTRIES = 100;
 const MOST_SHOWN = 60;

@@ -1,4 +1,4 @@
-// The built page in Chromium, behind a real relay, with real servers.
+// The built echo page in Chromium, behind a real relay, with real servers.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { openPage } from "../../wasm/tests/browser.mjs";
 import { startCpp, startEcho, startRelay } from "../../wasm/tests/support.mjs";
-import { byId, connectPage, echoed, pageState } from "./driver.mjs";
+import { byId, connectPage, echoed, pageState } from "./echo.mjs";
 
 const PAGE = fileURLToPath(new URL("../dist", import.meta.url));
 
@@ -18,7 +18,7 @@ async function open(t, targets, options) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   t.after(() => assert.deepEqual(complaints, [], "errors of the page"));
-  await page.goto(`http://${relay.address}/`);
+  await page.goto(`http://${relay.address}/echo.html`);
   return { page, relay };
 }
 
@@ -29,11 +29,11 @@ async function send(page, text) {
 
 test("connects, sends and shows the echoes of our server", async (t) => {
   const echo = await startEcho(t);
-  const { page } = await open(t, { game: echo.address });
+  const { page } = await open(t, { echo: echo.address });
   assert.equal((await pageState(page)).state, "empty");
   assert.deepEqual(await connectPage(page), {
     state: "connected",
-    words: "Connected to “game” with protocol 6.",
+    words: "Connected to “echo” with protocol 6.",
   });
   await byId(page, "reliability").selectOption("unreliable-sequenced");
   await byId(page, "channel").fill("7");
@@ -75,14 +75,14 @@ test("talks to a foreign C++ server in the protocol of Bedrock", async (t) => {
 });
 
 test("an unknown target shows the relay's own words", async (t) => {
-  const { page } = await open(t, { game: "127.0.0.1:9" });
+  const { page } = await open(t, { echo: "127.0.0.1:9" });
   const { state, words } = await connectPage(page, { target: "castle" });
   assert.equal(state, "failed");
-  assert.match(words, /unknown target 'castle'; this relay offers: game/);
+  assert.match(words, /unknown target 'castle'; this relay offers: echo/);
 });
 
 test("a server that is not running does not answer", async (t) => {
-  const { page } = await open(t, { game: "127.0.0.1:9" });
+  const { page } = await open(t, { echo: "127.0.0.1:9" });
   await byId(page, "connect").click();
   assert.equal((await pageState(page)).state, "connecting");
   await page.waitForFunction(() => document.body.dataset.state === "failed", null, { timeout: 20_000 });
@@ -95,7 +95,7 @@ test("a server that is not running does not answer", async (t) => {
 
 test("a relay that dies closes the connection with the reason", async (t) => {
   const echo = await startEcho(t);
-  const { page, relay } = await open(t, { game: echo.address });
+  const { page, relay } = await open(t, { echo: echo.address });
   assert.equal((await connectPage(page)).state, "connected");
   relay.stop();
   await page.waitForFunction(() => document.body.dataset.state === "closed");
@@ -105,7 +105,7 @@ test("a relay that dies closes the connection with the reason", async (t) => {
 for (const width of [360, 800]) {
   test(`fits a window of ${width} pixels`, async (t) => {
     const echo = await startEcho(t);
-    const { page } = await open(t, { game: echo.address }, { viewport: { width, height: 740 } });
+    const { page } = await open(t, { echo: echo.address }, { viewport: { width, height: 740 } });
     assert.equal((await connectPage(page)).state, "connected");
     await byId(page, "send-long").click();
     await echoed(page, 1);
@@ -119,7 +119,7 @@ for (const width of [360, 800]) {
 
 test("works by keyboard alone", async (t) => {
   const echo = await startEcho(t);
-  const { page } = await open(t, { game: echo.address });
+  const { page } = await open(t, { echo: echo.address });
   await byId(page, "target").focus();
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.body.dataset.state === "connected");

@@ -1,6 +1,6 @@
 /** Which state the page is in, for people, styles and assistive technology. */
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 
 export type State = "empty" | "connecting" | "connected" | "failed" | "closed";
 

@@ -4,7 +4,7 @@ import "./style.css";
 import { RakwireError } from "rakwire";
 import type { Reliability } from "rakwire";
 
-import { element } from "./dom.js";
+import { element } from "../dom.js";
 import { Echoes } from "./echoes.js";
 import { Log } from "./log.js";
 import { Pings } from "./pings.js";

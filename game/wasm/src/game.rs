@@ -1,0 +1,461 @@
+//! The class `Game`: the client of the game, which knows what a page has to draw.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::rabbit::Text;
+use snowfight::client::{Client, Input, News, Prediction, View};
+use snowfight::message::{
+    Delivery, Direction, Entity, EntityId, EntityKind, GameOver, ObjectKind, PlayerId, Point, Scope,
+};
+use snowfight::world::MAX_ENTITIES;
+use wasm_bindgen::prelude::*;
+
+/// How many ticks others are drawn behind the newest snapshot, so that there is a next one to move towards.
+const BEHIND: f64 = 4.0;
+/// Further away than this the time of drawing jumps instead of drifting there.
+const JUMP: f64 = 30.0;
+/// Which part of its distance the time of drawing drifts in a frame.
+const DRIFT: f64 = 0.05;
+/// Which part of a correction is left after a frame.
+const SMOOTH: f32 = 0.85;
+/// A correction longer than this, in tiles, is a jump.
+const LONGEST_SMOOTH: f32 = 2.0;
+/// Positions of one entity that are kept.
+const TRACK: usize = 12;
+/// Bytes of the longest message of a client, with what asks for changes.
+const LONGEST: usize = 32;
+/// Numbers for each entity of a scene.
+const FIELDS: usize = 12;
+
+/// The shapes of what the class takes and gives.
+#[wasm_bindgen(typescript_custom_section)]
+const TYPES: &str = r#"
+export interface GameInput {
+  /** 1 north, 2 west, 4 south, 8 east. */
+  movement: number;
+  breaking?: number | undefined;
+  throwAt?: { x: number; y: number; z: number } | undefined;
+}
+export type GameNews =
+  | { kind: "none" }
+  | { kind: "joined"; player: number }
+  | { kind: "won" }
+  | { kind: "lost" }
+  | { kind: "refused"; words: string };
+"#;
+
+#[wasm_bindgen]
+extern "C" {
+    /// What a message meant, as a plain object.
+    #[wasm_bindgen(js_name = Object, typescript_type = "GameNews")]
+    #[derive(Debug)]
+    pub type GameNews;
+    #[wasm_bindgen(constructor, js_class = "Object")]
+    fn new() -> GameNews;
+    #[wasm_bindgen(method, structural, setter)]
+    fn set_kind(this: &GameNews, kind: &str);
+    #[wasm_bindgen(method, structural, setter)]
+    fn set_player(this: &GameNews, player: u32);
+    #[wasm_bindgen(method, structural, setter)]
+    fn set_words(this: &GameNews, words: &str);
+}
+
+/// A message to send.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Outgoing {
+    bytes: Vec<u8>,
+    reliable: bool,
+}
+
+#[wasm_bindgen]
+impl Outgoing {
+    /// Its bytes.
+    #[wasm_bindgen(getter)]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+
+    /// Whether it is sent until it is acknowledged.
+    #[wasm_bindgen(getter)]
+    pub fn reliable(&self) -> bool {
+        self.reliable
+    }
+}
+
+/// What happened, for those that do not speak JavaScript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Joined(PlayerId),
+    Over(GameOver),
+    Refused(String),
+}
+
+/// The client of one game: messages of the server in, messages of the player and a scene out.
+///
+/// `frame` wants to be called sixty times a second. The own player is drawn where it will be by the rules, all others
+/// where they were a moment ago, between two snapshots.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Game {
+    client: Client,
+    view: Box<View<MAX_ENTITIES>>,
+    prediction: Option<Box<Prediction>>,
+    /// What is left of corrections that are not to be seen at once.
+    slack: Point,
+    largest_correction: f32,
+    tracks: HashMap<EntityId, VecDeque<(u32, Point)>>,
+    newest: u32,
+    /// The tick that is drawn.
+    playing: f64,
+    round_trip: Option<Duration>,
+    snapshots: u32,
+}
+
+#[wasm_bindgen]
+impl Game {
+    /// A game that is not connected. With `changes` it asks for snapshots of what has changed only.
+    #[wasm_bindgen(constructor)]
+    pub fn new(changes: bool) -> Self {
+        let scope = if changes { Scope::Changes } else { Scope::Whole };
+        Self {
+            client: Client::asking_for(scope),
+            view: Box::new(View::new()),
+            prediction: None,
+            slack: Point::default(),
+            largest_correction: 0.0,
+            tracks: HashMap::new(),
+            newest: 0,
+            playing: 0.0,
+            round_trip: None,
+            snapshots: 0,
+        }
+    }
+
+    /// The connection is open: the player wants to join.
+    pub fn connected(&mut self) {
+        self.client.handle_connected();
+    }
+
+    /// Takes a message of the server, whatever it says.
+    pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameNews {
+        let news = GameNews::new();
+        match self.take(message, instant(now_ms)) {
+            Told::Nothing => news.set_kind("none"),
+            Told::Joined(player) => {
+                news.set_kind("joined");
+                news.set_player(player.0);
+            }
+            Told::Over(GameOver::Winner) => news.set_kind("won"),
+            Told::Over(GameOver::Loser) => news.set_kind("lost"),
+            Told::Refused(words) => {
+                news.set_kind("refused");
+                news.set_words(&words);
+            }
+        }
+        news
+    }
+
+    /// A frame passes, a sixtieth of a second: what the player wants now.
+    pub fn frame(
+        &mut self,
+        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
+        movement: u8,
+        breaking: Option<u32>,
+        #[wasm_bindgen(js_name = throwX)] throw_x: Option<f32>,
+        #[wasm_bindgen(js_name = throwY)] throw_y: Option<f32>,
+        #[wasm_bindgen(js_name = throwZ)] throw_z: Option<f32>,
+    ) {
+        let throw = match (throw_x, throw_y, throw_z) {
+            (Some(x), Some(y), Some(z)) => Some(Point::new(x, y, z)),
+            _ => None,
+        };
+        let input = Input { movement: Direction(movement), breaking: breaking.map(EntityId), throw };
+        self.pass(instant(now_ms), input);
+    }
+
+    /// The next message to send, if any.
+    #[wasm_bindgen(js_name = pollMessage)]
+    pub fn poll_message(&mut self) -> Option<Outgoing> {
+        let mut buffer = [0; LONGEST];
+        let (delivery, bytes) = self.client.poll_message(&mut buffer)?;
+        Some(Outgoing { bytes: bytes.to_vec(), reliable: delivery == Delivery::Reliable })
+    }
+
+    /// Everything to draw, twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 when it
+    /// is loose), health, most health, owner, what it holds, what it breaks (-1 for nothing), direction.
+    pub fn scene(&self) -> Vec<f64> {
+        let mut scene = Vec::with_capacity(self.view.entities().len() * FIELDS);
+        for entity in self.view.entities() {
+            self.describe(entity, &mut scene);
+        }
+        scene
+    }
+
+    /// Who the player is, once it has joined.
+    #[wasm_bindgen(getter)]
+    pub fn player(&self) -> Option<u32> {
+        self.client.player().map(|player| player.0)
+    }
+
+    /// The tick of the newest snapshot.
+    #[wasm_bindgen(getter)]
+    pub fn time(&self) -> u32 {
+        self.newest
+    }
+
+    /// How many snapshots came.
+    #[wasm_bindgen(getter)]
+    pub fn snapshots(&self) -> u32 {
+        self.snapshots
+    }
+
+    /// Milliseconds to the server and back, once that is known.
+    #[wasm_bindgen(getter, js_name = roundTripMs)]
+    pub fn round_trip_ms(&self) -> Option<f64> {
+        self.round_trip.map(|time| time.as_secs_f64() * 1_000.0)
+    }
+
+    /// The largest correction of the own player so far, in tiles.
+    #[wasm_bindgen(getter, js_name = largestCorrection)]
+    pub fn largest_correction(&self) -> f32 {
+        self.largest_correction
+    }
+}
+
+impl Game {
+    fn take(&mut self, message: &[u8], now: Instant) -> Told {
+        match self.client.handle_message(now, &message) {
+            Ok(News::Joined { player, entities }) => {
+                self.view.update(&entities);
+                let mut prediction = Box::new(Prediction::new(player));
+                prediction.handle_snapshot(0, self.view.entities().iter().copied());
+                self.prediction = Some(prediction);
+                Told::Joined(player)
+            }
+            Ok(News::Snapshot { time, entities, scope }) => {
+                self.view.take(&entities, scope);
+                self.snapshot(time);
+                Told::Nothing
+            }
+            Ok(News::Over(result)) => Told::Over(result),
+            Ok(News::Refused(why)) => Told::Refused(words(why)),
+            Ok(News::Pong { round_trip }) => {
+                self.round_trip = round_trip.or(self.round_trip);
+                Told::Nothing
+            }
+            Ok(News::Nothing) | Err(_) => Told::Nothing,
+        }
+    }
+
+    fn snapshot(&mut self, time: u32) {
+        if self.snapshots == 0 {
+            self.playing = f64::from(time) - BEHIND;
+        }
+        (self.newest, self.snapshots) = (time, self.snapshots.wrapping_add(1));
+        if let Some(prediction) = &mut self.prediction {
+            let before = prediction.position();
+            let correction = prediction.handle_snapshot(time, self.view.entities().iter().copied());
+            self.largest_correction = self.largest_correction.max(correction);
+            if let (Some(before), Some(after)) = (before, prediction.position()) {
+                self.slack = self.slack + (before - after);
+            }
+            if self.slack.length() > LONGEST_SMOOTH {
+                self.slack = Point::default();
+            }
+        }
+        self.track(time);
+    }
+
+    /// Notes where everything is that moves.
+    fn track(&mut self, time: u32) {
+        let mut there = HashSet::new();
+        for entity in self.view.entities() {
+            let Some(position) = position(entity) else { continue };
+            there.insert(entity.id);
+            let track = self.tracks.entry(entity.id).or_default();
+            let alone = track.len() == 1;
+            match track.back_mut() {
+                // What stands still needs one place: the last time that it was there.
+                Some((at, place)) if *place == position && alone => *at = time,
+                _ => track.push_back((time, position)),
+            }
+            if track.len() > TRACK {
+                track.pop_front();
+            }
+        }
+        self.tracks.retain(|id, _| there.contains(id));
+    }
+
+    fn pass(&mut self, now: Instant, input: Input) {
+        self.client.handle_frame(now, input);
+        self.slack = self.slack * SMOOTH;
+        if let Some(prediction) = &mut self.prediction {
+            prediction.handle_frame(input.movement);
+        }
+        self.playing += 1.0;
+        let off = f64::from(self.newest) - BEHIND - self.playing;
+        self.playing += if off.abs() > JUMP { off } else { off * DRIFT };
+    }
+
+    /// Where an entity is drawn.
+    fn place(&self, id: EntityId, told: Point) -> Point {
+        let Some(track) = self.tracks.get(&id) else { return told };
+        let after = track.iter().position(|(time, _)| f64::from(*time) >= self.playing);
+        match after {
+            None => track.back().map_or(told, |(_, place)| *place),
+            Some(0) => track.front().map_or(told, |(_, place)| *place),
+            Some(index) => {
+                let (Some((from, start)), Some((to, end))) = (track.get(index - 1), track.get(index)) else {
+                    return told;
+                };
+                let share = (self.playing - f64::from(*from)) / (f64::from(*to) - f64::from(*from)).max(1.0);
+                *start + (*end - *start) * share as f32
+            }
+        }
+    }
+
+    fn describe(&self, entity: &Entity, scene: &mut Vec<f64>) {
+        let id = f64::from(entity.id.0);
+        let optional = |id: Option<EntityId>| id.map_or(-1.0, |id| f64::from(id.0));
+        match &entity.kind {
+            EntityKind::Dead => {}
+            EntityKind::Object(object) => {
+                let place = self.place(entity.id, object.position);
+                let kind = if object.kind == ObjectKind::Tree { 0.0 } else { 1.0 };
+                let durability = object.durability.map_or(-1.0, f64::from);
+                let (health, most) = (f64::from(object.health), f64::from(object.max_health));
+                let [x, y, z] = [place.x, place.y, place.z].map(f64::from);
+                scene.extend([id, kind, x, y, z, durability, health, most, 0.0, -1.0, -1.0, 0.0]);
+            }
+            EntityKind::Player(player) => {
+                let own = self.client.player() == Some(player.owner);
+                let predicted = self.prediction.as_ref().and_then(|prediction| prediction.position());
+                let place = match predicted {
+                    Some(predicted) if own => predicted + self.slack,
+                    _ => self.place(entity.id, player.position),
+                };
+                let (health, most) = (f64::from(player.health), f64::from(player.max_health));
+                let [x, y, z] = [place.x, place.y, place.z].map(f64::from);
+                let (holding, breaking) = (optional(player.holding), optional(player.breaking));
+                let owner = f64::from(player.owner.0);
+                let movement = f64::from(player.movement.0);
+                scene.extend([id, 2.0, x, y, z, -1.0, health, most, owner, holding, breaking, movement]);
+            }
+        }
+    }
+}
+
+const fn position(entity: &Entity) -> Option<Point> {
+    match &entity.kind {
+        EntityKind::Object(object) => Some(object.position),
+        EntityKind::Player(player) => Some(player.position),
+        EntityKind::Dead => None,
+    }
+}
+
+fn words(text: Text<'_>) -> String {
+    text.chars().collect()
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a page is not open for 2^53 microseconds"
+)]
+fn instant(now_ms: f64) -> Instant {
+    Instant::from_micros((now_ms * 1_000.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use snowfight::message::{ActionKind, Move};
+    use snowfight::server::{MAX_MESSAGE, Output, Server};
+
+    use super::*;
+
+    /// A game beside its server, and somebody else who walks east.
+    fn play(changes: bool, frames: u32, mut look: impl FnMut(&Game, &Server<u8>)) -> Game {
+        let mut server = Box::new(Server::new(5));
+        let mut game = Game::new(changes);
+        game.connected();
+        let mut other = Client::new();
+        other.handle_connected();
+        [0, 1].into_iter().for_each(|key| server.handle_connected(key).unwrap());
+        let mut buffer = vec![0; MAX_MESSAGE];
+        for frame in 0..frames {
+            let now = Instant::from_micros(u64::from(frame) * 16_667);
+            while let Some(message) = game.poll_message() {
+                server.handle_message(0, &&*message.bytes);
+            }
+            let mut packed = [0; LONGEST];
+            while let Some((_, message)) = other.poll_message(&mut packed) {
+                server.handle_message(1, &message);
+            }
+            server.tick();
+            while let Some(output) = server.poll_output(&mut buffer) {
+                let Output::Send { to, payload, .. } = output else { panic!("nobody has to leave") };
+                if to == 0 {
+                    game.take(payload, now);
+                } else {
+                    other.handle_message(now, &payload).unwrap();
+                }
+            }
+            game.pass(now, Input { movement: Direction::NORTH, ..Input::default() });
+            other.handle_frame(now, Input { movement: Direction::EAST, ..Input::default() });
+            look(&game, &server);
+        }
+        game
+    }
+
+    fn drawn(game: &Game, owner: u32) -> Option<(f64, f64)> {
+        let scene = game.scene();
+        let mut players = scene.chunks(FIELDS).filter(|row| row[1] == 2.0 && row[8] == f64::from(owner));
+        players.next().map(|row| (row[2], row[3]))
+    }
+
+    #[test]
+    fn others_are_drawn_smoothly_and_a_little_behind() {
+        for changes in [false, true] {
+            let (mut last, mut steps) = (None, Vec::new());
+            let game = play(changes, 120, |game, server| {
+                let (Some((x, _)), Some(there)) = (drawn(game, 2), server.world().position_of(PlayerId(2)))
+                else {
+                    return;
+                };
+                if let Some(last) = last.replace(x) {
+                    steps.push(x - last);
+                }
+                assert!(x <= f64::from(there.x) + 0.01, "not ahead of the server");
+                assert!(x >= f64::from(there.x) - 1.0, "not far behind it");
+            });
+            assert!(steps.iter().all(|step| (-0.001..0.2).contains(step)), "{steps:?}");
+            assert!(steps.iter().filter(|step| **step > 0.05).count() > 30, "{steps:?}");
+            assert!(game.snapshots() > 50);
+        }
+    }
+
+    #[test]
+    fn the_own_player_is_drawn_where_the_rules_take_it() {
+        let game = play(false, 120, |_, _| {});
+        assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
+        assert_eq!(game.player(), Some(1));
+    }
+
+    #[test]
+    fn a_scene_has_twelve_numbers_for_each_that_is_there() {
+        let mut world = snowfight::world::World::new(1);
+        let player = world.join().unwrap();
+        world.act(player, ActionKind::Move(Move { direction: Direction::WEST }));
+        let mut game = Game::new(false);
+        let entities = world.entities();
+        game.view.update(&rakwire::rabbit::List::new(&entities));
+        let scene = game.scene();
+        assert_eq!(scene.len(), entities.len() * FIELDS);
+        assert_eq!(&scene[..2], &[301.0, 2.0]);
+        assert_eq!(&scene[5..12], &[-1.0, 3.0, 3.0, 1.0, -1.0, -1.0, 2.0]);
+    }
+}

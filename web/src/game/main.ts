@@ -1,0 +1,193 @@
+/** The page of the game: joins, plays, and says how it ended. */
+
+import "./style.css";
+import init, { Game } from "../../../game/wasm/pkg/snowfight_wasm.js";
+
+import { element } from "../dom.js";
+import { Controls } from "./controls.js";
+import { World } from "./draw.js";
+import type { Spot } from "./draw.js";
+import { Hud } from "./hud.js";
+import { Net } from "./net.js";
+import type { Transport } from "./net.js";
+import { readScene } from "./scene.js";
+import type { Figure } from "./scene.js";
+
+const FRAME_MS = 1_000 / 60;
+/** Frames that are caught up with after the page was held up. */
+const LONGEST_BACKLOG_MS = 250;
+const NUMBERS_MS = 1_000;
+/** How far an arm reaches, in tiles. */
+const REACH = 2;
+/** Where to aim above somebody's feet. */
+const CHEST = 0.65;
+
+const stage = element("stage", HTMLDivElement);
+const hud = new Hud();
+const controls = new Controls(stage);
+
+/** One game, from joining to its end. */
+interface Round {
+  game: Game;
+  net: Net | undefined;
+  scene: Figure[];
+}
+
+let world: World | undefined;
+let round: Round | undefined;
+let target: Figure | undefined;
+let lastFrame = performance.now();
+
+const own = (): Figure | undefined =>
+  round?.scene.find(({ kind, owner }) => kind === "player" && owner === round?.game.player);
+
+const distance = (a: Figure, b: Figure): number => Math.hypot(a.x - b.x, a.y - b.y, a.z - b.z);
+
+/** The nearest object within reach that can be broken. */
+function withinReach(me: Figure | undefined): Figure | undefined {
+  if (me === undefined || me.holding !== undefined) {
+    return undefined;
+  }
+  const near = (round?.scene ?? []).filter(
+    (figure) => figure.kind !== "player" && figure.durability !== undefined && distance(figure, me) < REACH,
+  );
+  return near.sort((a, b) => distance(a, me) - distance(b, me))[0];
+}
+
+/** What a press in the window aims at: somebody's chest, or the ground. */
+function aim(at: Spot): { x: number; y: number; z: number } | undefined {
+  if (world === undefined || round === undefined) {
+    return undefined;
+  }
+  const me = own();
+  const { x, y } = world.groundAt(at);
+  const hit = round.scene.find(
+    (figure) => figure.kind === "player" && figure.id !== me?.id && Math.abs(figure.x - x) < 0.6 && y - figure.y > -0.5 && y - figure.y < 1.5,
+  );
+  return hit === undefined ? { x, y, z: 0 } : { x: hit.x, y: hit.y, z: CHEST };
+}
+
+function hint(me: Figure | undefined): string {
+  if (me?.holding !== undefined) {
+    return "Click or tap where it shall land.";
+  }
+  if (target !== undefined) {
+    return controls.breaks ? `Breaking a ${target.kind} loose …` : `Hold Space to break the ${target.kind} loose.`;
+  }
+  return "Walk to a tree or a mushroom.";
+}
+
+/** A sixtieth of a second. */
+function frame(playing: Round): void {
+  const me = own();
+  target = withinReach(me);
+  const press = controls.takePress();
+  const thrown = me?.holding !== undefined && press !== undefined ? aim(press) : undefined;
+  const breaking = controls.breaks ? target?.id : undefined;
+  playing.game.frame(performance.now(), controls.movement, breaking, thrown?.x, thrown?.y, thrown?.z);
+  playing.net?.flush();
+}
+
+function turn(): void {
+  const now = performance.now();
+  lastFrame = Math.max(lastFrame, now - LONGEST_BACKLOG_MS);
+  while (now - lastFrame >= FRAME_MS) {
+    lastFrame += FRAME_MS;
+    if (round !== undefined && hud.state === "playing") {
+      frame(round);
+      round.scene = readScene(round.game.scene());
+    }
+  }
+}
+
+function draw(): void {
+  requestAnimationFrame(draw);
+  if (round !== undefined && world !== undefined) {
+    const me = own();
+    world.draw(round.scene, me, hud.state === "playing" ? target : undefined);
+    hud.showPlayers(round.scene, round.game.player);
+    hud.showVitals(me, hint(me));
+  }
+}
+
+function chosen(name: string): string {
+  return (document.querySelector(`input[name="${name}"]:checked`) as HTMLInputElement).value;
+}
+
+async function play(): Promise<void> {
+  const transport = chosen("transport") as Transport;
+  const words = transport === "game" ? "the Game Protocol" : "RakNet";
+  hud.set("connecting", `Connecting with ${words} …`);
+  controls.release();
+  round?.net?.close();
+  const game = new Game(chosen("scope") === "changes");
+  const playing: Round = { game, net: undefined, scene: [] };
+  round = playing;
+  const over = (state: "won" | "lost" | "failed", reason: string): void => {
+    if (round === playing && (hud.state === "playing" || hud.state === "connecting")) {
+      hud.set(state, reason);
+    }
+  };
+  try {
+    playing.net = await Net.open(game, transport, {
+      onJoined: (player) => hud.set("playing", `You are player ${player}, over ${words}.`),
+      onWon: () => over("won", "You are the last one standing."),
+      onLost: () => over("lost", "Three hits were too many."),
+      onRefused: (reason) => over("failed", `The server refuses: ${reason}.`),
+      onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
+    });
+  } catch (error) {
+    over("failed", error instanceof Error ? `${error.message}.` : String(error));
+  }
+}
+
+function showNumbers(before: number): void {
+  const now = round?.game.snapshots ?? 0;
+  if (round?.net !== undefined && hud.state === "playing") {
+    hud.showNumbers(round.game.roundTripMs, Math.max(0, now - before), round.net.stats());
+  }
+  setTimeout(() => showNumbers(now), NUMBERS_MS);
+}
+
+/** What tests and the curious may look at. */
+export interface Probe {
+  readonly player: number | undefined;
+  readonly scene: readonly Figure[];
+  readonly largestCorrection: number;
+  screenOf(figure: { x: number; y: number; z?: number }): Spot | undefined;
+}
+declare global {
+  interface Window {
+    snowfight: Probe;
+  }
+}
+window.snowfight = {
+  get player() {
+    return round?.game.player;
+  },
+  get scene() {
+    return round?.scene ?? [];
+  },
+  get largestCorrection() {
+    return round?.game.largestCorrection ?? 0;
+  },
+  screenOf: (figure) => world?.screenOf(figure),
+};
+
+async function start(): Promise<void> {
+  element("panel", HTMLFormElement).addEventListener("submit", (event) => {
+    event.preventDefault();
+    void play();
+  });
+  addEventListener("pagehide", () => round?.net?.close());
+  await init();
+  world = await World.start(stage);
+  setInterval(turn, FRAME_MS / 2);
+  requestAnimationFrame(draw);
+  showNumbers(0);
+  document.body.dataset["ready"] = "yes";
+}
+
+start().catch((error: unknown) => {
+  hud.set("failed", `This browser cannot show the game: ${error instanceof Error ? error.message : String(error)}`);
+});

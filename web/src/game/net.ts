@@ -1,0 +1,100 @@
+/** The connection of the game: messages of the WebAssembly client go to the server, and the server's go to it. */
+
+import { connect } from "rakwire";
+import type { Connection, ConnectionStats } from "rakwire";
+
+import type { Game } from "../../../game/wasm/pkg/snowfight_wasm.js";
+
+export type Transport = "game" | "raknet";
+
+/** The first byte of this game's messages in RakNet. */
+const MESSAGE_ID = 0x86;
+/** What the relay calls the server of each protocol. */
+const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
+
+export interface NetOwner {
+  onWon(): void;
+  onLost(): void;
+  onJoined(player: number): void;
+  onRefused(words: string): void;
+  onClosed(reason: string): void;
+}
+
+export class Net {
+  readonly #game: Game;
+  readonly #connection: Connection;
+  readonly #transport: Transport;
+
+  private constructor(game: Game, connection: Connection, transport: Transport, owner: NetOwner) {
+    this.#game = game;
+    this.#connection = connection;
+    this.#transport = transport;
+    connection.addEventListener("message", ({ message: { bytes } }) => this.#onMessage(bytes, owner));
+    void connection.closed.then(({ reason }) => owner.onClosed(reason));
+  }
+
+  static async open(game: Game, transport: Transport, owner: NetOwner): Promise<Net> {
+    const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
+    const connection = await connect(url, { target: TARGETS[transport], protocol: transport });
+    const net = new Net(game, connection, transport, owner);
+    game.connected();
+    net.flush();
+    return net;
+  }
+
+  /** Sends what the client has to say. */
+  flush(): void {
+    for (let message = this.#game.pollMessage(); message !== undefined; message = this.#game.pollMessage()) {
+      const { bytes, reliable } = message;
+      message.free();
+      this.#send(bytes, reliable);
+    }
+  }
+
+  stats(): ConnectionStats {
+    return this.#connection.stats();
+  }
+
+  close(): void {
+    void this.#connection.close();
+  }
+
+  #send(bytes: Uint8Array, reliable: boolean): void {
+    try {
+      if (this.#transport === "game") {
+        this.#connection.send(bytes, { reliability: reliable ? "reliable" : "unreliable" });
+        return;
+      }
+      const message = new Uint8Array(bytes.length + 1);
+      message[0] = MESSAGE_ID;
+      message.set(bytes, 1);
+      this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
+    } catch {
+      // The connection is over, and says so itself; or it is full, and every action is said again.
+    }
+  }
+
+  #onMessage(bytes: Uint8Array, owner: NetOwner): void {
+    if (this.#transport === "raknet" && bytes[0] !== MESSAGE_ID) {
+      return;
+    }
+    const body = this.#transport === "raknet" ? bytes.subarray(1) : bytes;
+    const news = this.#game.handle(body, performance.now());
+    switch (news.kind) {
+      case "joined":
+        owner.onJoined(news.player);
+        break;
+      case "won":
+        owner.onWon();
+        break;
+      case "lost":
+        owner.onLost();
+        break;
+      case "refused":
+        owner.onRefused(news.words);
+        break;
+      case "none":
+        break;
+    }
+  }
+}
