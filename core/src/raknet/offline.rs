@@ -109,7 +109,9 @@ impl Desk {
         scope: PingScope,
         now: Instant,
     ) -> bool {
-        self.keep_pings(|ping| ping.to != to && (ping.answerers == Answerers::One || ping.at + DISCOVERY > now));
+        self.keep_pings(|ping| {
+            ping.to != to && (ping.answerers == Answerers::One || ping.at + DISCOVERY > now)
+        });
         self.pings.push_back(Ping { to, answerers, scope, at: now, sent: false }).is_ok()
     }
 
