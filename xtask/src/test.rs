@@ -70,7 +70,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         ),
         Stage::new(
             "demo",
-            "the demo, once through connect, send and echo in Chromium",
+            "the demo: two pages play against each other by each protocol",
             &[Need::Node, Need::Packages, Need::Chromium],
             demo_smoke,
         ),
