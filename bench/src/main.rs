@@ -5,6 +5,8 @@
 mod alone;
 mod bare;
 mod crowd;
+mod fighters;
+mod game;
 mod idle;
 mod instructions;
 mod measure;
@@ -45,6 +47,8 @@ enum Command {
     Run(measure::Options),
     Show(measure::Show),
     Crowd(crowd::Arguments),
+    Fighters(fighters::Arguments),
+    Game(game::Options),
     Peer(peer::Arguments),
     #[command(subcommand)]
     Raw(raw::Part),
@@ -60,6 +64,8 @@ fn main() -> ExitCode {
         Command::Run(options) => measure::run(&options),
         Command::Show(options) => measure::show(&options),
         Command::Crowd(arguments) => crowd::run(&arguments),
+        Command::Fighters(arguments) => fighters::run(&arguments),
+        Command::Game(options) => game::run(&options),
         Command::Peer(arguments) => peer::run(&arguments),
         Command::Raw(part) => raw::run(&part),
     };

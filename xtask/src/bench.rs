@@ -1,14 +1,18 @@
 //! Measurements: the program of the crate `rakwire-bench`, built for speed.
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, Subcommand};
 
+use crate::artifacts;
 use crate::setup::{self, Need};
 use crate::shell::Shell;
 
 /// What to measure.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    alone: Option<Alone>,
     /// Every row once, small and with two peers: to see that it works, not how fast it is
     #[arg(long)]
     quick: bool,
@@ -26,7 +30,22 @@ pub(crate) struct Options {
     runs: u32,
 }
 
+/// What is measured for itself.
+#[derive(Subcommand)]
+enum Alone {
+    /// The server of the snowball fight under load: how many players it carries
+    Game {
+        /// Few players for a short time: to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
+}
+
 pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+    if let Some(Alone::Game { quick }) = options.alone {
+        artifacts::binaries(shell)?;
+        return run(shell, if quick { &["game", "--quick"] } else { &["game"] });
+    }
     if options.instructions {
         setup::run(shell, &[Need::Valgrind])?;
         return run(shell, &["instructions", "--write"]);

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use super::connection::{Envelope, Side};
 use super::wire::Reliability;
+use crate::chunks::{Chunks, Piece};
 use crate::storage::{Block, Link, Pool};
 
 /// Names a connection of one peer. A name is not used again until its slot was given away 65,536 times.
@@ -144,6 +145,18 @@ impl<'p> Message<'p> {
         let mut bytes = alloc::vec::Vec::with_capacity(self.len());
         self.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
         bytes
+    }
+}
+
+impl Chunks for Message<'_> {
+    fn total(&self) -> usize {
+        self.len()
+    }
+
+    fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
+        let block = if at == Piece::FIRST { Some(self.first) } else { Block::numbered(at.number()) };
+        let Some(block) = block else { return (&[], None) };
+        (self.pool.bytes(block), self.pool.next(block).map(|next| Piece::new(next.number())))
     }
 }
 
