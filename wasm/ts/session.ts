@@ -106,7 +106,7 @@ export class Session implements TransportEvents {
     try {
       const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
       this.#loop.soon();
-      // The Game Protocol has none.
+      // The Game Protocol has no receipts.
       return typeof receipt === "number" ? receipt : undefined;
     } catch (thrown) {
       throw fromRust(thrown);

@@ -23,7 +23,7 @@ const LATE_MS: f64 = 250.0;
 pub(super) trait Driven: 'static {
     /// How a message is sent.
     type Delivery;
-    /// What a message is known by that was taken.
+    /// What is known of a message that was sent.
     type Sent;
     type SendError;
     const NOT_CONNECTED: Self::SendError;
