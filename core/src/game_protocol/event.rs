@@ -154,7 +154,9 @@ impl Chunks for Message<'_> {
     }
 
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
-        self.pool.piece(Some(self.first), at)
+        let block = if at == Piece::FIRST { Some(self.first) } else { Block::numbered(at.number()) };
+        let Some(block) = block else { return (&[], None) };
+        (self.pool.bytes(block), self.pool.next(block).map(|next| Piece::new(next.number())))
     }
 }
 
