@@ -12,8 +12,11 @@ import type { Figure } from "./scene.js";
 const VIEW = 13;
 /** How high something is held, in tiles. */
 const HOLD_HEIGHT = 1.3125;
+/** People who want less motion get a camera without slack, and fewer pictures. */
+const IS_CALM = matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** Part of the way to the player that the camera goes in a frame. */
-const FOLLOW = 0.18;
+const FOLLOW = IS_CALM ? 1 : 0.18;
+const CALM_FRAMES = 15;
 
 export interface Spot {
   x: number;
@@ -47,6 +50,7 @@ export class World {
   static async start(stage: HTMLElement): Promise<World> {
     const app = new Application();
     await app.init({ resizeTo: stage, background: 0x2f6f9f, antialias: true, autoDensity: true, resolution: Math.min(devicePixelRatio, 2) });
+    app.ticker.maxFPS = IS_CALM ? CALM_FRAMES : 0;
     stage.append(app.canvas);
     return new World(app);
   }
