@@ -5,6 +5,8 @@
 mod alone;
 mod bare;
 mod crowd;
+mod fighters;
+mod game;
 mod idle;
 mod instructions;
 mod measure;
@@ -47,6 +49,8 @@ enum Command {
     Show(measure::Show),
     Publish(publish::Options),
     Crowd(crowd::Arguments),
+    Fighters(fighters::Arguments),
+    Game(game::Options),
     Peer(peer::Arguments),
     #[command(subcommand)]
     Raw(raw::Part),
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         Command::Publish(options) => publish::run(&options),
         Command::Show(options) => measure::show(&options),
         Command::Crowd(arguments) => crowd::run(&arguments),
+        Command::Fighters(arguments) => fighters::run(&arguments),
+        Command::Game(options) => game::run(&options),
         Command::Peer(arguments) => peer::run(&arguments),
         Command::Raw(part) => raw::run(&part),
     };

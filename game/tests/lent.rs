@@ -87,3 +87,40 @@ fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Erro
     }
     Err("the message has not arrived".into())
 }
+
+/// The same by the Game Protocol: what the client lends lies in a block for each chunk.
+#[test]
+fn a_snapshot_in_the_chunks_of_the_game_protocol_needs_no_copy() -> Result<(), Box<dyn Error>> {
+    use rakwire::game_protocol::{Capacity, Config, Event, Peer, Reliability};
+    let entities = entities();
+    let bytes = to_vec(&message(&entities))?;
+    let capacity = Capacity { connections: 1, blocks: 256, block_size: 128 };
+    let mut config = Config::new([2; 32]);
+    config.max_incoming = 1;
+    let mut client = Peer::with_capacity(capacity, Config::new([1; 32]));
+    let mut server = Peer::with_capacity(capacity, config);
+    let (here, there) = ("192.0.2.1:1".parse()?, "192.0.2.2:2".parse()?);
+    let (now, mut buffer) = (Instant::ZERO, [0; 1_024]);
+    let id = client.connect(now, there)?;
+    let mut sent = false;
+    for _ in 0..100 {
+        while let Some(transmit) = client.poll_transmit(now, &mut buffer) {
+            server.handle_datagram(now, here, transmit.payload);
+        }
+        while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
+            client.handle_datagram(now, there, transmit.payload);
+        }
+        if !sent && client.send(now, id, &bytes, Reliability::Reliable).is_ok() {
+            sent = true;
+        }
+        while client.poll_event().is_some() {}
+        while let Some(event) = server.poll_event() {
+            if let Event::Message { message, .. } = event {
+                assert!(message.as_slice().is_none(), "it lies in more than one piece");
+                assert_reads(&message, &entities);
+                return Ok(());
+            }
+        }
+    }
+    Err("it never arrived".into())
+}

@@ -6,8 +6,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SOFTWARE_WEBGL, launch } from "../../wasm/tests/browser.mjs";
 import { Player, fight } from "./game.mjs";
 
-const LARGE = { viewport: { width: 1280, height: 800 } };
-const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true };
+// Drawing without a graphics card takes most of the time that the pages have, so they draw little and seldom.
+const CALM = { reducedMotion: "reduce" };
+const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
+const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
 const LOOK_MS = 12_000;
 
 async function open(browser, url, options) {

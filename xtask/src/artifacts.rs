@@ -1,4 +1,4 @@
-//! What the commands build: the npm package, the page and the two programs.
+//! What the commands build: the npm package, the game's package, the page and the programs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -48,22 +48,30 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-/// Builds the package of the game's messages, in game/wasm/pkg.
+/// Builds the package of the game's client and messages, in game/wasm/pkg.
 pub(crate) fn game(shell: &mut Shell) -> Result<()> {
     setup::run(shell, &[Need::WasmTarget, Need::WasmBindgen, Need::WasmPack])?;
+    if shell.built.contains(&Artifact::Game) {
+        return Ok(());
+    }
     let build = "build --mode no-install --no-opt --target web --profile npm";
-    shell.cmd_for(WASM, "game/wasm", "wasm-pack", build.split(' ')).run()
+    shell.cmd_for(WASM, "game/wasm", "wasm-pack", build.split(' ')).run()?;
+    shell.built.insert(Artifact::Game);
+    Ok(())
 }
 
 /// Builds the page.
 pub(crate) fn web(shell: &mut Shell) -> Result<()> {
     wasm(shell)?;
+    game(shell)?;
     if shell.built.contains(&Artifact::Web) {
         return Ok(());
     }
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
-    if !shell.path(PAGE).join("index.html").is_file() {
-        bail!("the build of the page left no {PAGE}/index.html");
+    for page in ["index.html", "echo.html"] {
+        if !shell.path(PAGE).join(page).is_file() {
+            bail!("the build of the pages left no {PAGE}/{page}");
+        }
     }
     shell.built.insert(Artifact::Web);
     Ok(())
@@ -73,25 +81,28 @@ pub(crate) fn web(shell: &mut Shell) -> Result<()> {
 pub(crate) struct Binaries {
     pub(crate) rakwire: PathBuf,
     pub(crate) relay: PathBuf,
+    pub(crate) snowfight: PathBuf,
 }
 
-/// Builds the command-line tool and the relay, and names them to all children.
+/// Builds the command-line tool, the relay and the game's server, and names them to all children.
 pub(crate) fn binaries(shell: &mut Shell) -> Result<Binaries> {
     if !shell.built.contains(&Artifact::Binaries) {
-        shell
-            .cmd("cargo", ["build", "--release", "-p", "rakwire-native", "-p", "rakwire-relay", "--bins"])
-            .run()?;
+        let packages = ["-p", "rakwire-native", "-p", "rakwire-relay", "-p", "snowfight-server"];
+        shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(packages)).run()?;
         shell.built.insert(Artifact::Binaries);
     }
     let folder = target_dir(shell)?.join("release");
-    let binaries = Binaries { rakwire: folder.join("rakwire"), relay: folder.join("rakwire-relay") };
-    for program in [&binaries.rakwire, &binaries.relay] {
+    let [rakwire, relay, snowfight] =
+        ["rakwire", "rakwire-relay", "snowfight-server"].map(|name| folder.join(name));
+    let binaries = Binaries { rakwire, relay, snowfight };
+    for program in [&binaries.rakwire, &binaries.relay, &binaries.snowfight] {
         if !program.is_file() {
             bail!("the build left no {}", program.display());
         }
     }
     shell.set("RAKWIRE_BIN", &binaries.rakwire);
     shell.set("RAKWIRE_RELAY_BIN", &binaries.relay);
+    shell.set("SNOWFIGHT_BIN", &binaries.snowfight);
     Ok(binaries)
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+use crate::artifacts;
 use crate::mcu;
 use crate::setup::{self, Need};
 use crate::shell::Shell;
@@ -35,12 +36,26 @@ pub(crate) struct Options {
 enum Part {
     /// The firmware in QEMU: instructions, and datagrams a second
     Mcu(mcu::bench::Options),
+    /// The server of the snowball fight under load: how many players it carries
+    Game {
+        /// Few players for a short time: to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
-    if let Some(Part::Mcu(options)) = &options.part {
-        return mcu::bench::command(shell, options);
+    match &options.part {
+        Some(Part::Mcu(options)) => mcu::bench::command(shell, options),
+        Some(Part::Game { quick }) => {
+            artifacts::binaries(shell)?;
+            run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
+        }
+        None => raknet(shell, options),
     }
+}
+
+fn raknet(shell: &mut Shell, options: &Options) -> Result<()> {
     if options.instructions {
         setup::run(shell, &[Need::Valgrind])?;
         return run(shell, &["instructions", "--write"]);

@@ -1,4 +1,4 @@
-//! The demo: a game server, the relay and the page in one process tree.
+//! The demo: the snowball fight with a few bots, an echo server, the relay and the pages in one process tree.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
@@ -25,7 +25,8 @@ pub(crate) struct Options {
     /// The page's port. Without it: 8080, or a free one where that is taken.
     #[arg(long)]
     port: Option<u16>,
-    /// On free ports, let headless Chromium connect, send and see the echo once; print the outcome as a line of JSON.
+    /// On free ports, let two pages in headless Chromium play against each other by each protocol; print the outcome as
+    /// a line of JSON.
     #[arg(long, conflicts_with = "port")]
     smoke: bool,
 }
@@ -39,8 +40,9 @@ pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
     }
     let port = Port::wanted(options.port).choose()?;
     setup::run(shell, &Need::PAGE)?;
-    let mut demo = Demo::start(shell, port)?;
-    println!("\n    The demo is at  {}\n\n    Ctrl-C ends it.\n", demo.url());
+    let mut demo = Demo::start(shell, port, Company::Bots)?;
+    let url = demo.url();
+    println!("\n    Play at  {url}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
     while !process::interrupted() {
         demo.check()?;
         thread::sleep(POLL);
@@ -49,15 +51,37 @@ pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the demo for one connect-send-echo in a browser and gives back the line of JSON that says how it went.
+/// Lets pages play the demo and gives back the line of JSON that says how it went.
 pub(crate) fn smoke_test(shell: &mut Shell) -> Result<String> {
     setup::run(shell, &Need::PAGE)?;
     setup::run(shell, &[Need::Chromium])?;
-    let mut demo = Demo::start(shell, ANY_PORT)?;
-    let outcome = smoke::drive(shell, demo.url());
+    let mut crowd = Demo::start(shell, ANY_PORT, Company::Bots)?;
+    let seen = smoke::look(shell, crowd.url());
     // A server that died is the better explanation of a page that failed.
+    crowd.check()?;
+    seen?;
+    drop(crowd);
+    let mut demo = Demo::start(shell, ANY_PORT, Company::Nobody)?;
+    let outcome = smoke::fight(shell, demo.url());
     demo.check()?;
     outcome
+}
+
+/// Who is in the game before anybody comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    Nobody,
+    Bots,
+}
+
+impl Company {
+    /// How many there are, for the command line.
+    fn count(self) -> &'static str {
+        match self {
+            Self::Nobody => "0",
+            Self::Bots => "4",
+        }
+    }
 }
 
 /// The port that the page is served at.
@@ -92,30 +116,35 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// The two running servers. Dropping it ends the relay first, then the game server.
+/// The running servers. Dropping it ends the relay first.
 struct Demo {
     relay: Service,
-    server: Service,
+    game: Service,
+    echo: Service,
 }
 
 impl Demo {
     /// Builds everything and starts it.
-    fn start(shell: &mut Shell, port: u16) -> Result<Self> {
+    fn start(shell: &mut Shell, port: u16, company: Company) -> Result<Self> {
         let programs = artifacts::binaries(shell)?;
         artifacts::web(shell)?;
-        let server = Service::start(
-            shell,
-            "the game server",
-            &programs.rakwire,
-            &["echo", "--listen", "127.0.0.1:0"],
-        )?;
+        let any = "127.0.0.1:0";
+        let args = ["--listen", any, "--listen-raknet", any, "--bots", company.count()];
+        let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
+        let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
+        let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;
         let listen = format!("127.0.0.1:{port}");
-        let target = format!("game={}", server.address);
+        let targets = [
+            format!("snowfight={}", game.address),
+            format!("snowfight-raknet={raknet}"),
+            format!("echo={}", echo.address),
+        ];
         let page = shell.path(PAGE);
         let page = page.to_str().context("the path of this repository is not valid UTF-8")?;
-        let args = ["--listen", &listen, "--target", &target, "--serve", page];
+        let mut args = vec!["--listen", &*listen, "--serve", page];
+        args.extend(targets.iter().flat_map(|target| ["--target", target]));
         let relay = Service::start(shell, "the relay", &programs.relay, &args)?;
-        Ok(Self { relay, server })
+        Ok(Self { relay, game, echo })
     }
 
     fn url(&self) -> &str {
@@ -123,7 +152,8 @@ impl Demo {
     }
 
     fn check(&mut self) -> Result<()> {
-        self.server.check()?;
+        self.game.check()?;
+        self.echo.check()?;
         self.relay.check()
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Service {
     running: Running,
     /// Where it listens: `HOST:PORT`, `http://HOST:PORT`, or just the port.
     pub(crate) address: String,
+    /// Its first line, which may say more.
+    pub(crate) first_line: String,
 }
 
 impl Service {
@@ -43,8 +45,11 @@ impl Service {
         let stdout = running.take_stdout()?;
         let (sender, first_line) = mpsc::channel();
         thread::spawn(move || pass_on(name, stdout, &sender));
-        let address = wait_for_address(name, &mut running, &first_line)?;
-        Ok(Self { name, running, address })
+        let first_line = wait_for_line(name, &mut running, &first_line)?;
+        let address = parse_address(&first_line)
+            .with_context(|| format!("{name} did not say where it listens: {first_line:?}"))?
+            .to_owned();
+        Ok(Self { name, running, address, first_line })
     }
 
     /// Ends the program at once, as a power failure would.
@@ -70,16 +75,11 @@ fn pass_on(name: &str, stdout: ChildStdout, first_line: &Sender<String>) {
     }
 }
 
-fn wait_for_address(name: &str, running: &mut Running, first_line: &Receiver<String>) -> Result<String> {
+fn wait_for_line(name: &str, running: &mut Running, first_line: &Receiver<String>) -> Result<String> {
     let started = Instant::now();
     loop {
         match first_line.recv_timeout(POLL) {
-            Ok(line) => {
-                let address = parse_address(&line);
-                return address
-                    .map(str::to_owned)
-                    .with_context(|| format!("{name} did not say where it listens: {line:?}"));
-            }
+            Ok(line) => return Ok(line),
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("{}", ended(name, running.wait(Some(START))?))
             }

@@ -28,6 +28,7 @@ pub(crate) enum Stdout {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Artifact {
     Wasm,
+    Game,
     Web,
     Binaries,
 }

@@ -1,4 +1,4 @@
-//! The smoke test of the demo: headless Chromium drives the page through one connect-send-echo.
+//! The smoke test of the demo: headless Chromium plays whole games.
 
 use std::fs;
 use std::time::Duration;
@@ -11,86 +11,142 @@ use crate::shell::Shell;
 
 const DRIVER: &str = "web/tests/smoke.mjs";
 const FOLDER: &str = "target/demo";
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_secs(600);
+/// The protocols, and what a whole game by each has in the line.
+const TRANSPORTS: [&str; 2] = ["game", "raknet"];
+/// Hits that a player survives not.
+const HEALTH: u64 = 3;
 
-/// Drives the page at this address, leaves a screenshot, and gives back the driver's line of JSON.
-pub(crate) fn drive(shell: &Shell, url: &str) -> Result<String> {
-    let folder = shell.path(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be made"))?;
-    let screenshot = folder.join("smoke.png");
-    if screenshot.exists() {
-        fs::remove_file(&screenshot).context("the last screenshot cannot be removed")?;
+/// Two pages play against each other at this address, by each protocol. Leaves pictures, and gives back the driver's line
+/// of JSON.
+pub(crate) fn fight(shell: &Shell, url: &str) -> Result<String> {
+    let line = drive(shell, url, &[], check_fight)?;
+    let pictures = fs::read_dir(shell.path(FOLDER)).map_or(0, Iterator::count);
+    if pictures < 2 * TRANSPORTS.len() {
+        bail!("{DRIVER} left {pictures} pictures");
     }
-    let picture = screenshot.to_str().context("the path of this repository is not valid UTF-8")?;
-    let output = shell.cmd("node", [DRIVER, url, picture]).limit(LIMIT).output()?;
-    let line = outcome(&output)?;
-    if fs::metadata(&screenshot).map_or(0, |file| file.len()) == 0 {
-        bail!("{DRIVER} left no screenshot");
-    }
-    eprintln!("screenshot: {FOLDER}/smoke.png");
+    eprintln!("pictures: {FOLDER}");
     Ok(line)
 }
 
+/// A page joins a game with bots at this address, and sees them.
+pub(crate) fn look(shell: &Shell, url: &str) -> Result<String> {
+    drive(shell, url, &["--look"], check_look)
+}
+
+fn drive(shell: &Shell, url: &str, more: &[&str], check: fn(&Value) -> Result<()>) -> Result<String> {
+    let folder = shell.path(FOLDER);
+    fs::create_dir_all(&folder).with_context(|| format!("{FOLDER} cannot be made"))?;
+    let folder = folder.to_str().context("the path of this repository is not valid UTF-8")?;
+    let args = [DRIVER, url, folder].into_iter().chain(more.iter().copied());
+    let output = shell.cmd("node", args).limit(LIMIT).output()?;
+    outcome(&output, check)
+}
+
 /// The line of JSON, if both it and the exit code say that all went well.
-fn outcome(output: &Output) -> Result<String> {
+fn outcome(output: &Output, check: fn(&Value) -> Result<()>) -> Result<String> {
     let line = output.stdout.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if !output.status.success() {
         bail!("the page failed in the browser ({}): {line}", describe(output.status));
     }
-    check_line(line).with_context(|| format!("{DRIVER} printed {line:?}"))?;
+    let value = serde_json::from_str(line).context("not a line of JSON");
+    value.and_then(|value| check(&value)).with_context(|| format!("{DRIVER} printed {line:?}"))?;
     Ok(line.to_owned())
 }
 
-/// Checks `{"connected":true,"echoed":N,"rtt_ms_median":…}`.
-fn check_line(line: &str) -> Result<()> {
-    let value: Value = serde_json::from_str(line).context("not a line of JSON")?;
-    if value.get("connected") != Some(&Value::Bool(true)) {
-        bail!("the page did not connect");
+fn check_look(value: &Value) -> Result<()> {
+    match value.get("players").and_then(Value::as_u64) {
+        Some(2..) => Ok(()),
+        seen => bail!("a newcomer sees {} players", seen.unwrap_or(0)),
     }
-    if value.get("echoed").and_then(Value::as_u64).unwrap_or(0) == 0 {
-        bail!("nothing was echoed");
+}
+
+/// Checks for each protocol: positions before and after a move, the holder's id, the damage and both ends.
+fn check_fight(value: &Value) -> Result<()> {
+    for transport in TRANSPORTS {
+        let game = value.get(transport).with_context(|| format!("there was no game by {transport}"))?;
+        check_game(game).with_context(|| format!("the game by {transport}"))?;
     }
-    match value.get("rtt_ms_median").and_then(Value::as_f64) {
-        Some(median) if median >= 0.0 => Ok(()),
-        Some(median) => bail!("a round trip of {median} ms cannot be"),
-        None => bail!("no round trip was measured"),
+    Ok(())
+}
+
+fn check_game(game: &Value) -> Result<()> {
+    let at = |name: &str, axis: &str| game.get(name)?.get(axis)?.as_f64();
+    let along = |axis| Some(at("after", axis)? - at("before", axis)?);
+    let (x, y) = along("x").zip(along("y")).context("it does not say who moved where")?;
+    if x.hypot(y) < 1.0 {
+        bail!("nobody moved");
     }
+    if game.get("holder").and_then(Value::as_u64).is_none() {
+        bail!("nobody held anything");
+    }
+    let damage = game.get("damage").and_then(Value::as_u64).unwrap_or(0);
+    if damage != HEALTH {
+        bail!("{damage} damage was done, not {HEALTH}");
+    }
+    for state in ["won", "lost"] {
+        let shown = game.get(state).and_then(|screen| screen.get("state")).and_then(Value::as_str);
+        if shown != Some(state) {
+            bail!("no screen says {state}");
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::process::Cmd;
 
+    fn good() -> Value {
+        let game = json!({
+            "before": {"x": 0.0, "y": 0.0}, "after": {"x": 0.0, "y": -1.5}, "holder": 301, "damage": 3,
+            "won": {"state": "won"}, "lost": {"state": "lost"},
+        });
+        json!({"game": game.clone(), "raknet": game})
+    }
+
     #[test]
     fn a_good_line_passes() {
-        check_line(r#"{"connected":true,"echoed":1,"rtt_ms_median":0.8}"#).unwrap();
-        check_line(r#"{"connected":true,"echoed":12,"rtt_ms_median":3,"more":"is welcome"}"#).unwrap();
+        check_fight(&good()).unwrap();
+        check_look(&json!({"players": 5})).unwrap();
     }
 
     #[test]
     fn a_bad_line_fails_with_its_reason() {
-        let reason = |line| check_line(line).unwrap_err().to_string();
-        assert_eq!(reason("connected"), "not a line of JSON");
-        assert_eq!(reason("[]"), "the page did not connect");
-        assert_eq!(reason(r#"{"connected":false,"echoed":1,"rtt_ms_median":1}"#), "the page did not connect");
-        assert_eq!(reason(r#"{"connected":true,"echoed":0,"rtt_ms_median":1}"#), "nothing was echoed");
-        assert_eq!(
-            reason(r#"{"connected":true,"echoed":1,"rtt_ms_median":null}"#),
-            "no round trip was measured"
-        );
-        assert_eq!(
-            reason(r#"{"connected":true,"echoed":1,"rtt_ms_median":-1}"#),
-            "a round trip of -1 ms cannot be"
-        );
+        let changes = [
+            ("after", json!({"x": 0.1, "y": 0.1}), "nobody moved"),
+            ("before", Value::Null, "it does not say who moved where"),
+            ("holder", Value::Null, "nobody held anything"),
+            ("damage", json!(2), "2 damage was done, not 3"),
+            ("won", json!({"state": "playing"}), "no screen says won"),
+            ("lost", Value::Null, "no screen says lost"),
+        ];
+        for (name, value, reason) in changes {
+            let mut line = good();
+            line["raknet"][name] = value;
+            let error = format!("{:#}", check_fight(&line).unwrap_err());
+            assert_eq!(error, format!("the game by raknet: {reason}"));
+        }
+        assert_eq!(check_fight(&json!({})).unwrap_err().to_string(), "there was no game by game");
+        assert_eq!(check_look(&json!({"players": 1})).unwrap_err().to_string(), "a newcomer sees 1 players");
     }
 
     #[test]
     fn the_last_line_counts_and_so_does_the_exit_code() {
-        let line = r#"{"connected":true,"echoed":1,"rtt_ms_median":1}"#;
-        let good = Cmd::new("sh", ["-c", &format!("echo talk; echo '{line}'; echo")]).output().unwrap();
-        assert_eq!(outcome(&good).unwrap(), line);
-        let failed = Cmd::new("sh", ["-c", &format!("echo '{line}'; exit 1")]).output().unwrap();
-        assert!(outcome(&failed).unwrap_err().to_string().contains("exit code 1"));
+        let print = |more: &str| {
+            Cmd::new("sh", ["-c", &format!("echo talk; echo '{}'; echo{more}", good())]).output()
+        };
+        assert_eq!(outcome(&print("").unwrap(), check_fight).unwrap(), good().to_string());
+        assert!(
+            outcome(&print("; exit 1").unwrap(), check_fight)
+                .unwrap_err()
+                .to_string()
+                .contains("exit code 1")
+        );
+        let nonsense = Cmd::new("sh", ["-c", "echo talk"]).output().unwrap();
+        assert!(format!("{:#}", outcome(&nonsense, check_fight).unwrap_err()).contains("not a line of JSON"));
     }
 }

@@ -95,7 +95,7 @@ fn browser_stages() -> [Stage; 4] {
         ),
         Stage::new(
             "demo",
-            "the demo, once through connect, send and echo in Chromium",
+            "the demo: two pages play against each other by each protocol",
             &[Need::Node, Need::Packages, Need::Chromium],
             demo_smoke,
         ),

@@ -93,6 +93,8 @@ pub struct Host {
     next_key: u64,
     start: Instant,
     meter: Meter,
+    /// Datagrams and bytes that were sent before the last report.
+    sent: (u64, u64),
     buffer: Box<[u8]>,
 }
 
@@ -116,6 +118,7 @@ impl Host {
             next_key: 0,
             start: Instant::now(),
             meter: Meter::new(),
+            sent: (0, 0),
             buffer: vec![0; MAX_MESSAGE].into(),
         })
     }
@@ -170,8 +173,21 @@ impl Host {
             }
             if reported.elapsed() >= every {
                 reported = Instant::now();
-                tell(self.meter.take());
+                tell(self.report());
             }
+        }
+    }
+
+    /// What there was since the last report.
+    fn report(&mut self) -> Report {
+        let (game, raknet) = (self.game.stats(), self.raknet.stats().peer);
+        let sent = (game.datagrams_sent + raknet.datagrams_sent, game.bytes_sent + raknet.bytes_sent);
+        let before = std::mem::replace(&mut self.sent, sent);
+        Report {
+            players: self.server.world().players().count(),
+            datagrams: sent.0 - before.0,
+            bytes: sent.1 - before.1,
+            ..self.meter.take()
         }
     }
 

@@ -42,6 +42,12 @@ pub struct Report {
     pub p99: Duration,
     /// How late 99 of 100 began at most.
     pub late_p99: Duration,
+    /// Players at the end of it, bots too.
+    pub players: usize,
+    /// Datagrams that were sent.
+    pub datagrams: u64,
+    /// Bytes of them, without IP and UDP.
+    pub bytes: u64,
 }
 
 impl Meter {
@@ -71,6 +77,7 @@ impl Meter {
             p50: at(&self.took, 0.5),
             p99: at(&self.took, 0.99),
             late_p99: at(&self.late, 0.99),
+            ..Report::default()
         };
         self.took.reset();
         self.late.reset();
@@ -93,6 +100,9 @@ impl Report {
             "tick_us_p50": self.p50.as_micros() as u64,
             "tick_us_p99": self.p99.as_micros() as u64,
             "late_us_p99": self.late_p99.as_micros() as u64,
+            "players": self.players,
+            "datagrams": self.datagrams,
+            "bytes": self.bytes,
         })
     }
 }

@@ -1,35 +1,36 @@
 /** Draws the world with PixiJS, seen from above and a little from the south. */
 
-import { Application, Container, Graphics, Text } from "pixi.js";
+import { Application, Container, Graphics } from "pixi.js";
 
+import { Body, RISE } from "./body.js";
+import type { Layers } from "./body.js";
 import * as figures from "./figures.js";
 import { drawGround } from "./ground.js";
 import type { Figure } from "./scene.js";
 
 /** Tiles that fit into the shorter side of the window. */
 const VIEW = 13;
-/** How far something rises on the screen for each tile above the ground. */
-const RISE = 0.8;
+/** How high something is held, in tiles. */
+const HOLD_HEIGHT = 1.3125;
+/** People who want less motion get a camera without slack, and fewer pictures. */
+const IS_CALM = matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** Part of the way to the player that the camera goes in a frame. */
-const FOLLOW = 0.18;
+const FOLLOW = IS_CALM ? 1 : 0.18;
+const CALM_FRAMES = 15;
 
 export interface Spot {
   x: number;
   y: number;
 }
 
-/** What stands for one figure. */
-interface Body {
-  root: Container;
-  /** Hearts of a player, progress of an object. */
-  badge: Graphics;
-  shown: string;
-}
-
 export class World {
   readonly #app: Application;
   readonly #map = new Container();
-  readonly #figures = new Container({ sortableChildren: true });
+  readonly #layers: Layers = {
+    shadows: new Container(),
+    bodies: new Container({ sortableChildren: true }),
+    labels: new Container(),
+  };
   readonly #ring = new Graphics(figures.ring);
   readonly #mark = new Graphics(figures.mark);
   readonly #bodies = new Map<number, Body>();
@@ -37,14 +38,19 @@ export class World {
 
   private constructor(app: Application) {
     this.#app = app;
-    this.#map.addChild(drawGround(), this.#ring, this.#mark, this.#figures);
-    this.#ring.visible = this.#mark.visible = false;
+    const { shadows, bodies, labels } = this.#layers;
+    this.#map.addChild(drawGround(), shadows, this.#ring, this.#mark, bodies, labels);
+    for (const sign of [this.#ring, this.#mark]) {
+      sign.scale.set(1 / figures.UNITS);
+      sign.visible = false;
+    }
     app.stage.addChild(this.#map);
   }
 
   static async start(stage: HTMLElement): Promise<World> {
     const app = new Application();
     await app.init({ resizeTo: stage, background: 0x2f6f9f, antialias: true, autoDensity: true, resolution: Math.min(devicePixelRatio, 2) });
+    app.ticker.maxFPS = IS_CALM ? CALM_FRAMES : 0;
     stage.append(app.canvas);
     return new World(app);
   }
@@ -54,11 +60,11 @@ export class World {
     const there = new Set<number>();
     for (const figure of scene) {
       there.add(figure.id);
-      this.#place(figure, own);
+      this.#place(figure, own, scene);
     }
     for (const [id, body] of this.#bodies) {
       if (!there.has(id)) {
-        body.root.destroy({ children: true });
+        body.destroy();
         this.#bodies.delete(id);
       }
     }
@@ -99,60 +105,15 @@ export class World {
     }
   }
 
-  #place(figure: Figure, own: Figure | undefined): void {
+  #place(figure: Figure, own: Figure | undefined, scene: readonly Figure[]): void {
     let body = this.#bodies.get(figure.id);
     if (body === undefined) {
-      body = make(figure, figure.owner !== 0 && figure.owner === own?.owner);
+      body = new Body(figure, figure.kind === "player" && figure.owner === own?.owner, this.#layers);
       this.#bodies.set(figure.id, body);
-      this.#figures.addChild(body.root);
     }
     // What the player holds is where the player is drawn, not where the server saw it last.
-    const held = own?.holding === figure.id ? own : undefined;
-    const [x, y, z] = held === undefined ? [figure.x, figure.y, figure.z] : [held.x, held.y, 1.3125];
-    body.root.position.set(x, -y - z * RISE);
-    body.root.zIndex = -y + (z > 0 ? 0.01 : 0);
-    show(body, figure);
-  }
-}
-
-function make(figure: Figure, isOwn: boolean): Body {
-  const root = new Container();
-  const badge = new Graphics();
-  if (figure.kind === "player") {
-    root.addChild(new Graphics(figures.player(figure.owner)));
-    const name = new Text({
-      text: isOwn ? "You" : `P${figure.owner}`,
-      style: { fontFamily: "system-ui, sans-serif", fontSize: 44, fontWeight: "700", fill: 0x12202e, stroke: { color: 0xffffff, width: 10, join: "round" } },
-    });
-    name.anchor.set(0.5, 1);
-    name.scale.set(0.01);
-    name.position.set(0, -1.62);
-    root.addChild(name);
-  } else {
-    root.addChild(new Graphics(figure.kind === "tree" ? figures.tree : figures.mushroom));
-  }
-  root.addChild(badge);
-  return { root, badge, shown: "" };
-}
-
-/** Hearts above players; above an object that is being broken, how much of it is left. */
-function show(body: Body, figure: Figure): void {
-  const isPlayer = figure.kind === "player";
-  const part = figure.durability === undefined || figure.durability <= 0 ? 1 : Math.round(figure.durability * 20) / 20;
-  const key = isPlayer ? `${figure.health}/${figure.mostHealth}` : `${part}`;
-  if (body.shown === key) {
-    return;
-  }
-  body.shown = key;
-  body.badge.clear();
-  if (isPlayer) {
-    for (let index = 0; index < figure.mostHealth; index++) {
-      const left = index < figure.health;
-      body.badge.circle((index - (figure.mostHealth - 1) / 2) * 0.24, -1.5, 0.09);
-      body.badge.fill(left ? 0xd21f3c : 0xb9c4ce).stroke({ color: 0xffffff, width: 0.04 });
-    }
-  } else if (part < 1) {
-    body.badge.roundRect(-0.45, 0.12, 0.9, 0.16, 0.06).fill(0x12202e);
-    body.badge.roundRect(-0.42, 0.15, 0.84 * (1 - part), 0.1, 0.04).fill(0xffd43b);
+    const at = own?.holding === figure.id ? { x: own.x, y: own.y, z: HOLD_HEIGHT } : figure;
+    const held = figure.holding === undefined ? undefined : scene.find(({ id }) => id === figure.holding);
+    body.place(figure, at, held);
   }
 }

@@ -90,7 +90,7 @@ function row(player: Figure, isOwn: boolean): HTMLElement {
   const colour = make("span", "colour", "");
   colour.style.background = `#${colourOf(player.owner).toString(16).padStart(6, "0")}`;
   const hands = player.holding === undefined ? "" : " · armed";
-  const name = make("span", "name", (isOwn ? `You (P${player.owner})` : `Player ${player.owner}`) + hands);
+  const name = make("span", "name", (isOwn ? `You, P${player.owner}` : `P${player.owner}`) + hands);
   const hearts = make("span", "hearts", "♥".repeat(player.health) + "♡".repeat(Math.max(0, player.mostHealth - player.health)));
   hearts.setAttribute("aria-label", `health ${player.health} of ${player.mostHealth}`);
   item.append(colour, name, hearts);

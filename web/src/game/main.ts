@@ -19,6 +19,8 @@ const LONGEST_BACKLOG_MS = 250;
 const NUMBERS_MS = 1_000;
 /** How far an arm reaches, in tiles. */
 const REACH = 2;
+/** What breaks things loose: a key, or a button for fingers. */
+const BREAK_KEY = matchMedia("(pointer: coarse)").matches ? "Break" : "Space";
 /** Where to aim above somebody's feet. */
 const CHEST = 0.65;
 
@@ -72,7 +74,7 @@ function hint(me: Figure | undefined): string {
     return "Click or tap where it shall land.";
   }
   if (target !== undefined) {
-    return controls.breaks ? `Breaking a ${target.kind} loose …` : `Hold Space to break the ${target.kind} loose.`;
+    return controls.breaks ? `Breaking a ${target.kind} loose …` : `Hold ${BREAK_KEY} to break the ${target.kind} loose.`;
   }
   return "Walk to a tree or a mushroom.";
 }
@@ -102,9 +104,11 @@ function turn(): void {
 
 function draw(): void {
   requestAnimationFrame(draw);
-  if (round !== undefined && world !== undefined) {
+  if (round === undefined) {
+    world?.draw([], undefined, undefined);
+  } else {
     const me = own();
-    world.draw(round.scene, me, hud.state === "playing" ? target : undefined);
+    world?.draw(round.scene, me, hud.state === "playing" ? target : undefined);
     hud.showPlayers(round.scene, round.game.player);
     hud.showVitals(me, hint(me));
   }

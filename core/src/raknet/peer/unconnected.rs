@@ -11,7 +11,7 @@ use crate::storage::Purpose;
 use crate::time::Instant;
 
 impl Peer<'_> {
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](super::Event::Pong) tells. A lost ping is not
+    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::raknet::Event::Pong) tells. A lost ping is not
     /// repeated.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Peer<'_> {
     }
 
     /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](super::Event::Pong).
+    /// answer of the next five seconds is an [`Event::Pong`](crate::raknet::Event::Pong).
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
@@ -41,7 +41,7 @@ impl Peer<'_> {
     }
 
     /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
-    /// [accepts](super::OutOfBand::Accept) such messages.
+    /// [accepts](crate::raknet::OutOfBand::Accept) such messages.
     ///
     /// # Errors
     /// An [`OutOfBandError`]; nothing was kept then.
