@@ -110,9 +110,12 @@ export class Player {
         .filter(({ kind, durability }) => kind !== "player" && durability !== undefined)
         .sort((a, b) => Math.hypot(a.x - me.x, a.y - me.y) - Math.hypot(b.x - me.x, b.y - me.y))[0];
     await this.approach(nearest, NEAR);
-    await this.#page.keyboard.down("Space");
     try {
-      await this.until(async () => (await this.me())?.holding !== undefined, "breaks anything loose");
+      await this.until(async () => {
+        // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
+        await this.#page.keyboard.down("Space");
+        return (await this.me())?.holding !== undefined;
+      }, "breaks anything loose");
     } finally {
       await this.#page.keyboard.up("Space");
     }
