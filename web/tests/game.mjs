@@ -64,7 +64,9 @@ export class Player {
         return;
       }
     }
-    throw new Error(`it never ${what}`);
+    const { player, scene } = await this.look();
+    const bodies = scene.filter(({ kind }) => kind === "player");
+    throw new Error(`player ${player} never ${what}: ${await this.state()}, ${JSON.stringify(bodies)}`);
   }
 
   async press(...ways) {
