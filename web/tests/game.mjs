@@ -111,16 +111,13 @@ export class Player {
       scene
         .filter(({ kind, durability }) => kind !== "player" && durability !== undefined)
         .sort((a, b) => Math.hypot(a.x - me.x, a.y - me.y) - Math.hypot(b.x - me.x, b.y - me.y))[0];
-    await this.approach(nearest, NEAR);
-    try {
-      await this.until(async () => {
-        // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
-        await this.#page.keyboard.down("Space");
-        return (await this.me())?.holding !== undefined;
-      }, "breaks anything loose");
-    } finally {
-      await this.#page.keyboard.up("Space");
-    }
+    await this.until(async () => {
+      await this.approach(nearest, NEAR);
+      // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
+      await this.#page.keyboard.down("Space");
+      return (await this.me())?.holding !== undefined;
+    }, "breaks anything loose");
+    await this.#page.keyboard.up("Space");
     return (await this.me()).holding;
   }
 
