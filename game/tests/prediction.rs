@@ -49,7 +49,7 @@ impl Play {
                     self.prediction = Some(prediction);
                 }
                 News::Snapshot { time, entities, scope } => {
-                    self.view.take(&entities, scope);
+                    self.view.take(time, &entities, scope);
                     let entities = self.view.entities().iter().copied();
                     if let Some(prediction) = &mut self.prediction {
                         self.corrections.push(prediction.handle_snapshot(time, entities));

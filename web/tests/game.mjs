@@ -64,7 +64,9 @@ export class Player {
         return;
       }
     }
-    throw new Error(`it never ${what}`);
+    const { player, scene } = await this.look();
+    const bodies = scene.filter(({ kind }) => kind === "player");
+    throw new Error(`player ${player} never ${what}: ${await this.state()}, ${JSON.stringify(bodies)}`);
   }
 
   async press(...ways) {
@@ -109,16 +111,13 @@ export class Player {
       scene
         .filter(({ kind, durability }) => kind !== "player" && durability !== undefined)
         .sort((a, b) => Math.hypot(a.x - me.x, a.y - me.y) - Math.hypot(b.x - me.x, b.y - me.y))[0];
-    await this.approach(nearest, NEAR);
-    try {
-      await this.until(async () => {
-        // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
-        await this.#page.keyboard.down("Space");
-        return (await this.me())?.holding !== undefined;
-      }, "breaks anything loose");
-    } finally {
-      await this.#page.keyboard.up("Space");
-    }
+    await this.until(async () => {
+      await this.approach(nearest, NEAR);
+      // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
+      await this.#page.keyboard.down("Space");
+      return (await this.me())?.holding !== undefined;
+    }, "breaks anything loose");
+    await this.#page.keyboard.up("Space");
     return (await this.me()).holding;
   }
 

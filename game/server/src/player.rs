@@ -174,9 +174,9 @@ impl Player {
                 self.view.update(&entities);
                 Heard::Joined(player)
             }
-            Ok(News::Snapshot { entities, scope, .. }) => {
+            Ok(News::Snapshot { time, entities, scope }) => {
                 self.snapshots += 1;
-                self.view.take(&entities, scope);
+                self.view.take(time, &entities, scope);
                 Heard::Nothing
             }
             Ok(News::Refused(why)) => Heard::Refused(text(why)),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use rakwire::rabbit::{to_vec, unpack};
 
 use super::*;
-use crate::message::{Connect, EntityKind, Snapshot};
+use crate::message::{Connect, EntityKind, Object, ObjectKind, Snapshot};
 
 const NOW: Instant = Instant::ZERO;
 const ENTITIES: [Entity; 1] = [Entity { id: EntityId(1), kind: EntityKind::Dead }];
@@ -249,4 +249,31 @@ proptest! {
         client.handle_frame(NOW, Input::default());
         taken(&mut client);
     }
+}
+
+#[test]
+fn what_is_not_told_for_long_is_forgotten_and_the_rest_is_kept() {
+    let object = |id| {
+        let object = Object {
+            position: Point::default(),
+            kind: ObjectKind::Tree,
+            durability: Some(1.0),
+            health: 3,
+            max_health: 3,
+        };
+        Entity { id: EntityId(id), kind: EntityKind::Object(object) }
+    };
+    let mut view = View::<4>::new();
+    view.update(&List::new(&[object(1), object(2)]));
+    let start = u32::MAX - 100;
+    view.merge(start, &List::new(&[object(3)]));
+    for passed in (0..=Scope::FORGOTTEN).step_by(2) {
+        view.merge(start.wrapping_add(passed), &List::new(&[object(2)]));
+        assert_eq!(view.entities().len(), 3, "after {passed} ticks");
+    }
+    view.merge(start.wrapping_add(Scope::FORGOTTEN + 1), &List::new(&[]));
+    assert_eq!(view.entities(), [object(2)]);
+    let dead = Entity { id: EntityId(2), kind: EntityKind::Dead };
+    view.merge(0, &List::new(&[dead, object(4)]));
+    assert_eq!(view.entities(), [object(4)]);
 }

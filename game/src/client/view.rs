@@ -17,48 +17,67 @@ use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View<const N: usize> {
     entities: Vec<Entity, N>,
+    /// When each was told last, in ticks, while only changes are.
+    told: Vec<u32, N>,
 }
 
 impl<const N: usize> View<N> {
     /// A view of nothing.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entities: Vec::new() }
+        Self { entities: Vec::new(), told: Vec::new() }
     }
 
     /// Takes a snapshot.
     pub fn update(&mut self, entities: &List<'_, Entity>) {
         self.entities.clear();
+        self.told.clear();
         self.entities.extend(entities.iter().take(N));
     }
 
-    /// Takes a snapshot of what has changed: it replaces what is known, and takes out what is dead.
-    pub fn merge(&mut self, changes: &List<'_, Entity>) {
+    /// Takes the snapshot of changes of a tick: it replaces what is known, and takes out what is dead or was not told for
+    /// so long that its end must have been lost.
+    pub fn merge(&mut self, time: u32, changes: &List<'_, Entity>) {
+        // There is room for as many as there are entities.
+        let _ = self.told.resize(self.entities.len(), time);
         for entity in changes.iter() {
             let known = self.entities.iter().position(|known| known.id == entity.id);
             match (known, entity.kind) {
-                (Some(index), EntityKind::Dead) => {
-                    self.entities.remove(index);
-                }
+                (Some(index), EntityKind::Dead) => self.remove(index),
                 (Some(index), EntityKind::Object(_) | EntityKind::Player(_)) => {
-                    if let Some(known) = self.entities.get_mut(index) {
-                        *known = entity;
+                    if let (Some(known), Some(told)) =
+                        (self.entities.get_mut(index), self.told.get_mut(index))
+                    {
+                        (*known, *told) = (entity, time);
                     }
                 }
                 (None, EntityKind::Dead) => {}
                 (None, EntityKind::Object(_) | EntityKind::Player(_)) => {
-                    // A view that is full keeps no more.
-                    let _ = self.entities.push(entity);
+                    if self.entities.push(entity).is_ok() {
+                        let _ = self.told.push(time);
+                    }
                 }
             }
         }
+        let forgotten = |told: &u32| {
+            let age = time.wrapping_sub(*told);
+            age > Scope::FORGOTTEN && age < u32::MAX / 2
+        };
+        while let Some(index) = self.told.iter().position(forgotten) {
+            self.remove(index);
+        }
     }
 
-    /// Takes a snapshot of either kind.
-    pub fn take(&mut self, entities: &List<'_, Entity>, scope: Scope) {
+    fn remove(&mut self, index: usize) {
+        self.entities.remove(index);
+        self.told.remove(index);
+    }
+
+    /// Takes the snapshot of a tick, of either kind.
+    pub fn take(&mut self, time: u32, entities: &List<'_, Entity>, scope: Scope) {
         match scope {
             Scope::Whole => self.update(entities),
-            Scope::Changes => self.merge(entities),
+            Scope::Changes => self.merge(time, entities),
         }
     }
 

@@ -21,6 +21,11 @@ pub enum Scope {
 
 impl Scope {
     const MARK: [u8; 2] = [0xC4, 0xA6];
+    /// In how many ticks a snapshot of changes tells everything once, changed or not. Each client gets every other
+    /// snapshot; an odd count brings each entity to all of them, in twice as many ticks.
+    pub(crate) const ROUND: u32 = 61;
+    /// After so many ticks what was not told is gone: its end was lost, and all that lives was told four times.
+    pub(crate) const FORGOTTEN: u32 = 8 * Self::ROUND;
 
     /// Puts what asks for this, or agrees to it, behind a message of `length` bytes; returns the length of both.
     pub(crate) fn write(self, buffer: &mut [u8], length: usize) -> usize {

@@ -2,15 +2,11 @@
 
 use heapless::Vec;
 
-use crate::message::{Entity, EntityKind};
+use crate::message::{Entity, EntityKind, Scope};
 use crate::world::{Entities, MAX_ENTITIES, TICKS_PER_SECOND};
 
 /// For how many ticks a change is told: a client that misses it has a dozen more chances.
 const TOLD: u32 = TICKS_PER_SECOND / 2;
-/// In how many ticks everything is told once, for those who missed all of them. Each client gets every other snapshot;
-/// an odd count brings each entity to all of them.
-const ROUND: u32 = 4 * TICKS_PER_SECOND + 1;
-
 /// An entity as it was last, and when it became so.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
@@ -40,7 +36,7 @@ impl Changes {
                 seen.changed = now;
             }
         }
-        self.0.retain(|seen| seen.present == now || now.wrapping_sub(seen.changed) <= 2 * ROUND);
+        self.0.retain(|seen| seen.present == now || now.wrapping_sub(seen.changed) <= 2 * Scope::ROUND);
     }
 
     fn note_one(&mut self, now: u32, entity: &Entity) {
@@ -66,8 +62,9 @@ impl Changes {
 
     /// What a snapshot of changes tells in this tick.
     pub(super) fn at(&self, now: u32) -> Entities {
-        let told =
-            |seen: &&Seen| now.wrapping_sub(seen.changed) < TOLD || seen.entity.id.0 % ROUND == now % ROUND;
+        let told = |seen: &&Seen| {
+            now.wrapping_sub(seen.changed) < TOLD || seen.entity.id.0 % Scope::ROUND == now % Scope::ROUND
+        };
         self.0.iter().filter(told).map(|seen| seen.entity).collect()
     }
 }

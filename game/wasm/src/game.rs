@@ -237,7 +237,7 @@ impl Game {
                 Told::Joined(player)
             }
             Ok(News::Snapshot { time, entities, scope }) => {
-                self.view.take(&entities, scope);
+                self.view.take(time, &entities, scope);
                 self.snapshot(time);
                 Told::Nothing
             }
