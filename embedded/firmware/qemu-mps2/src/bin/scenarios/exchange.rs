@@ -69,6 +69,9 @@ pub(crate) async fn round_trip(
 
 /// Waits for a message, which must be the one of this number and length.
 pub(crate) async fn receive(connection: &Connection<'_>, number: u32, length: usize) -> Result<(), Failure> {
-    let message = connection.recv().await.ok_or_else(|| Failure::ended(connection))?;
+    let Some(message) = connection.recv().await else {
+        defmt::info!("message {} never came", number);
+        return Err(Failure::ended(connection));
+    };
     if is(&message, number, length) { Ok(()) } else { Err(Failure::WrongContent(number)) }
 }

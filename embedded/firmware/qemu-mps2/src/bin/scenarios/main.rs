@@ -65,6 +65,10 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     match outcome {
         Ok(()) => exit(0),
         Err(failure) => {
+            for (reason, count) in handle.stats().drops().filter(|(_, count)| *count > 0) {
+                defmt::info!("dropped: {} times {}", count, defmt::Debug2Format(&reason));
+            }
+            defmt::info!("blocks: {} are free", handle.blocks_available());
             defmt::error!("{}: {}", defmt::Display2Format(&server), failure);
             exit(1)
         }
