@@ -160,17 +160,20 @@ impl Host {
         });
         let mut reported = Instant::now();
         loop {
-            tokio::select! {
+            let first = tokio::select! {
                 biased;
-                () = tokio::time::sleep_until(self.next_tick()) => self.tick().await,
-                first = news.recv() => {
-                    let more = std::iter::from_fn(|| news.try_recv().ok());
-                    for news in first.into_iter().chain(more).take(BATCH) {
-                        self.hear(news, &sender);
-                    }
-                    self.send();
+                () = tokio::time::sleep_until(self.next_tick()) => {
+                    self.tick().await;
+                    None
                 }
+                first = news.recv() => first,
+            };
+            // After a tick too: a server whose ticks are always late must still hear.
+            let more = std::iter::from_fn(|| news.try_recv().ok());
+            for news in first.into_iter().chain(more).take(BATCH) {
+                self.hear(news, &sender);
             }
+            self.send();
             if reported.elapsed() >= every {
                 reported = Instant::now();
                 tell(self.report());

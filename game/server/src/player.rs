@@ -142,12 +142,13 @@ impl Player {
         let next = self.start + Duration::from_secs(1) * self.frames / TICKS_PER_SECOND;
         while self.client.result().is_none() {
             tokio::select! {
+                // Who is behind the clock still looks around.
                 biased;
-                () = tokio::time::sleep_until(next) => break,
                 message = self.link.recv() => {
                     let message = message.ok_or(PlayerError::Ended)?;
                     let _ = self.hear(&message);
                 }
+                () = tokio::time::sleep_until(next) => break,
             }
         }
         Ok(self.client.result())

@@ -9,6 +9,8 @@ use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Point, Scope};
 use snowfight::world::{HEALTH, REACH};
 use snowfight_server::{Player, Protocol};
+use tokio::sync::Mutex;
+
 use support::{CHEST, Server, approach, both, gather, object, until};
 
 /// A minute of frames: no test waits longer, and none is faster for less.
@@ -23,8 +25,12 @@ async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Pla
     (first, second)
 }
 
+/// Players who wait for frames want the processor at the same moments.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
 /// One game from the first message to the last: `winner` throws at `loser` until that is no more.
 async fn whole_game(protocol: Protocol, scope: Scope) {
+    let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let (mut winner, mut loser) = pair(&server, protocol, scope).await;
 
@@ -63,8 +69,13 @@ async fn throw_at(thrower: &mut Player, target: &mut Player) {
     until(target, thrower, |_| Input::default(), seen).await;
     approach(thrower, target, 2.0).await;
     let place = target.me().expect("it lives").position + CHEST;
-    both(thrower, Input { throw: Some(place), ..Input::default() }, target, Input::default()).await;
+    // A throw is said once and may be lost: whoever still holds something throws again.
+    let throw = |player: &Player| {
+        let holds = player.me().is_some_and(|me| me.holding.is_some());
+        Input { throw: holds.then_some(place), ..Input::default() }
+    };
     let gone = |player: &Player| object(player, held).is_none();
+    until(thrower, target, throw, gone).await;
     until(target, thrower, |_| Input::default(), gone).await;
 }
 
