@@ -10,7 +10,7 @@ import { Player, fight } from "./game.mjs";
 const CALM = { reducedMotion: "reduce" };
 const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
-const LOOK_MS = 12_000;
+const LOOK_MS = 2_000;
 
 async function open(browser, url, options) {
   const page = await browser.newPage(options);
@@ -39,8 +39,8 @@ async function drive(browser, url, folder, outcome) {
 async function look(browser, url, folder, outcome) {
   const guest = await open(browser, url, LARGE);
   await guest.join("game");
-  await guest.gather();
-  await sleep(LOOK_MS / 4);
+  await guest.until(async () => (await guest.other()) !== undefined, "sees anybody");
+  await sleep(LOOK_MS);
   await guest.page.screenshot({ path: `${folder}/bots.png` });
   const { scene } = await guest.look();
   outcome.players = scene.filter(({ kind }) => kind === "player").length;

@@ -10,7 +10,7 @@ use snowfight::world::TICKS_PER_SECOND;
 use crate::host::Key;
 
 /// How long a bot waits with something in its hands before it throws, so that people can see it coming.
-const AIMING: u32 = 3 * TICKS_PER_SECOND / 2;
+const AIMING: u32 = 3 * TICKS_PER_SECOND;
 /// How long a bot that has lost stays away.
 const AWAY: u32 = 4 * TICKS_PER_SECOND;
 /// How far off the mark a throw may come down, in tiles.
