@@ -22,7 +22,7 @@ use crate::size::table::Table;
 const DOCUMENT: &str = "docs/embedded.md";
 const BEGIN: &str = "<!-- cargo xtask bench mcu -->\n";
 const END: &str = "<!-- end -->";
-const UPDATE: &str = "cargo xtask bench --update mcu";
+const UPDATE: &str = "cargo xtask bench mcu --update";
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// QEMU gives each instruction 2^8 ns, and SysTick counts at 25 MHz: 40 ns.
@@ -52,7 +52,11 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
 
 /// Counts instructions, and compares them with the committed table.
 pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
-    let firmware = built(&build(shell, EMULATED, THUMB_M4, &[])?, THUMB_M4, "instructions")?;
+    let firmware = built(
+        &build(shell, EMULATED, THUMB_M4, &["--bin", "instructions", "--features", "server"])?,
+        THUMB_M4,
+        "instructions",
+    )?;
     let count = format!("shift={SHIFT},sleep=off");
     let machine = Machine::start(shell, &firmware, &[], &["-icount", &count], LIMIT)?;
     let report = succeeded(machine.finish()?)?;
@@ -80,6 +84,7 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
 
 /// Datagrams a second with the protocol and without.
 fn throughput(shell: &mut Shell) -> Result<()> {
+    build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
     let rakwire = artifacts::binaries(shell)?.rakwire;
     let raw = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
     let echo = raw.try_clone()?;

@@ -23,7 +23,7 @@ const PROGRAMS: &str = "embedded/size";
 const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "embedded/size/table.md";
 const RESULT: &str = "target/size/mcu.json";
-const UPDATE: &str = "cargo xtask size --update mcu";
+const UPDATE: &str = "cargo xtask size mcu --update";
 /// Variables with a first value, at most, in each firmware.
 const MOST_DATA: u64 = 1_024;
 
@@ -31,7 +31,7 @@ const INTRODUCTION: &str = "\
 # Sizes on microcontrollers
 
 What `cargo xtask size mcu` measured, in bytes; it compares what it measures with this table, and
-`cargo xtask size --update mcu` writes it anew. `core_raknet_client` is a RakNet client without a driver; without an
+`cargo xtask size mcu --update` writes it anew. `core_raknet_client` is a RakNet client without a driver; without an
 `opt` in its name it is optimised for size (`z`). `firmware` are the telemetry examples, with embassy, network and
 logging (`s`). RAM is without the stack; `data` is the part of it whose first values also take flash. `resources` is the
 memory of the protocol for a profile, `state` is that with the driver's and the socket's.
@@ -55,7 +55,7 @@ pub(crate) const NEEDS: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
 #[derive(Args)]
 pub(crate) struct Options {
     /// Write the committed table anew instead of comparing with it.
-    #[arg(long)]
+    #[arg(long, global = true)]
     update: bool,
     /// Everything, if none is named.
     #[command(subcommand)]
