@@ -22,15 +22,13 @@ impl List {
         self.newest
     }
 
-    /// The first of the oldest `most` members that is what is looked for.
-    pub(crate) fn find<H: Copy + Default>(
+    /// All members; work grows with how many they are.
+    pub(crate) fn members<'p, H: Copy + Default>(
         &self,
-        pool: &Pool<'_, H>,
-        most: usize,
-        is_it: impl Fn(&H) -> bool,
-    ) -> Link {
+        pool: &'p Pool<'_, H>,
+    ) -> impl Iterator<Item = (Block, &'p H)> + use<'p, H> {
         let members = core::iter::successors(self.oldest, |member| pool.node(*member).newer);
-        members.take(most).find(|member| is_it(pool.header(*member)))
+        members.map(|member| (member, pool.header(member)))
     }
 
     pub(crate) fn push<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, member: Block) {

@@ -18,6 +18,10 @@ impl Queue {
         self.head
     }
 
+    pub(crate) const fn back(&self) -> Link {
+        self.tail
+    }
+
     pub(crate) fn push<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, message: Block) {
         pool.node_mut(message).after = None;
         match self.tail {

@@ -74,12 +74,15 @@ pub(super) struct Arrivals {
     missing: Bits,
     unacknowledged_count: u32,
     missing_count: u32,
+    /// Numbers that were refused and not called missing since, and where they begin.
+    refusals: u32,
+    recalled: U24,
 }
 
 impl Arrivals {
     /// The state of a connection that expects `next` first.
     pub(super) fn starting_at(next: U24) -> Self {
-        Self { next, ..Self::default() }
+        Self { next, recalled: next, ..Self::default() }
     }
 
     pub(super) const fn unacknowledged(&self) -> u32 {
@@ -121,13 +124,38 @@ impl Arrivals {
     }
 
     /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
-    /// nobody gains from having it sent again at once.
+    /// nobody gains from having it sent again before there is room.
     pub(super) fn refuse(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
         self.refused.set(number, true);
         self.forget_missing(number);
+        if self.refusals == 0 || number.is_older_than(self.recalled) {
+            self.recalled = number;
+        }
+        self.refusals = self.refusals.saturating_add(1);
+    }
+
+    /// Whether numbers were refused since they were called missing last.
+    pub(super) const fn has_refused(&self) -> bool {
+        self.refusals > 0
+    }
+
+    /// Calls missing what was refused: now there is room for it. The other peer sends at once what it would send after
+    /// a timeout only.
+    pub(super) fn recall(&mut self) {
+        self.refusals = 0;
+        let oldest = self.next.minus(WINDOW);
+        let first = if self.recalled.is_older_than(oldest) { oldest } else { self.recalled };
+        for offset in 0..self.next.since(first).min(WINDOW) {
+            let number = first.plus(offset);
+            if self.refused.get(number) && !self.seen.get(number) && !self.missing.get(number) {
+                self.missing.set(number, true);
+                self.missing_count += 1;
+            }
+        }
+        self.recalled = self.next;
     }
 
     /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.
@@ -305,6 +333,34 @@ mod tests {
         arrivals.commit(U24::new(0xFF_FFFE));
         arrivals.commit(U24::new(0xFF_FFFF));
         assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]);
+    }
+
+    #[test]
+    fn what_was_refused_is_called_missing_once_there_is_room() {
+        let mut arrivals = Arrivals::default();
+        arrivals.commit(U24::new(0));
+        for number in [1, 3, 4] {
+            arrivals.refuse(U24::new(number));
+        }
+        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2, 2)]);
+        assert!(arrivals.has_refused());
+        assert_eq!(arrivals.classify(U24::new(3)), Verdict::Again);
+        arrivals.commit(U24::new(3));
+        arrivals.recall();
+        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(1, 1), (4, 4)]);
+        assert!(!arrivals.has_refused());
+        arrivals.refuse(U24::new(6));
+        arrivals.recall();
+        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(5, 6)]);
+    }
+
+    #[test]
+    fn refusals_that_fell_behind_the_window_are_forgotten() {
+        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFF0));
+        arrivals.refuse(U24::new(0xFF_FFF0));
+        (1..1_100).for_each(|step| arrivals.commit(U24::new(0xFF_FFF0).plus(step)));
+        arrivals.recall();
+        assert_eq!(arrivals.missing(), 0);
     }
 
     #[test]

@@ -360,10 +360,13 @@ impl Flight {
             return;
         }
         let next = match course {
-            Course::Usual | Course::OldestLost => self.missing.oldest(),
+            Course::Usual => self.missing.oldest(),
+            Course::OldestLost => self.oldest_lost(cx),
             Course::Begun => {
-                let prefers = |header: &_| self.stall.is_some_and(|stall| stall.prefers(header));
-                self.missing.find(cx.pool, SORTED, prefers)
+                let stall = self.stall;
+                let prefers = |header: &_| stall.is_some_and(|stall| stall.prefers(header));
+                let mut begun = self.missing.members(cx.pool).filter(|(_, header)| prefers(header));
+                begun.next().map(|(first, _)| first)
             }
             Course::NewestLost => self.missing.newest(),
             Course::New(_) => return,
@@ -385,6 +388,15 @@ impl Flight {
             at = cx.pool.after(message);
             outbox.push_resend(cx, message);
         }
+    }
+
+    /// The lost datagram whose first message is the oldest. The list is not sorted further than is cheap, but while
+    /// nothing gets through everything may depend on this one, and few datagrams leave.
+    fn oldest_lost(&self, cx: &Context<'_, '_>) -> Link {
+        let oldest = self.missing.members(cx.pool).reduce(|oldest, other| {
+            if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }
+        });
+        oldest.map(|(first, _)| first)
     }
 
     fn timeout(&self, cx: &Context<'_, '_>) -> u32 {

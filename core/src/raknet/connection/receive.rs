@@ -491,6 +491,19 @@ impl Connection {
         self.inbox.give_back(blocks);
     }
 
+    /// Whether datagrams were refused that there may be room for now.
+    pub(crate) const fn has_refused(&self) -> bool {
+        self.arrivals.has_refused()
+    }
+
+    /// Asks for the datagrams that were refused, once half of the share is free again: for less, most of them would
+    /// come in vain.
+    pub(crate) fn recall(&mut self, cx: &mut Context<'_, '_>) {
+        if self.inbox.admits(cx, 0, Turn::Later) {
+            self.arrivals.recall();
+        }
+    }
+
     /// Gives back what arrived and cannot be delivered any more; messages that wait for the application stay.
     pub(super) fn clear_received(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_partials(cx);

@@ -20,6 +20,8 @@ use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, Queue};
 use crate::time::Instant;
 
+/// How far apart messages that are sent again in one datagram may be, in reliable numbers.
+const NEAR: u32 = 32;
 /// Bytes of a pong.
 const LONGEST_PING: usize = 17;
 
@@ -234,6 +236,9 @@ impl Connection {
         if writer.written() + envelope.header_size() + bytes > limit {
             return false;
         }
+        if turn == Turn::Resend && !continues(cx, tracked, &envelope) {
+            return false;
+        }
         self.outbox.pop(cx, turn);
         if turn == Turn::Resend {
             self.metrics.add(cx.now, Metric::Resent, bytes);
@@ -279,6 +284,13 @@ impl Connection {
             }
         }
     }
+}
+
+/// Whether a message that is sent again may share a datagram with those before it. Old ones and new ones apart have
+/// different fates at a peer that runs out of room: it would refuse the old ones for the sake of the new ones.
+fn continues(cx: &Context<'_, '_>, tracked: &Queue, envelope: &Envelope) -> bool {
+    let last = tracked.back().map(|last| cx.pool.header(last).reliable);
+    last.is_none_or(|last| envelope.reliable.since(last) <= NEAR)
 }
 
 fn bytes_a_second(bits: u64) -> u32 {

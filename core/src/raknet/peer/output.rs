@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use super::{Lent, Peer, Stranger};
 use crate::machine::Transmit;
 use crate::planted::{self, Planted};
-use crate::raknet::connection::Ending;
+use crate::raknet::connection::{Connection, Ending};
 use crate::raknet::event::{Event, Message, Progress, Said};
 use crate::raknet::hook::Verdict;
 use crate::storage::{Block, Listed};
@@ -126,8 +126,10 @@ impl Peer<'_> {
             }
             Lent::Message { message, id } => {
                 let blocks = self.tables.pool.free(message);
-                if let Some(connection) = self.get_mut(id) {
-                    connection.on_read(planted::or(Planted::ReadStillHeld, 0, blocks));
+                let Some(connection) = self.get_mut(id) else { return };
+                connection.on_read(planted::or(Planted::ReadStillHeld, 0, blocks));
+                if connection.has_refused() {
+                    self.with_quietly(id.slot, Connection::recall);
                 }
             }
         }
