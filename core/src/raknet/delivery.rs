@@ -137,10 +137,6 @@ impl Channel {
     pub const fn number(self) -> u8 {
         self.0
     }
-
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
 }
 
 /// Which message goes first when the path has no room for all (supplement 4.10).

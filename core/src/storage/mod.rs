@@ -21,6 +21,8 @@ pub(crate) use index::Index;
 pub(crate) use link::{Block, Link};
 pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
+#[cfg(test)]
+pub(crate) use pool::tests::with_pool;
 pub(crate) use pool::{Bytes, Node, Pool, Purpose};
 pub(crate) use queue::Queue;
 pub(crate) use ring::Ring;

@@ -12,6 +12,11 @@ pub(crate) struct OrderHeap {
 }
 
 impl OrderHeap {
+    /// The heap with this [`first`](Self::first) message.
+    pub(crate) const fn with_first(first: Link) -> Self {
+        Self { root: first }
+    }
+
     /// The message whose turn comes first.
     pub(crate) const fn first(&self) -> Link {
         self.root

@@ -23,6 +23,7 @@
 #[cfg(feature = "adaptive")]
 mod adaptive;
 mod arrivals;
+mod channels;
 mod classic;
 mod clock;
 mod congestion;
@@ -46,6 +47,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use arrivals::Arrivals;
+use channels::Channels;
 use clock::Clock;
 use congestion::INITIAL_DATAGRAMS;
 pub(crate) use envelope::Envelope;
@@ -62,7 +64,7 @@ use sizes::Sizes;
 use timer::Times;
 
 use super::config::Config;
-use super::delivery::{Channel, Delivery};
+use super::delivery::Delivery;
 use super::event::{ConnectFailure, DisconnectReason, Receipt};
 use super::peer::ConnectOptions;
 use super::stats::{Amount, ConnectionStats, PeerStats};
@@ -227,7 +229,7 @@ pub(crate) struct Connection {
     password: Link,
     arrivals: Arrivals,
     reliable: SparseWindow,
-    channels: [Incoming; Channel::COUNT],
+    channels: Channels<Incoming>,
     inbox: Inbox,
     outbox: Outbox,
     flight: Flight,

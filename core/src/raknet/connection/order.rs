@@ -1,9 +1,10 @@
 //! Ordered and sequenced messages of one channel (supplement 4.14).
 
+use super::channels::{Packed, pack, unpack};
 use super::envelope::Envelope;
 use crate::planted::{self, Planted};
 use crate::serial::U24;
-use crate::storage::OrderHeap;
+use crate::storage::{Block, OrderHeap};
 
 /// When a message may be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,21 @@ impl Incoming {
             self.order = self.order.next();
             self.sequence = planted::or(Planted::SequenceGoesOn, self.sequence, U24::new(0));
         }
+    }
+}
+
+impl Packed for Incoming {
+    const BYTES: usize = 12;
+
+    fn pack(&self, bytes: &mut [u8]) {
+        let held = self.held.first().map_or(0, Block::number);
+        pack([self.order.get(), self.sequence.get(), held], bytes);
+    }
+
+    fn unpack(bytes: &[u8]) -> Self {
+        let [order, sequence, held] = unpack(bytes);
+        let held = OrderHeap::with_first(Block::numbered(held));
+        Self { order: U24::new(order), sequence: U24::new(sequence), held }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
 
+use super::channels::{Channels, Packed, pack, unpack};
 use super::envelope::{Envelope, Role, key};
 use super::sizes::Sizes;
 use super::stall::Course;
 use super::{Context, SendError};
-use crate::raknet::delivery::{Channel, Delivery, Parts, Priority};
+use crate::raknet::delivery::{Delivery, Parts, Priority};
 use crate::raknet::event::{Direction, Outcome, Progress, Receipt};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
@@ -24,6 +25,19 @@ struct Outgoing {
     leaving: U24,
 }
 
+impl Packed for Outgoing {
+    const BYTES: usize = 12;
+
+    fn pack(&self, bytes: &mut [u8]) {
+        pack([self.order.get(), self.sequence.get(), self.leaving.get()], bytes);
+    }
+
+    fn unpack(bytes: &[u8]) -> Self {
+        let [order, sequence, leaving] = unpack(bytes).map(U24::new);
+        Self { order, sequence, leaving }
+    }
+}
+
 /// Messages that wait, and the numbers that they get.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outbox {
@@ -33,7 +47,7 @@ pub(super) struct Outbox {
     /// How much stands in `waiting` and, last, in `resend`.
     amounts: [Waiting; Priority::COUNT + 1],
     next_weight: [u32; Priority::COUNT],
-    channels: [Outgoing; Channel::COUNT],
+    channels: Channels<Outgoing>,
     next_reliable: U24,
     next_split: u16,
     next_receipt: u32,
@@ -119,6 +133,7 @@ impl Outbox {
         let record =
             parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
         let blocks = self.admit(cx, payload.len(), part_size, usize::from(record), purpose)?;
+        self.prepare(cx, delivery, blocks, purpose)?;
         let mut envelope = self.number(cx, delivery, parts);
         if parts == Parts::Many {
             envelope.split_count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -178,8 +193,28 @@ impl Outbox {
         if blocks > cx.pool.room(purpose) { Err(SendError::PoolExhausted) } else { Ok(blocks) }
     }
 
+    /// Takes the memory of a channel that was not used yet, if that leaves room for a message of so many blocks.
+    fn prepare(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        delivery: Delivery,
+        blocks: usize,
+        purpose: Purpose,
+    ) -> Result<(), SendError> {
+        let channel = delivery.channel.number();
+        let missing = self.channels.missing_blocks(cx.pool, channel);
+        if missing == 0 || !delivery.reliability.has_channel() {
+            return Ok(());
+        }
+        if blocks + missing > cx.pool.room(purpose) || !self.channels.prepare(cx.pool, channel, purpose) {
+            return Err(SendError::PoolExhausted);
+        }
+        self.blocks += u32::try_from(missing).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
     /// Gives a message its place in its channel. Priorities may change the order of sending, never this one.
-    fn number(&mut self, cx: &Context<'_, '_>, delivery: Delivery, parts: Parts) -> Envelope {
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> Envelope {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
         let mut envelope = Envelope {
             owner: cx.slot,
@@ -192,17 +227,16 @@ impl Outbox {
             return envelope;
         }
         envelope.channel = delivery.channel.number();
-        let Some(channel) = self.channels.get_mut(delivery.channel.index()) else {
-            return envelope;
-        };
-        envelope.order = channel.order;
-        if delivery.reliability.is_sequenced() {
-            envelope.sequence = channel.sequence;
-            channel.sequence = channel.sequence.next();
-        } else {
-            channel.order = channel.order.next();
-            channel.sequence = U24::new(0);
-        }
+        self.channels.update(cx.pool, envelope.channel, |channel, _| {
+            envelope.order = channel.order;
+            if delivery.reliability.is_sequenced() {
+                envelope.sequence = channel.sequence;
+                channel.sequence = channel.sequence.next();
+            } else {
+                channel.order = channel.order.next();
+                channel.sequence = U24::new(0);
+            }
+        });
         envelope
     }
 
@@ -257,9 +291,9 @@ impl Outbox {
     /// Whether everything before a message on its channel has left. A message never overtakes those that it would have
     /// to wait for at the other end: it would only take the room that they need. The message that was queued first
     /// always may leave, so there is always one.
-    fn may_leave(&self, envelope: &Envelope) -> bool {
-        let channel = self.channels.get(usize::from(envelope.channel));
-        !envelope.has_place() || channel.is_none_or(|channel| !envelope.order.is_newer_than(channel.leaving))
+    fn may_leave(&self, cx: &Context<'_, '_>, envelope: &Envelope) -> bool {
+        let leaving = || self.channels.get(cx.pool, envelope.channel).leaving;
+        !envelope.has_place() || !envelope.order.is_newer_than(leaving())
     }
 
     /// The message whose turn it is on this course.
@@ -267,13 +301,13 @@ impl Outbox {
         let resend = || self.resend.front().map(|message| (Turn::Resend, message));
         match course {
             Course::Usual => resend().or_else(|| {
-                let (priority, message) = self.lightest(cx, |envelope| self.may_leave(envelope))?;
+                let (priority, message) = self.lightest(cx, |envelope| self.may_leave(cx, envelope))?;
                 Some((Turn::New(priority), message))
             }),
             Course::OldestLost | Course::Begun | Course::NewestLost => resend(),
             Course::New(priority) => {
                 let message = self.waiting.get(priority.index())?.front()?;
-                self.may_leave(cx.pool.header(message)).then_some((Turn::New(priority), message))
+                self.may_leave(cx, cx.pool.header(message)).then_some((Turn::New(priority), message))
             }
         }
     }
@@ -286,20 +320,20 @@ impl Outbox {
         };
         self.count(place, cx.pool.size(message), Change::Out);
         if turn != Turn::Resend {
-            self.pass(cx.pool.header(message));
+            self.pass(cx, message);
         }
         Some(message)
     }
 
     /// Remembers that a message leaves, after which the next one on its channel may.
-    fn pass(&mut self, envelope: &Envelope) {
+    fn pass(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        let envelope = cx.pool.header(message);
         let is_last = envelope.split_count <= envelope.split_index + 1;
         if !is_last || !envelope.has_place() || envelope.reliability.is_sequenced() {
             return;
         }
-        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
-            channel.leaving = envelope.order.next();
-        }
+        let (number, leaving) = (envelope.channel, envelope.order.next());
+        self.channels.update(cx.pool, number, |channel, _| channel.leaving = leaving);
     }
 
     /// A reliable message gets its number when it is sent first, so priorities leave no gaps.
@@ -406,6 +440,7 @@ impl Outbox {
     /// Gives everything that waits back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.settled.free_all(cx.pool);
+        freed += self.channels.clear(cx.pool);
         for queue in &mut self.waiting {
             freed += queue.free_all(cx.pool);
         }

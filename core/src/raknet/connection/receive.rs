@@ -8,6 +8,7 @@ use super::metrics::Metric;
 use super::order::{Turn, comes_before};
 use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
+use crate::raknet::delivery::Channel;
 use crate::raknet::event::Progress;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
@@ -277,10 +278,28 @@ impl Connection {
         payload: &[u8],
     ) -> Result<(), Refused> {
         let envelope = Envelope::received(cx.slot, capsule);
+        if envelope.has_place() {
+            self.prepare_channel(cx, envelope.channel)?;
+        }
         match capsule.split {
             Some(split) => self.handle_part(cx, envelope, split, payload),
             None => self.handle_whole(cx, &envelope, Content::Arrived(payload)),
         }
+    }
+
+    /// Takes the memory of a channel that was not used yet.
+    #[inline]
+    fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), Refused> {
+        let missing = self.channels.missing_blocks(cx.pool, channel);
+        if missing == 0 {
+            return Ok(());
+        }
+        let admitted = self.inbox.admits(cx, missing, Turn::Now);
+        if !admitted || !self.channels.prepare(cx.pool, channel, Purpose::Receive) {
+            return Err(self.starve(cx));
+        }
+        self.inbox.take(missing);
+        Ok(())
     }
 
     /// Takes a whole message: delivers it, keeps it for its turn or drops it as outdated.
@@ -290,11 +309,11 @@ impl Connection {
         envelope: &Envelope,
         content: Content<'_>,
     ) -> Result<(), Refused> {
-        match self.turn(envelope) {
+        match self.turn(cx, envelope) {
             Turn::Now if !envelope.has_place() => self.deliver(cx, envelope, content),
             Turn::Now => {
                 self.deliver(cx, envelope, content)?;
-                self.pass(envelope);
+                self.pass(cx, envelope);
                 self.deliver_held(cx, envelope.channel)
             }
             Turn::Later => self.hold(cx, envelope, content),
@@ -306,18 +325,15 @@ impl Connection {
     }
 
     /// When a message may be delivered.
-    pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
+    pub(super) fn turn(&self, cx: &Context<'_, '_>, envelope: &Envelope) -> Turn {
         if !envelope.has_place() {
             return Turn::Now;
         }
-        let channel = self.channels.get(usize::from(envelope.channel));
-        channel.map_or(Turn::Never, |channel| channel.turn(envelope))
+        self.channels.get(cx.pool, envelope.channel).turn(envelope)
     }
 
-    fn pass(&mut self, envelope: &Envelope) {
-        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
-            channel.pass(envelope);
-        }
+    fn pass(&mut self, cx: &mut Context<'_, '_>, envelope: &Envelope) {
+        self.channels.update(cx.pool, envelope.channel, |channel, _| channel.pass(envelope));
     }
 
     /// Keeps a message until its turn comes.
@@ -328,34 +344,33 @@ impl Connection {
         content: Content<'_>,
     ) -> Result<(), Refused> {
         let message = self.store(cx, envelope, content, Turn::Later)?;
-        if let Some(channel) = self.channels.get_mut(usize::from(envelope.channel)) {
-            channel.held.push(cx.pool, message, comes_before);
-        }
+        self.channels.update(cx.pool, envelope.channel, |channel, pool| {
+            channel.held.push(pool, message, comes_before);
+        });
         Ok(())
     }
 
     /// Delivers what waited for the message that just passed.
     fn deliver_held(&mut self, cx: &mut Context<'_, '_>, number: u8) -> Result<(), Refused> {
-        loop {
-            let Some(channel) = self.channels.get_mut(usize::from(number)) else {
-                return Ok(());
-            };
-            let Some(first) = channel.held.first() else {
-                return Ok(());
-            };
+        while let Some(first) = self.channels.get(cx.pool, number).held.first() {
             let envelope = *cx.pool.header(first);
-            let turn = channel.turn(&envelope);
+            let turn = self.turn(cx, &envelope);
             if turn == Turn::Later {
-                return Ok(());
+                break;
             }
-            channel.held.pop(cx.pool, comes_before);
+            self.channels.update(cx.pool, number, |channel, pool| {
+                channel.held.pop(pool, comes_before);
+                if turn == Turn::Now {
+                    channel.pass(&envelope);
+                }
+            });
             if turn == Turn::Now {
-                channel.pass(&envelope);
                 self.deliver(cx, &envelope, Content::Stored(first))?;
             } else {
                 self.ignore(cx, Content::Stored(first));
             }
         }
+        Ok(())
     }
 
     /// Hands a message to RakNet itself or to the application.
@@ -508,10 +523,12 @@ impl Connection {
     pub(super) fn clear_received(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_partials(cx);
         self.reliable.clear(cx.pool);
-        for channel in &mut self.channels {
-            let freed = channel.held.free_all(cx.pool);
+        for channel in 0..Channel::COUNT as u8 {
+            let freed = self.channels.get(cx.pool, channel).held.free_all(cx.pool);
             self.inbox.give_back(freed);
         }
+        let freed = self.channels.clear(cx.pool);
+        self.inbox.give_back(freed);
         self.times.starved_since = None;
     }
 }

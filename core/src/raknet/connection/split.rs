@@ -66,7 +66,7 @@ impl Connection {
             self.break_off(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
             return Err(Refused::NoMemory);
         }
-        let turn = self.turn(envelope);
+        let turn = self.turn(cx, envelope);
         if !self.inbox.admits(cx, promised + 1, turn) || !cx.pool.promise(promised) {
             return Err(self.starve(cx));
         }
@@ -98,7 +98,8 @@ impl Connection {
         // A part longer than the MTU allows takes more than was promised for it.
         let excess = blocks.saturating_sub(cx.pool.blocks_for(self.sizes.foreign_part()));
         let fits = excess == 0
-            || self.inbox.admits(cx, excess, self.turn(envelope)) && cx.pool.room(Purpose::Receive) >= excess;
+            || self.inbox.admits(cx, excess, self.turn(cx, envelope))
+                && cx.pool.room(Purpose::Receive) >= excess;
         let stored = if fits { cx.pool.store(payload, Purpose::Promised, kept) } else { None };
         let Some(part) = stored else {
             return Err(self.starve(cx));

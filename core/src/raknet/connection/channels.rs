@@ -1,0 +1,205 @@
+//! What a connection keeps of each of its 32 channels: of the first few at hand, of the others in the pool, since
+//! hardly a game uses them.
+
+use crate::raknet::delivery::Channel;
+use crate::storage::{Block, Link, Pool, Purpose};
+
+/// Channels whose state stands in the connection.
+const NEAR: usize = 4;
+
+/// State that is kept as bytes. All zero is the state of a channel that nobody has used.
+pub(super) trait Packed: Copy + Default {
+    /// Bytes that it takes, at most 32, the smallest block there is.
+    const BYTES: usize;
+
+    fn pack(&self, bytes: &mut [u8]);
+
+    fn unpack(bytes: &[u8]) -> Self;
+}
+
+/// Three numbers as bytes.
+pub(super) fn pack(numbers: [u32; 3], bytes: &mut [u8]) {
+    for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
+        bytes.copy_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// The numbers that [`pack`] wrote.
+pub(super) fn unpack(bytes: &[u8]) -> [u32; 3] {
+    let mut numbers =
+        bytes.chunks_exact(4).map(|bytes| bytes.first_chunk().copied().map_or(0, u32::from_le_bytes));
+    core::array::from_fn(|_| numbers.next().unwrap_or(0))
+}
+
+/// The state of every channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Channels<T> {
+    near: [T; NEAR],
+    /// Blocks that hold the others, once one of them was used.
+    far: Link,
+}
+
+impl<T: Packed> Channels<T> {
+    /// Blocks that must be taken before the state of a channel can be changed.
+    #[inline]
+    pub(super) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
+        if usize::from(channel) < NEAR || self.far.is_some() { 0 } else { Self::far_blocks(pool) }
+    }
+
+    fn far_blocks<H: Copy + Default>(pool: &Pool<'_, H>) -> usize {
+        (Channel::COUNT - NEAR).div_ceil(Self::in_block(pool))
+    }
+
+    fn in_block<H: Copy + Default>(pool: &Pool<'_, H>) -> usize {
+        (pool.block_size() / T::BYTES).max(1)
+    }
+
+    /// Takes the blocks that are missing; false, and none taken, if the pool does not have them.
+    #[inline]
+    pub(super) fn prepare<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        channel: u8,
+        purpose: Purpose,
+    ) -> bool {
+        let missing = self.missing_blocks(pool, channel);
+        missing == 0 || self.take(pool, missing, purpose)
+    }
+
+    #[cold]
+    fn take<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, blocks: usize, purpose: Purpose) -> bool {
+        if blocks > pool.room(purpose) {
+            return false;
+        }
+        for _ in 0..blocks {
+            let Some(block) = pool.store_zeroed(purpose) else { break };
+            match self.far {
+                None => self.far = Some(block),
+                Some(first) => pool.join(first, block),
+            }
+        }
+        true
+    }
+
+    /// Where the state of a channel that is not at hand stands.
+    fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<(Block, usize)> {
+        let place = usize::from(channel).checked_sub(NEAR)?;
+        let in_block = Self::in_block(pool);
+        let mut block = self.far?;
+        for _ in 0..place.checked_div(in_block)? {
+            block = pool.next(block)?;
+        }
+        Some((block, place.checked_rem(in_block)? * T::BYTES))
+    }
+
+    #[inline]
+    pub(super) fn get<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> T {
+        match self.near.get(usize::from(channel)) {
+            Some(state) => *state,
+            None => self.get_far(pool, channel).unwrap_or_default(),
+        }
+    }
+
+    #[cold]
+    fn get_far<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<T> {
+        let (block, at) = self.place(pool, channel)?;
+        pool.bytes(block).get(at..at + T::BYTES).map(T::unpack)
+    }
+
+    /// Changes the state of a channel for which there is room.
+    #[inline]
+    pub(super) fn update<'a, H: Copy + Default, R>(
+        &mut self,
+        pool: &mut Pool<'a, H>,
+        channel: u8,
+        change: impl FnOnce(&mut T, &mut Pool<'a, H>) -> R,
+    ) -> R {
+        if let Some(near) = self.near.get_mut(usize::from(channel)) {
+            return change(near, pool);
+        }
+        let mut state = self.get_far(pool, channel).unwrap_or_default();
+        let result = change(&mut state, pool);
+        self.put_far(pool, channel, state);
+        result
+    }
+
+    #[cold]
+    fn put_far<H: Copy + Default>(&self, pool: &mut Pool<'_, H>, channel: u8, state: T) {
+        let Some((block, at)) = self.place(pool, channel) else { return };
+        if let Some(bytes) = pool.bytes_mut(block).get_mut(at..at + T::BYTES) {
+            state.pack(bytes);
+        }
+    }
+
+    /// Forgets everything, and returns how many blocks went back to the pool.
+    pub(super) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
+        let far = core::mem::take(self).far;
+        far.map_or(0, |far| pool.free(far))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::with_pool;
+
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    struct Number(u32);
+
+    impl Packed for Number {
+        const BYTES: usize = 4;
+
+        fn pack(&self, bytes: &mut [u8]) {
+            bytes.copy_from_slice(&self.0.to_le_bytes());
+        }
+
+        fn unpack(bytes: &[u8]) -> Self {
+            Self(bytes.first_chunk().copied().map_or(0, u32::from_le_bytes))
+        }
+    }
+
+    const ALL: core::ops::Range<u8> = 0..Channel::COUNT as u8;
+
+    #[test]
+    fn every_channel_has_a_state_of_its_own() {
+        with_pool(|pool| {
+            let mut channels = Channels::default();
+            for channel in ALL {
+                assert_eq!(channels.get(pool, channel), Number(0));
+                assert!(channels.prepare(pool, channel, Purpose::Receive));
+                channels.update(pool, channel, |state, _| *state = Number(u32::from(channel) + 1));
+            }
+            for channel in ALL {
+                assert_eq!(channels.get(pool, channel), Number(u32::from(channel) + 1));
+            }
+        });
+    }
+
+    #[test]
+    fn blocks_are_taken_for_the_rare_ones_and_given_back() {
+        with_pool(|pool| {
+            let mut channels = Channels::<Number>::default();
+            let free = pool.available();
+            assert!(channels.prepare(pool, 3, Purpose::Receive));
+            assert_eq!((pool.available(), channels.missing_blocks(pool, 3)), (free, 0));
+            let missing = channels.missing_blocks(pool, 31);
+            assert!(missing > 0);
+            assert!(channels.prepare(pool, 31, Purpose::Receive));
+            assert_eq!((pool.available(), channels.missing_blocks(pool, 4)), (free - missing, 0));
+            assert_eq!(channels.clear(pool), missing);
+            assert_eq!(pool.available(), free);
+        });
+    }
+
+    #[test]
+    fn without_room_nothing_is_taken() {
+        with_pool(|pool| {
+            while pool.store_zeroed(Purpose::Receive).is_some() {}
+            let mut channels = Channels::<Number>::default();
+            assert!(!channels.prepare(pool, 31, Purpose::Receive));
+            channels.update(pool, 31, |state, _| *state = Number(1));
+            assert_eq!(channels.get(pool, 31), Number(0));
+            assert_eq!(channels.clear(pool), 0);
+        });
+    }
+}
