@@ -120,6 +120,7 @@ impl Driven for Shared {
 
     fn turn(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
+        state.ring = None;
         let now = state.catch_up(&self.io.arrivals, &self.io.clock);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
@@ -133,6 +134,29 @@ impl Driven for Shared {
             self.heard.notify_waiters();
         }
         next
+    }
+}
+
+/// The driver was rung for, and has not come yet. Until it comes, neither the bell nor the clock tells a sender anything
+/// new; only a sender that goes on for long looks at the clock again.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    at: Instant,
+    messages: u16,
+}
+
+/// Messages that are sent on one look at the clock.
+const MESSAGES_A_RING: u16 = 64;
+
+impl Ring {
+    const fn new(at: Instant) -> Self {
+        Self { at, messages: MESSAGES_A_RING }
+    }
+
+    /// When it rang, unless that is long ago.
+    fn answer(&mut self) -> Option<Instant> {
+        self.messages = self.messages.checked_sub(1)?;
+        Some(self.at)
     }
 }
 
@@ -150,14 +174,21 @@ impl Link {
         message: &[u8],
         delivery: rakwire::raknet::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let shared = &self.shared;
-        let mut state = shared.lock();
-        let now = state.catch_up(&shared.io.arrivals, &shared.io.clock);
+        let io = &self.shared.io;
+        let mut state = self.shared.lock();
+        if let Some(rung_at) = state.ring.as_mut().and_then(Ring::answer) {
+            let sent = state.hooked.send(rung_at, self.id, message, delivery);
+            if !matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+                return sent;
+            }
+        }
+        let now = state.catch_up(&io.arrivals, &io.clock);
         let sent = state.hooked.send(now, self.id, message, delivery);
-        drop(state);
         // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
         if sent.is_ok() {
-            shared.io.wake.notify_one();
+            state.ring = Some(Ring::new(now));
+            drop(state);
+            io.wake.notify_one();
         }
         sent
     }

@@ -18,6 +18,7 @@ use crate::outgoing::Outgoing;
 use crate::pings::{Pings, Pong};
 use crate::plugin::Plugin;
 use crate::requests::Requests;
+use crate::shared::Ring;
 use crate::strangers::{Said, Stranger, Strangers};
 
 /// Whether the endpoint takes new connections.
@@ -49,6 +50,7 @@ pub(crate) struct State {
     pub(crate) hooked: Hooked<'static, Plugin>,
     pub(crate) tables: Tables,
     pub(crate) requests: Requests,
+    pub(crate) ring: Option<Ring>,
 }
 
 /// Everything that waits for an event.
@@ -98,7 +100,7 @@ impl State {
             backlog_full: 0,
         };
         let peer = Peer::with_capacity(options.capacity, options.config);
-        Self { hooked: Hooked::new(peer, plugin), tables, requests: Requests::default() }
+        Self { hooked: Hooked::new(peer, plugin), tables, requests: Requests::default(), ring: None }
     }
 
     /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
