@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::outgoing::{Departure, Load, Outgoing};
+use crate::outgoing::{Departure, Outgoing};
 use crate::paths::{Direction, Paths};
 use crate::shared::{Counters, Driven};
 use crate::simulation::Simulation;
@@ -21,7 +21,6 @@ pub(crate) async fn run<D: Driven>(shared: Arc<D>, socket: Arc<Socket>, simulati
     loop {
         match shared.turn(&mut outgoing) {
             Next::Again => {
-                let load = outgoing.load();
                 match &mut network {
                     None => flush(&*shared, &socket, &mut outgoing).await,
                     Some(network) => {
@@ -29,10 +28,7 @@ pub(crate) async fn run<D: Driven>(shared: Arc<D>, socket: Arc<Socket>, simulati
                         deliver(&*shared, &socket, network).await;
                     }
                 }
-                // Who sends little soon sleeps anyway, and a yield costs a system call.
-                if load == Load::Much {
-                    tokio::task::yield_now().await;
-                }
+                tokio::task::yield_now().await;
             }
             Next::Sleep(until) => {
                 shared.io().idle.notify_waiters();

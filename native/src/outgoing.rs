@@ -6,8 +6,6 @@ use rakwire::wire::MAX_DATAGRAM;
 
 /// Datagrams that are composed before they are sent.
 const DATAGRAMS: usize = 64;
-/// Datagrams from which on there is much to send.
-const MUCH: usize = 16;
 /// The longest UDP payload.
 const LONGEST_TRAIN: usize = 65_507;
 
@@ -31,13 +29,6 @@ pub(crate) struct Departure<'b> {
     pub(crate) bytes: &'b [u8],
 }
 
-/// How much there is to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    Little,
-    Much,
-}
-
 impl Outgoing {
     pub(crate) fn new() -> Self {
         Self {
@@ -51,10 +42,6 @@ impl Outgoing {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
-    }
-
-    pub(crate) fn load(&self) -> Load {
-        if self.datagrams.len() < MUCH { Load::Little } else { Load::Much }
     }
 
     /// Room for one more datagram, if there is any.
