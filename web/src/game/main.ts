@@ -158,6 +158,7 @@ export interface Probe {
   readonly player: number | undefined;
   readonly scene: readonly Figure[];
   readonly largestCorrection: number;
+  readonly coarseness: number;
   screenOf(figure: { x: number; y: number; z?: number }): Spot | undefined;
 }
 declare global {
@@ -174,6 +175,9 @@ window.snowfight = {
   },
   get largestCorrection() {
     return round?.game.largestCorrection ?? 0;
+  },
+  get coarseness() {
+    return world?.coarseness ?? 0;
   },
   screenOf: (figure) => world?.screenOf(figure),
 };
