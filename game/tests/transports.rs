@@ -55,10 +55,12 @@ impl End for Game {
 
     fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
         while let Some(event) = self.peer.poll_event() {
-            match event {
-                game_protocol::Event::Connected { id, .. } => self.id = Some(id),
-                game_protocol::Event::Message { message, .. } => messages.push(message.to_vec()),
-                other => panic!("{other:?}"),
+            if let game_protocol::Event::Connected { id, .. } = event {
+                self.id = Some(id);
+            } else if let game_protocol::Event::Message { message, .. } = event {
+                messages.push(message.to_vec());
+            } else {
+                panic!("{event:?}");
             }
         }
         self.id.is_some()
@@ -96,13 +98,12 @@ impl End for RakNet {
 
     fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
         while let Some(event) = self.peer.poll_event() {
-            match event {
-                raknet::Event::Connected { id, .. } => self.id = Some(id),
-                raknet::Event::Message { message, .. } => messages.push(message.to_vec()[1..].to_vec()),
-                raknet::Event::Disconnected { .. } | raknet::Event::ConnectFailed { .. } => {
-                    panic!("{event:?}")
-                }
-                _ => {}
+            if let raknet::Event::Connected { id, .. } = event {
+                self.id = Some(id);
+            } else if let raknet::Event::Message { message, .. } = event {
+                messages.push(message.to_vec()[1..].to_vec());
+            } else {
+                panic!("{event:?}");
             }
         }
         self.id.is_some()
