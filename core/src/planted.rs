@@ -52,12 +52,32 @@ pub enum Planted {
     AnyCookie,
     /// A farewell does not wait for what was sent before.
     HastyFarewell,
+    /// The Game Protocol does not remember which payloads were delivered.
+    DeliveryForgotten,
+    /// The Game Protocol compares sequences as if they never wrapped.
+    PlainSequences,
+    /// The Game Protocol acknowledges a chunk that found no memory.
+    RefusedAcknowledged,
+    /// The Game Protocol does not send a chunk again.
+    ChunkForgotten,
+    /// The Game Protocol takes an acknowledgement for the next chunk.
+    ChunkOffByOne,
+    /// The Game Protocol leaves out the last chunk of a payload.
+    LastChunkLeftOut,
+    /// The Game Protocol sends END before what was sent reliably has arrived.
+    HastyEnd,
+    /// The Game Protocol takes any four bytes for the answer to its challenge.
+    AnySeasoning,
+    /// The Game Protocol does not give back what is not acknowledged when a connection ends.
+    FlightKept,
+    /// The Game Protocol delivers unreliable payloads as reliable ones.
+    ReliabilityMixedUp,
 }
 
 impl Planted {
     /// Every bug.
     #[cfg(feature = "planted-bugs")]
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 29] = [
         Self::OrderedEarly,
         Self::SequencedOlder,
         Self::SequenceGoesOn,
@@ -77,6 +97,16 @@ impl Planted {
         Self::AnyChannel,
         Self::AnyCookie,
         Self::HastyFarewell,
+        Self::DeliveryForgotten,
+        Self::PlainSequences,
+        Self::RefusedAcknowledged,
+        Self::ChunkForgotten,
+        Self::ChunkOffByOne,
+        Self::LastChunkLeftOut,
+        Self::HastyEnd,
+        Self::AnySeasoning,
+        Self::FlightKept,
+        Self::ReliabilityMixedUp,
     ];
 }
 

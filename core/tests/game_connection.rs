@@ -2,6 +2,7 @@
 
 mod game_support;
 
+use core::net::SocketAddr;
 use core::time::Duration;
 
 use game_support::*;
@@ -523,6 +524,19 @@ fn many_clients_share_a_server_and_a_full_one_says_end() {
     // A connection that only lingers makes room.
     let ninth = enter(&mut server, START, addresses[8], 9);
     assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
+}
+
+/// Datagrams to one address leave one after the other, so that one call can send them; but not for ever.
+#[test]
+fn connections_take_turns_of_sixteen_datagrams() {
+    let mut server = peer(server_config());
+    let addresses: [SocketAddr; 2] = [([192, 0, 2, 1], 100).into(), ([192, 0, 2, 1], 101).into()];
+    for id in addresses.map(|address| enter(&mut server, START, address, 9)) {
+        server.send(START, id, &payload(40 * 504), Unreliable).expect("room");
+    }
+    let to: Vec<_> = output(&mut server, START).into_iter().map(|(to, _)| to).collect();
+    let turns: Vec<_> = to.chunk_by(|a, b| a == b).map(<[SocketAddr]>::len).collect();
+    assert_eq!(turns, [16, 16, 16, 16, 8, 8]);
 }
 
 #[test]

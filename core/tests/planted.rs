@@ -10,7 +10,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use model::operation::Sequence;
-use model::{Kept, wire, world};
+use model::random::Random;
+use model::{Kept, game, wire, world};
 use rakwire::planted::{self, Planted};
 
 /// Sequences within which a bug must show.
@@ -33,9 +34,13 @@ fn offline(bytes: &[u8]) -> Kept {
     wire::offline(bytes).and_then(|()| wire::control(bytes))
 }
 
+fn transport(bytes: &[u8]) -> Kept {
+    game::run(bytes).map(drop)
+}
+
 fn kept_by_fuzzers() -> Vec<Case> {
-    let targets: [(&str, Check); 3] =
-        [("datagram", wire::datagram), ("offline", offline), ("endpoint", endpoint)];
+    let targets: [(&str, Check); 4] =
+        [("datagram", wire::datagram), ("offline", offline), ("endpoint", endpoint), ("game", transport)];
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     let mut cases = Vec::new();
     for (target, check) in targets {
@@ -52,10 +57,10 @@ fn kept_by_fuzzers() -> Vec<Case> {
 }
 
 fn generated() -> impl Iterator<Item = Case> {
-    (0..SEQUENCES).map(|seed| Case {
-        name: format!("seed {seed}"),
-        bytes: Sequence::random(seed),
-        check: endpoint,
+    (0..SEQUENCES).flat_map(|seed| {
+        let raknet = Case { name: format!("seed {seed}"), bytes: Sequence::random(seed), check: endpoint };
+        let bytes = Random::new(seed).bytes(400);
+        [raknet, Case { name: format!("seed {seed} of the Game Protocol"), bytes, check: transport }]
     })
 }
 

@@ -286,6 +286,29 @@ fn every_datagram_is_written_down() {
 
 #[cfg(unix)]
 #[test]
+fn every_datagram_of_the_game_protocol_is_written_down() {
+    let path = std::env::temp_dir().join(format!("rakwire-{}-game.pcap", std::process::id()));
+    let name = path.to_str().expect("text");
+    let server = start_echo(&["--protocol", "game", "--log"]);
+    let send = ["send", &server.announced, "--protocol", "game", "--size", "1000", "--pcap", name, "--log"];
+    let outcome = rakwire(&send);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let (status, log) = interrupt(server);
+    assert_eq!(status, Some(0), "{log}");
+    let sent = read_pcap(&std::fs::read(&path).expect("a capture"));
+    assert_eq!(sent[..3], [4, 4, 4], "salt, pepper, seasoning");
+    assert!(sent.contains(&508) && sent.contains(&500), "both chunks: {sent:?}");
+    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert!(outcome.err.contains(" in 127.0.0.1:") && outcome.err.contains(" 4 bytes, handshake"));
+    for log in [&outcome.err, &log] {
+        assert!(log.contains(" 500 bytes, reliable chunk 1 of sequence 0, the last"), "{log}");
+        assert!(log.contains("acknowledgement of chunk 0 of sequence 0") && log.contains("END"), "{log}");
+    }
+    std::fs::remove_file(path).expect("a file");
+}
+
+#[cfg(unix)]
+#[test]
 fn echo_closes_in_order() {
     let server = start_echo(&[]);
     assert_eq!(rakwire(&["send", &server.announced, "x"]).status, Some(0));

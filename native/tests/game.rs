@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rakwire::Instant;
 use rakwire_native::game::{
-    self, ConnectError, ConnectFailure, Connection, DialError, DisconnectReason, Endpoint, Options, Redial,
-    Reliability, Resend, SendError,
+    self, ConnectError, ConnectFailure, Connection, DialError, DisconnectReason, Endpoint, Hook, Options,
+    Redial, Reliability, Resend, SendError, Verdict,
 };
 
 async fn pair(change: impl Fn(&mut Options)) -> (Endpoint, Connection, Connection) {
@@ -132,4 +133,26 @@ async fn an_application_that_does_not_read_loses_nothing_reliable() {
     arrived.sort_unstable();
     assert!(arrived.into_iter().eq(0..300));
     assert!(server.stats().datagrams_received >= 300);
+}
+
+/// Drops the first chunk of everything that arrives, once.
+#[derive(Default)]
+struct Gap(bool);
+
+impl Hook for Gap {
+    fn on_received(&mut self, _now: Instant, _from: SocketAddr, datagram: &[u8]) -> Verdict {
+        let is_data = datagram.len() > 4;
+        if is_data && !std::mem::replace(&mut self.0, true) { Verdict::Drop } else { Verdict::Pass }
+    }
+}
+
+#[tokio::test]
+async fn a_hook_sees_every_datagram_and_may_drop_it() {
+    let options = Options::server(1).unwrap();
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Gap::default()).await.unwrap();
+    let here = game::connect(server.local_addr(), Options::client().unwrap()).await.unwrap();
+    let there = server.accept().await.unwrap();
+    here.send(b"again", Reliability::Reliable).await.unwrap();
+    assert_eq!(there.recv().await.unwrap().bytes, b"again");
+    assert!(here.stats().unwrap().chunks_resent > 0);
 }

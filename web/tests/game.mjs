@@ -1,21 +1,25 @@
-// Somebody who plays on the page: presses keys and clicks, and looks at what the page shows.
+// Somebody who plays on the page: presses keys, clicks, drags with a finger, and looks at what the page shows.
 
-import { setTimeout as sleep } from "node:timers/promises";
+import { installPilot } from "./pilot.mjs";
 
 export const byId = (page, id) => page.getByTestId(id);
 
 const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
+/** Which way a finger goes on the stick, as the window counts. */
+const DRAGS = { north: [0, -1], west: [-1, 0], south: [0, 1], east: [1, 0] };
 const POLL_MS = 50;
-const LONGEST_MS = 90_000;
+const LONGEST_MS = 60_000;
+const WALK_MS = 15_000;
 /** How near one goes to break something. */
 const NEAR = 1.6;
-/** How near one goes to throw: not so near that a tree can be between. */
-const RANGE = 2.5;
+/** How near one goes to throw: nothing has room between. */
+const RANGE = 1.3;
+/** A way that was gone. */
+const WAY = 1;
 const THROWS = 40;
 
 export class Player {
   #page;
-  #down = new Set();
 
   constructor(page) {
     this.#page = page;
@@ -27,149 +31,153 @@ export class Player {
 
   /** Presses play, and waits until the game has begun or could not. */
   async join(transport, scope) {
+    await this.#page.evaluate(installPilot);
     await byId(this.#page, `transport-${transport}`).check();
     if (scope === "whole") {
       await byId(this.#page, "scope-whole").check();
     }
     await byId(this.#page, "play").click();
-    await this.#page.waitForFunction(() => !["start", "connecting"].includes(document.body.dataset.state), null, { timeout: 30_000 });
+    await this.until(() => !["start", "connecting"].includes(pilot.state()), "is let in or turned away");
     const state = await this.state();
     if (state !== "playing") {
       throw new Error(await byId(this.#page, "status").textContent());
     }
-    await this.until(async () => (await this.me()) !== undefined, "sees itself");
+    await this.until(() => pilot.me() !== undefined, "sees itself");
   }
 
   state() {
-    return this.#page.evaluate(() => document.body.dataset.state);
+    return this.#page.evaluate(() => pilot.state());
   }
 
-  look() {
-    // Of three hundred things only those near by are carried out of the page: to look must not be what slows it down.
-    return this.#page.evaluate(() => {
-      const { player, scene } = window.snowfight;
-      const me = scene.find(({ kind, owner }) => kind === "player" && owner === player) ?? { x: 0, y: 0 };
-      const matters = ({ kind, durability }) => kind === "player" || durability === undefined;
-      const far = ({ x, y }) => Math.hypot(x - me.x, y - me.y);
-      const near = scene.filter((figure) => !matters(figure)).sort((a, b) => far(a) - far(b));
-      return { player, scene: [...scene.filter(matters), ...near.slice(0, 5)] };
-    });
+  me() {
+    return this.#page.evaluate(() => pilot.me());
   }
 
-  async me() {
-    const { player, scene } = await this.look();
-    return scene.find(({ kind, owner }) => kind === "player" && owner === player);
+  other() {
+    return this.#page.evaluate(() => pilot.other());
   }
 
-  async other() {
-    const { player, scene } = await this.look();
-    return scene.find(({ kind, owner }) => kind === "player" && owner !== player);
-  }
-
-  async until(done, what) {
-    for (const end = Date.now() + LONGEST_MS; Date.now() < end; await sleep(POLL_MS)) {
-      if (await done()) {
-        return;
-      }
-    }
-    const { player, scene } = await this.look();
-    const bodies = scene.filter(({ kind }) => kind === "player");
-    throw new Error(`player ${player} never ${what}: ${await this.state()}, ${JSON.stringify(bodies)}`);
-  }
-
-  async press(...ways) {
-    for (const way of Object.keys(KEYS)) {
-      const wanted = ways.includes(way);
-      if (wanted !== this.#down.has(way)) {
-        await this.#page.keyboard[wanted ? "down" : "up"](KEYS[way]);
-        this.#down[wanted ? "add" : "delete"](way);
-      }
+  /** Waits for something that can be seen in the page. */
+  async until(done, what, argument) {
+    try {
+      await this.#page.waitForFunction(done, argument, { polling: POLL_MS, timeout: LONGEST_MS });
+    } catch (error) {
+      const seen = await this.#page.evaluate(() => {
+        const { player, scene } = window.snowfight;
+        return { player, state: document.body.dataset.state, players: scene.filter(({ kind }) => kind === "player") };
+      });
+      throw new Error(`it never ${what} (${error.message.split("\n")[0]}): ${JSON.stringify(seen)}`);
     }
   }
 
-  /** Walks until it is this near; around what is in the way, a step aside. */
-  async approach(find, near) {
-    let last;
-    let stuck = 0;
-    await this.until(async () => {
-      const { player, scene } = await this.look();
-      const me = scene.find(({ kind, owner }) => kind === "player" && owner === player);
-      const goal = me && find(scene, me);
-      if (goal === undefined || Math.hypot(goal.x - me.x, goal.y - me.y) < near) {
-        return true;
+  /** Walks some way by what it is given to press; whatever stands in one way does not in all. */
+  async #walkBy(begin, end) {
+    const start = await this.me();
+    for (const way of ["east", "north", "west", "south"]) {
+      await begin(way);
+      const far = ({ start, way }) => pilot.me() === undefined || Math.hypot(pilot.me().x - start.x, pilot.me().y - start.y) > way;
+      const moved = await this.#page.waitForFunction(far, { start, way: WAY }, { polling: POLL_MS, timeout: 3_000 }).catch(() => undefined);
+      await end(way);
+      if (moved !== undefined) {
+        const after = await this.me();
+        return { before: { x: start.x, y: start.y }, after: { x: after.x, y: after.y } };
       }
-      stuck = last && Math.hypot(me.x - last.x, me.y - last.y) < 0.01 ? stuck + 1 : 0;
-      last = me;
-      const [x, y] = [goal.x - me.x, goal.y - me.y];
-      if (stuck > 5) {
-        await this.press(Math.abs(x) > Math.abs(y) ? (stuck % 20 < 10 ? "north" : "south") : stuck % 20 < 10 ? "east" : "west");
-        await sleep(150);
-        return false;
-      }
-      const along = (distance, forth, back) => (distance > 0.2 ? [forth] : distance < -0.2 ? [back] : []);
-      await this.press(...along(x, "east", "west"), ...along(y, "north", "south"));
-      return false;
-    }, "gets there");
-    await this.press();
+    }
+    throw new Error("it cannot move in any direction");
   }
 
-  /** Breaks the nearest thing loose that it can get at, and gives its id. */
+  /** Walks some way by the keyboard. */
+  walkByKeys() {
+    const keyboard = this.#page.keyboard;
+    return this.#walkBy((way) => keyboard.down(KEYS[way]), (way) => keyboard.up(KEYS[way]));
+  }
+
+  /** Walks some way by a finger on the stick. */
+  async walkByFinger() {
+    const session = await this.#page.context().newCDPSession(this.#page);
+    const { x, y, width } = await this.#page.locator("#stick").boundingBox();
+    const centre = { x: x + width / 2, y: y + width / 2 };
+    const touch = (type, points) => session.send("Input.dispatchTouchEvent", { type, touchPoints: points });
+    const begin = async (way) => {
+      const [right, below] = DRAGS[way];
+      await touch("touchStart", [centre]);
+      await touch("touchMove", [{ x: centre.x + (right * width) / 3, y: centre.y + (below * width) / 3 }]);
+    };
+    const walked = await this.#walkBy(begin, () => touch("touchEnd", []));
+    await session.detach();
+    return walked;
+  }
+
+  /** Breaks something loose near by, by the keyboard, and gives its id. */
   async gather() {
-    const nearest = (scene, me) =>
-      scene
-        .filter(({ kind, durability }) => kind !== "player" && durability !== undefined)
-        .sort((a, b) => Math.hypot(a.x - me.x, a.y - me.y) - Math.hypot(b.x - me.x, b.y - me.y))[0];
-    await this.until(async () => {
-      await this.approach(nearest, NEAR);
-      // A keyboard repeats; and a window that lost its focus for a moment has let go of every key.
+    for (const end = Date.now() + LONGEST_MS; Date.now() < end; ) {
+      if ((await this.#walk("nearest", NEAR)) !== "there") {
+        continue;
+      }
       await this.#page.keyboard.down("Space");
-      return (await this.me())?.holding !== undefined;
-    }, "breaks anything loose");
-    await this.#page.keyboard.up("Space");
-    return (await this.me()).holding;
+      const holds = () => pilot.state() !== "playing" || pilot.me()?.holding !== undefined;
+      const held = await this.#page.waitForFunction(holds, undefined, { polling: POLL_MS, timeout: 5_000 }).catch(() => undefined);
+      await this.#page.keyboard.up("Space");
+      if (held !== undefined) {
+        return (await this.me())?.holding;
+      }
+    }
+    throw new Error("it never breaks anything loose");
   }
 
   /** Throws what it holds at the other player, by a click. */
   async throwAtOther() {
-    const enemy = (scene, me) => scene.find(({ kind, id }) => kind === "player" && id !== me.id);
-    await this.approach(enemy, RANGE);
-    const other = await this.other();
-    if (other === undefined) {
-      return;
+    for (const end = Date.now() + LONGEST_MS; Date.now() < end; ) {
+      if ((await this.#walk("other", RANGE)) !== "there") {
+        if ((await this.state()) !== "playing" || (await this.other()) === undefined) {
+          return;
+        }
+        continue;
+      }
+      const at = await this.#page.evaluate(() => pilot.other() && window.snowfight.screenOf({ ...pilot.other(), z: 0.4 }));
+      if (at === undefined) {
+        return;
+      }
+      await this.#page.mouse.click(at.x, at.y);
+      const thrown = () => pilot.state() !== "playing" || pilot.me()?.holding === undefined;
+      const done = await this.#page.waitForFunction(thrown, undefined, { polling: POLL_MS, timeout: 5_000 }).catch(() => undefined);
+      if (done !== undefined) {
+        return;
+      }
     }
-    const at = await this.#page.evaluate((figure) => window.snowfight.screenOf({ ...figure, z: 0.4 }), other);
-    await this.#page.mouse.click(at.x, at.y);
-    await this.until(async () => (await this.state()) !== "playing" || (await this.me())?.holding === undefined, "throws");
+    throw new Error("it never throws");
+  }
+
+  #walk(what, near) {
+    return this.#page.evaluate(([what, near, limit]) => pilot.walk(what, near, limit), [what, near, WALK_MS]);
   }
 }
 
 /** A whole game: the first throws at the second until that has lost. What happened is told piece by piece. */
 export async function fight(winner, loser, transport, picture = async () => {}) {
-  const told = { transport, hits: [] };
+  const told = { transport, hits: [], throws: 0 };
   await winner.join(transport);
   // Both kinds of snapshots are played with.
   await loser.join(transport, transport === "game" ? "whole" : "changes");
-  await winner.until(async () => (await winner.other()) !== undefined, "sees the other");
-  const { x, y } = await winner.me();
-  await walkSomewhere(winner);
-  const after = await winner.me();
-  told.before = { x, y };
-  told.after = { x: after.x, y: after.y };
+  await winner.until(() => pilot.other() !== undefined, "sees the other");
+  Object.assign(told, await winner.walkByKeys());
+  told.touch = await loser.walkByFinger();
   let health = (await loser.me()).health;
-  for (let thrown = 0; thrown < THROWS && (await loser.state()) === "playing"; thrown++) {
+  while (told.throws < THROWS && (await loser.state()) === "playing") {
     const held = await winner.gather();
     const { id } = await winner.me();
     if (told.holder === undefined) {
       // The other one sees who holds it.
-      await loser.until(async () => (await loser.look()).scene.some((figure) => figure.id === id && figure.holding === held), "sees it held");
+      const sees = ({ id, held }) => pilot.entity(id)?.holding === held;
+      await loser.until(sees, "sees it held", { id, held });
       told.holder = id;
       told.held = held;
       await picture("held");
     }
     await winner.throwAtOther();
-    const seen = async () => ((await loser.state()) === "playing" ? ((await loser.me())?.health ?? 0) : 0);
-    await loser.until(async () => !(await loser.look()).scene.some((figure) => figure.id === held) || (await loser.state()) !== "playing", "sees it land");
-    const left = await seen();
+    told.throws += 1;
+    await loser.until((held) => pilot.state() !== "playing" || pilot.entity(held) === undefined, "sees it land", held);
+    const left = (await loser.state()) === "playing" ? ((await loser.me())?.health ?? 0) : 0;
     if (left < health) {
       told.hits.push({ from: health, to: left });
       await picture(`hit-${told.hits.length}`);
@@ -178,28 +186,11 @@ export async function fight(winner, loser, transport, picture = async () => {}) 
   }
   told.damage = told.hits.reduce((sum, { from, to }) => sum + from - to, 0);
   for (const [player, expected] of [[winner, "won"], [loser, "lost"]]) {
-    await player.until(async () => (await player.state()) !== "playing", "ends");
+    await player.until(() => pilot.state() !== "playing", "ends");
     told[expected] = { state: await player.state(), title: await byId(player.page, "panel-title").textContent() };
   }
-  told.correction = await winner.page.evaluate(() => window.snowfight.largestCorrection);
+  const measured = await winner.page.evaluate(() => ({ correction: snowfight.largestCorrection, coarseness: snowfight.coarseness }));
+  Object.assign(told, measured);
   await picture("over");
   return told;
-}
-
-/** Whatever stands in one way does not in all. */
-async function walkSomewhere(player) {
-  const start = await player.me();
-  const far = async () => {
-    const me = await player.me();
-    return Math.hypot(me.x - start.x, me.y - start.y) > 1;
-  };
-  for (const way of ["east", "north", "west", "south"]) {
-    await player.press(way);
-    await sleep(500);
-    await player.press();
-    if (await far()) {
-      return;
-    }
-  }
-  throw new Error("it cannot move in any direction");
 }

@@ -6,24 +6,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { SOFTWARE_WEBGL, launch } from "../../wasm/tests/browser.mjs";
 import { Player, fight } from "./game.mjs";
 
-// Drawing without a graphics card takes most of the time that the pages have, so they draw little and seldom.
+// Drawing without a graphics card takes most of the time that the pages have, so those that play draw coarsely.
 const CALM = { reducedMotion: "reduce" };
 const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
 const LOOK_MS = 2_000;
 
-async function open(browser, url, options) {
+async function open(browser, address, options) {
   const page = await browser.newPage(options);
   page.on("pageerror", (error) => console.error("page:", error.message));
-  await page.goto(url);
+  await page.goto(address);
   await page.waitForFunction(() => document.body.dataset.ready === "yes", null, { timeout: 60_000 });
   return new Player(page);
 }
 
 async function drive(browser, url, folder, outcome) {
   for (const transport of ["game", "raknet"]) {
-    const winner = await open(browser, url, LARGE);
-    const loser = await open(browser, url, SMALL);
+    const coarse = new URL("?quality=low", url).href;
+    const winner = await open(browser, coarse, LARGE);
+    const loser = await open(browser, coarse, SMALL);
     await winner.page.screenshot({ path: `${folder}/start.png` });
     const picture = async (name) => {
       await sleep(100);
@@ -39,11 +40,10 @@ async function drive(browser, url, folder, outcome) {
 async function look(browser, url, folder, outcome) {
   const guest = await open(browser, url, LARGE);
   await guest.join("game");
-  await guest.until(async () => (await guest.other()) !== undefined, "sees anybody");
+  await guest.until(() => pilot.other() !== undefined, "sees anybody");
   await sleep(LOOK_MS);
   await guest.page.screenshot({ path: `${folder}/bots.png` });
-  const { scene } = await guest.look();
-  outcome.players = scene.filter(({ kind }) => kind === "player").length;
+  outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);
 }
 
 const [url, folder, mode] = process.argv.slice(2);

@@ -71,12 +71,8 @@ fn check_fight(value: &Value) -> Result<()> {
 }
 
 fn check_game(game: &Value) -> Result<()> {
-    let at = |name: &str, axis: &str| game.get(name)?.get(axis)?.as_f64();
-    let along = |axis| Some(at("after", axis)? - at("before", axis)?);
-    let (x, y) = along("x").zip(along("y")).context("it does not say who moved where")?;
-    if x.hypot(y) < 1.0 {
-        bail!("nobody moved");
-    }
+    check_walk(game).context("by the keyboard")?;
+    check_walk(game.get("touch").unwrap_or(&Value::Null)).context("by a finger")?;
     if game.get("holder").and_then(Value::as_u64).is_none() {
         bail!("nobody held anything");
     }
@@ -93,6 +89,17 @@ fn check_game(game: &Value) -> Result<()> {
     Ok(())
 }
 
+/// Checks that somebody has got anywhere.
+fn check_walk(walk: &Value) -> Result<()> {
+    let at = |name: &str, axis: &str| walk.get(name)?.get(axis)?.as_f64();
+    let along = |axis| Some(at("after", axis)? - at("before", axis)?);
+    let (x, y) = along("x").zip(along("y")).context("it does not say who moved where")?;
+    if x.hypot(y) < 1.0 {
+        bail!("nobody moved");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -103,6 +110,7 @@ mod tests {
     fn good() -> Value {
         let game = json!({
             "before": {"x": 0.0, "y": 0.0}, "after": {"x": 0.0, "y": -1.5}, "holder": 301, "damage": 3,
+            "touch": {"before": {"x": 0.0, "y": 0.0}, "after": {"x": 2.0, "y": 0.0}},
             "won": {"state": "won"}, "lost": {"state": "lost"},
         });
         json!({"game": game.clone(), "raknet": game})
@@ -117,8 +125,9 @@ mod tests {
     #[test]
     fn a_bad_line_fails_with_its_reason() {
         let changes = [
-            ("after", json!({"x": 0.1, "y": 0.1}), "nobody moved"),
-            ("before", Value::Null, "it does not say who moved where"),
+            ("after", json!({"x": 0.1, "y": 0.1}), "by the keyboard: nobody moved"),
+            ("before", Value::Null, "by the keyboard: it does not say who moved where"),
+            ("touch", Value::Null, "by a finger: it does not say who moved where"),
             ("holder", Value::Null, "nobody held anything"),
             ("damage", json!(2), "2 damage was done, not 3"),
             ("won", json!({"state": "playing"}), "no screen says won"),

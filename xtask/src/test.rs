@@ -211,14 +211,7 @@ fn web_tests(shell: &mut Shell) -> Result<()> {
     shell.cmd_in("web", "npm", ["test"]).run()
 }
 
-/// Two pages play in real time, drawn without a graphics card: a busy machine may be too slow for a game, not for three.
 fn demo_smoke(shell: &mut Shell) -> Result<()> {
-    let first = demo_once(shell);
-    let second = first.or_else(|_| demo_once(shell));
-    second.or_else(|_| demo_once(shell))
-}
-
-fn demo_once(shell: &mut Shell) -> Result<()> {
     let before = shell.stdout;
     shell.stdout = Stdout::ToStderr;
     let line = demo::smoke_test(shell);

@@ -56,6 +56,7 @@ mod config;
 pub(crate) mod connection;
 mod desk;
 mod event;
+mod hook;
 mod peer;
 mod resources;
 mod stats;
@@ -64,9 +65,12 @@ pub mod wire;
 pub use config::{Config, Redial, Resend};
 pub use connection::{ConnectionState, SendError, Side};
 pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
+pub use hook::{Hook, Hooked, LineWriter};
 pub use peer::{ConnectError, ConnectionInfo, Peer};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
 pub use stats::{ConnectionStats, DropReason, PeerStats};
 pub use wire::Reliability;
+
+pub use crate::raknet::{LogDirection, LogSink, PacketLogger, PcapWriter, Verdict};

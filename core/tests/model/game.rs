@@ -15,6 +15,8 @@ use super::Broken;
 const STARTS: [u16; 6] = [0, 1, 0x7FFF, 0xFC00, 0xFFF0, 0xFFFF];
 const BLOCK_SIZES: [usize; 3] = [64, 512, 1_024];
 const MOST_OPERATIONS: usize = 80;
+/// Bytes of the message before the end: two chunks.
+const LAST_WORDS: usize = 600;
 /// More steps than any run takes.
 const STEPS: usize = 400_000;
 /// What stands at the front of each message: its number.
@@ -238,6 +240,10 @@ impl World {
             while let Some(event) = peer.poll_event() {
                 match event {
                     Event::Connected { id, .. } => {
+                        // A client is open once it was challenged, and nobody else can answer.
+                        if side == 1 && self.ids[0].is_none() {
+                            return Err("somebody was let in who was not challenged".into());
+                        }
                         self.ids[side].get_or_insert(id);
                     }
                     // A doubled handshake may open another connection once the first is over.
@@ -285,6 +291,7 @@ impl World {
         if missing != [0, 0] && !self.ended && !self.wanted {
             return Err(format!("{missing:?} reliable messages did not arrive"));
         }
+        self.last_words()?;
         let now = self.pair.now;
         for side in [false, true] {
             self.each(side, |peer, id| {
@@ -300,6 +307,23 @@ impl World {
             }
         }
         Ok(self.outcome)
+    }
+}
+
+impl World {
+    /// A message that is sent right before the end arrives: it may be the one that says who has won.
+    fn last_words(&mut self) -> Result<(), Broken> {
+        if self.ended || self.wanted {
+            return Ok(());
+        }
+        self.send(0, LAST_WORDS, true)?;
+        let now = self.pair.now;
+        self.each(false, |peer, id| {
+            peer.disconnect(now, id);
+            true
+        });
+        self.wait(Duration::from_secs(2), |world| world.ended && world.ledgers[0].missing() == 0)?;
+        if self.ledgers[0].missing() == 0 { Ok(()) } else { Err("the last words were lost".into()) }
     }
 }
 

@@ -20,6 +20,7 @@ pub fn values(bytes: &[u8]) -> Kept {
     check::<Lists>(bytes)?;
     check::<Small>(bytes)?;
     check::<(bool, Vec<Signed>, Vec<Vec<u8>>)>(bytes)?;
+    floats(bytes)?;
     lent(bytes)
 }
 
@@ -41,6 +42,19 @@ pub fn check<T: Pack + for<'a> Unpack<'a> + PartialEq + Debug>(bytes: &[u8]) -> 
             let again = unpack::<T>(&packed);
             if again.as_ref() == Ok(&value) { Ok(()) } else { Err(format!("{again:?} instead of {value:?}")) }
         }
+    }
+}
+
+/// Floats keep all their bits, those of a NaN too.
+fn floats(bytes: &[u8]) -> Kept {
+    let Ok((single, double)) = unpack::<(f32, Option<f64>)>(bytes) else { return Ok(()) };
+    let packed = to_vec(&(single, double)).map_err(|error| error.to_string())?;
+    let again = unpack::<(f32, Option<f64>)>(&packed).map_err(|error| error.to_string())?;
+    let bits = |(single, double): (f32, Option<f64>)| (single.to_bits(), double.map(f64::to_bits));
+    if bits(again) == bits((single, double)) {
+        Ok(())
+    } else {
+        Err(format!("{again:?} instead of {:?}", (single, double)))
     }
 }
 

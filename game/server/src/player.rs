@@ -61,16 +61,17 @@ impl Player {
         Self::join_over(Link::dial(server, protocol, None).await?, scope).await
     }
 
-    /// As [`join`](Self::join) by the Game Protocol, behind a bad network: `loss=5%,latency=50ms`.
+    /// As [`join`](Self::join), behind a bad network: `loss=5%,latency=50ms`.
     ///
     /// # Errors
     /// A [`PlayerError`].
     pub async fn join_through(
         server: SocketAddr,
+        protocol: Protocol,
         network: Simulation,
         scope: Scope,
     ) -> Result<Self, PlayerError> {
-        Self::join_over(Link::dial(server, Protocol::Game, Some(network)).await?, scope).await
+        Self::join_over(Link::dial(server, protocol, Some(network)).await?, scope).await
     }
 
     async fn join_over(link: Link, scope: Scope) -> Result<Self, PlayerError> {

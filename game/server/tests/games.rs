@@ -32,8 +32,12 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 async fn whole_game(protocol: Protocol, scope: Scope) {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
-    let (mut winner, mut loser) = pair(&server, protocol, scope).await;
+    let (winner, loser) = pair(&server, protocol, scope).await;
+    play_to_the_end(winner, loser).await;
+}
 
+/// One of both throws at the other until that is no more, and both are told how it ended.
+async fn play_to_the_end(mut winner: Player, mut loser: Player) {
     let before = winner.me().expect("it has joined").position;
     let north = Input { movement: Direction::NORTH, ..Input::default() };
     let moved = |me: &Body| me.position.y > before.y + 0.5 || me.position.x != before.x;
@@ -192,7 +196,7 @@ async fn changes_add_up_to_the_whole() {
 #[tokio::test]
 async fn a_game_goes_on_through_loss() {
     let server = Server::start(0).await;
-    let mut player = server.join_through("loss=10%,latency=20ms", Scope::Changes).await;
+    let mut player = server.join_through("loss=10%,latency=20ms", Protocol::Game, Scope::Changes).await;
     let start = player.me().expect("it has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
     for frame in 0..FRAMES {
@@ -205,6 +209,19 @@ async fn a_game_goes_on_through_loss() {
         }
     }
     panic!("it never gets anywhere from {:?}", Point::default());
+}
+
+/// Whoever loses a fifth of all datagrams still hears how the game ended: END waits for the acknowledgement of that.
+#[tokio::test]
+async fn the_end_of_a_game_is_heard_through_loss() {
+    for protocol in [Protocol::Game, Protocol::RakNet] {
+        let _alone = ONE_AT_A_TIME.lock().await;
+        let server = Server::start(0).await;
+        let bad = "loss=20%,latency=10ms,duplicate=5%,reorder=5%,seed=3";
+        let winner = server.join_through(bad, protocol, Scope::Changes).await;
+        let loser = server.join_through(bad, protocol, Scope::Changes).await;
+        play_to_the_end(winner, loser).await;
+    }
 }
 
 /// Nobody waits for somebody who only listens.

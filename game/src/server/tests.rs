@@ -335,7 +335,8 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     let mut server = joined(&['a', 'b', 'x']);
     attack(&mut server);
     let mut all = poll(&mut server);
-    for time in 1..=60 {
+    let start = server.world.time();
+    for time in start + 1..=start + 60 {
         server.tick();
         let done = poll(&mut server);
         let sent = |key| done.iter().find(|done| matches!(done, Done::Sent(to, ..) if *to == key));
@@ -350,6 +351,37 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     ask(&mut server, 'a', 77, RequestKind::Ping);
     assert_eq!(message(&poll(&mut server)[0]), pong(77));
     all
+}
+
+/// Lets the third player walk and break until it holds something; where that is.
+fn arm(server: &mut Server<Key>) -> Point {
+    for _ in 0..60 * 60 {
+        let entities = server.world.entities();
+        let me = entities.iter().find_map(|entity| match entity.kind {
+            EntityKind::Player(player) if player.owner == PlayerId(3) => Some(player),
+            EntityKind::Player(_) | EntityKind::Object(_) | EntityKind::Dead => None,
+        });
+        let held = entities.iter().find(|entity| me.is_some_and(|me| me.holding == Some(entity.id)));
+        if let Some(Entity { kind: EntityKind::Object(object), .. }) = held {
+            act(server, 'x', ActionKind::Move(Move { direction: Direction::NONE }));
+            server.tick();
+            poll(server);
+            return object.position;
+        }
+        let input = crate::bot::decide(&entities, PlayerId(3));
+        act(server, 'x', ActionKind::Move(Move { direction: input.movement }));
+        act(server, 'x', ActionKind::Break(Break { entity: input.breaking }));
+        server.tick();
+        poll(server);
+    }
+    panic!("it finds nothing");
+}
+
+/// Whether the third player holds something in the last snapshot.
+fn holds(done: &[Done]) -> bool {
+    let last = done.iter().rfind(|done| matches!(done, Done::Sent('a', Delivery::Unreliable, _)));
+    let players = players(&entities_in(last.expect("a snapshot of every tick")));
+    players.iter().any(|player| player.owner == PlayerId(3) && player.holding.is_some())
 }
 
 fn is_somewhere(entity: &Entity) -> bool {
@@ -404,8 +436,9 @@ fn an_empty_message_ends_only_its_sender() {
 
 #[test]
 fn positions_that_are_no_numbers_change_nothing() {
-    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN_POSITIVE] {
+    for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let done = attack(|server| {
+            arm(server);
             for target in [
                 Point::new(number, 0.0, 0.0),
                 Point::new(0.0, number, 0.0),
@@ -413,6 +446,13 @@ fn positions_that_are_no_numbers_change_nothing() {
             ] {
                 act(server, 'x', ActionKind::Throw(Throw { target }));
             }
+        });
+        assert!(!is_closed(&done) && holds(&done));
+    }
+    for number in [f32::MAX, f32::MIN, f32::MIN_POSITIVE] {
+        let done = attack(|server| {
+            arm(server);
+            act(server, 'x', ActionKind::Throw(Throw { target: Point::new(number, number, number) }));
         });
         assert!(!is_closed(&done));
     }
@@ -432,12 +472,16 @@ fn unknown_entities_and_directions_change_nothing() {
 #[test]
 fn a_throw_at_oneself_hurts_nobody() {
     let done = attack(|server| {
-        let me = server.world.position_of(PlayerId(3)).expect("it is there");
-        for target in [me, me + Point::new(0.0, 0.0, 1.3125)] {
-            act(server, 'x', ActionKind::Throw(Throw { target }));
-        }
+        let target = arm(server);
+        act(server, 'x', ActionKind::Throw(Throw { target }));
     });
-    assert!(!is_closed(&done));
+    assert!(!is_closed(&done) && holds(&done), "where it is, is no place to throw it to");
+    let done = attack(|server| {
+        arm(server);
+        let target = server.world.position_of(PlayerId(3)).expect("it is there");
+        act(server, 'x', ActionKind::Throw(Throw { target }));
+    });
+    assert!(!is_closed(&done) && !holds(&done), "it falls to the ground");
 }
 
 #[test]

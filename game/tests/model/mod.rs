@@ -3,10 +3,11 @@
 
 use std::fmt::Debug;
 
-use rakwire::rabbit::{List, Pack, Unpack, to_vec, unpack};
+use rakwire::rabbit::{List, Pack, Text, Unpack, to_vec, unpack};
 use snowfight::message::{
-    Action, Break, Channel, ClientMessage, Connect, Delivery, Entity, EntityKind, Event, EventKind, GameOver,
-    Move, Request, RequestKind, Response, ServerMessage, Snapshot, Throw,
+    Action, ActionKind, Break, Channel, ClientMessage, Connect, Delivery, Direction, Entity, EntityKind,
+    Event, EventKind, GameOver, Move, Object, Player, Point, Request, RequestKind, Response, ResponseKind,
+    ServerMessage, Snapshot, Throw,
 };
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 
@@ -28,7 +29,22 @@ pub fn messages(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| said::<Snapshot<'_>>(bytes))?;
     check(bytes, |bytes| said::<GameOver>(bytes))?;
     check(bytes, |bytes| said::<Entity>(bytes))?;
+    parts(bytes)?;
     entities(bytes)
+}
+
+/// What messages are made of.
+fn parts(bytes: &[u8]) -> Kept {
+    check(bytes, |bytes| said::<RequestKind>(bytes))?;
+    check(bytes, |bytes| said::<ActionKind>(bytes))?;
+    check(bytes, |bytes| said::<EventKind<'_>>(bytes))?;
+    check(bytes, |bytes| said::<ResponseKind<'_>>(bytes))?;
+    check(bytes, |bytes| said::<Text<'_>>(bytes))?;
+    check(bytes, |bytes| said::<EntityKind>(bytes))?;
+    check(bytes, |bytes| said::<Object>(bytes))?;
+    check(bytes, |bytes| said::<Player>(bytes))?;
+    check(bytes, |bytes| said::<Direction>(bytes))?;
+    check(bytes, |bytes| said::<Point>(bytes))
 }
 
 /// A message in words, and packed.

@@ -101,14 +101,14 @@ impl Connection {
     /// then the other peer is told. Waits until that is done. The end goes on when the future is dropped.
     pub async fn disconnect(&self) {
         let link = &self.link;
-        link.shared.act(|state, now| state.peer.disconnect(now, link.id));
+        link.shared.act(|state, now| state.hooked.peer.disconnect(now, link.id));
         link.entry.inbox.ended().await;
     }
 
     /// The counters and measurements of the connection; nothing once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
-        self.link.shared.act(|state, _| state.peer.connection_stats(self.link.id))
+        self.link.shared.act(|state, _| state.hooked.peer.connection_stats(self.link.id))
     }
 
     /// The address of the other peer.

@@ -3,12 +3,13 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use rakwire::game_protocol::{ConnectFailure, PeerStats, Redial};
+use rakwire::game_protocol::{ConnectFailure, Hook, PeerStats, Redial};
 use tokio::net::ToSocketAddrs;
 
 use super::connection::Connection;
 use super::error::{ConnectError, DialError};
 use super::options::Options;
+use super::plugin::Plugin;
 use super::state::{Link, Shared};
 use crate::driver;
 use crate::error::BindError;
@@ -72,12 +73,45 @@ impl Endpoint {
     /// # Errors
     /// A [`BindError`] that names the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options) -> Result<Self, BindError> {
+        Ok(Self::over(Socket::open(address).await?, options, Plugin::NONE))
+    }
+
+    /// As [`bind`](Self::bind), with a hook that sees every datagram and may drop it. The hook is made from the address
+    /// that was bound; it runs in the tasks of the endpoint and must not wait for anything.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    ///
+    /// ```
+    /// use rakwire::game_protocol::{PacketLogger, PcapWriter};
+    /// use rakwire_native::game::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut file = Vec::new();
+    /// let endpoint = Endpoint::bind_with_hook("127.0.0.1:0", Options::client()?, |local| {
+    ///     PacketLogger(PcapWriter::new(local, move |bytes: &[u8]| file.extend_from_slice(bytes)))
+    /// });
+    /// endpoint.await?.close().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn bind_with_hook<H: Hook + Send + 'static>(
+        address: impl ToSocketAddrs,
+        options: Options,
+        hook: impl FnOnce(SocketAddr) -> H,
+    ) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
+        let plugin = Plugin::new(hook(socket.local_addr()));
+        Ok(Self::over(socket, options, plugin))
+    }
+
+    fn over(socket: Socket, options: Options, plugin: Plugin) -> Self {
         let simulation = options.simulate;
-        let shared = Arc::new(Shared::new(options));
+        let shared = Arc::new(Shared::new(options, plugin));
         let (local, has_ipv6) = (socket.local_addr(), socket.has_ipv6());
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        Ok(Self { shared, local, has_ipv6 })
+        Self { shared, local, has_ipv6 }
     }
 
     /// Makes one attempt to open a connection to `address` from this socket, and waits until it is open. The attempt
@@ -131,7 +165,7 @@ impl Endpoint {
     /// The counters of the protocol.
     #[must_use]
     pub fn stats(&self) -> PeerStats {
-        *self.shared.lock().peer.stats()
+        *self.shared.lock().hooked.peer.stats()
     }
 
     /// Waits until the socket has taken everything that could be sent so far; what has to wait for acknowledgements or for

@@ -24,6 +24,7 @@ mod connection;
 mod endpoint;
 mod error;
 mod options;
+mod plugin;
 mod state;
 
 pub use connection::{Connection, Incoming};
@@ -31,6 +32,6 @@ pub use endpoint::{Endpoint, connect};
 pub use error::{ConnectError, DialError};
 pub use options::Options;
 pub use rakwire::game_protocol::{
-    Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, PeerStats, Redial,
-    Reliability, Resend, SendError,
+    Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, Hook, PeerStats, Redial,
+    Reliability, Resend, SendError, Verdict,
 };

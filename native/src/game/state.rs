@@ -4,15 +4,16 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rakwire::Instant;
 use rakwire::game_protocol::wire::Header;
 use rakwire::game_protocol::{
-    ConnectFailure, ConnectionId, DisconnectReason, Event, Peer, Reliability, SendError, Side,
+    ConnectFailure, ConnectionId, DisconnectReason, Event, Hooked, Peer, Reliability, SendError, Side,
 };
+use rakwire::{Instant, Machine};
 use tokio::sync::Notify;
 
 use super::connection::Incoming;
 use super::options::Options;
+use super::plugin::Plugin;
 use crate::arrivals::Train;
 use crate::inbox::{self, Letter, Level, Protocol};
 use crate::outgoing::Outgoing;
@@ -49,7 +50,7 @@ pub(super) struct Entry {
 /// The protocol behind its lock.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) peer: Peer<'static>,
+    pub(super) hooked: Hooked<'static, Plugin>,
     pub(super) door: Door,
     entries: HashMap<ConnectionId, Entry>,
     /// Connections whose application has not read what came before.
@@ -72,9 +73,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options, plugin: Plugin) -> Self {
         let state = State {
-            peer: Peer::with_capacity(options.capacity, options.config),
+            hooked: Hooked::new(Peer::with_capacity(options.capacity, options.config), plugin),
             door: Door::Open,
             entries: HashMap::new(),
             paused: HashMap::new(),
@@ -137,7 +138,7 @@ impl State {
     fn handle_train(&mut self, train: &Train) {
         for datagram in train.datagrams() {
             if self.takes(train.from, datagram) {
-                self.peer.handle_datagram(train.at, train.from, datagram);
+                self.hooked.handle_datagram(train.at, train.from, datagram);
             }
         }
     }
@@ -156,7 +157,7 @@ impl State {
     /// Hands every event to the one who waits for it.
     fn dispatch(&mut self, now: Instant) {
         let mut turned_away = Vec::new();
-        while let Some(event) = self.peer.poll_event() {
+        while let Some(event) = self.hooked.peer.poll_event() {
             match event {
                 Event::Connected { id, remote, side } => {
                     let refused = (!self.welcome(id, remote, side)).then_some(id);
@@ -180,7 +181,7 @@ impl State {
             }
         }
         for id in turned_away {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
     }
 
@@ -203,10 +204,10 @@ impl State {
 
     /// Does what is due and composes what is to be sent.
     fn turn(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
-        self.peer.handle_timeout(now);
+        self.hooked.handle_timeout(now);
         self.dispatch(now);
         while let Some(room) = outgoing.room() {
-            let Some(transmit) = self.peer.poll_transmit(now, room) else {
+            let Some(transmit) = self.hooked.poll_transmit(now, room) else {
                 break;
             };
             let (to, length) = (transmit.to, transmit.payload.len());
@@ -215,10 +216,10 @@ impl State {
         self.dispatch(now);
         if !outgoing.is_empty() {
             Next::Again
-        } else if self.door == Door::Shut && self.peer.connections().next().is_none() {
+        } else if self.door == Door::Shut && self.hooked.peer.connections().next().is_none() {
             Next::End
         } else {
-            Next::Sleep(self.peer.poll_timeout())
+            Next::Sleep(self.hooked.poll_timeout())
         }
     }
 
@@ -228,7 +229,7 @@ impl State {
         now: Instant,
         to: SocketAddr,
     ) -> Result<(ConnectionId, Entry), rakwire::game_protocol::ConnectError> {
-        let id = self.peer.connect(now, to)?;
+        let id = self.hooked.peer.connect(now, to)?;
         let entry = Entry { remote: to, inbox: Arc::new(Inbox::new(self.receive_queue, Phase::Opening)) };
         self.entries.insert(id, entry.clone());
         Ok((id, entry))
@@ -237,9 +238,9 @@ impl State {
     /// Begins to end every connection, and takes no new ones.
     pub(super) fn shut(&mut self, now: Instant) {
         self.shut_door(now);
-        let all: Vec<ConnectionId> = self.peer.connections().collect();
+        let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
         for id in all {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
     }
 
@@ -256,7 +257,7 @@ impl State {
         if let Some(entry) = self.entries.remove(&id) {
             self.paused.remove(&entry.remote);
         }
-        self.peer.disconnect(now, id);
+        self.hooked.peer.disconnect(now, id);
     }
 }
 
@@ -282,7 +283,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn try_send(&self, message: &[u8], reliability: Reliability) -> Result<(), SendError> {
-        self.shared.act(|state, now| state.peer.send(now, self.id, message, reliability))
+        self.shared.act(|state, now| state.hooked.peer.send(now, self.id, message, reliability))
     }
 }
 

@@ -10,6 +10,10 @@ export const RISE = 0.8;
 /** How much higher a label is while something is held above the head, in units. */
 const LIFT: Readonly<Record<"tree" | "mushroom", number>> = { tree: 155, mushroom: 15 };
 
+/** Names of others that are so near to the own one, in tiles, are faint. */
+const COVERS = { x: 1.2, y: 0.8 } as const;
+const FAINT = 0.25;
+
 /** The layers of the map, from the bottom. */
 export interface Layers {
   shadows: Container;
@@ -39,13 +43,15 @@ export class Body {
     layers.labels.addChild(this.#label);
   }
 
-  /** Draws it somewhere; `held` is what it holds. */
-  place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined): void {
+  /** Draws it somewhere; `held` is what it holds, `own` the player's own body, whose name nothing covers. */
+  place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined, own: Figure | undefined): void {
     this.#shadow.position.set(x, -y);
     this.#body.position.set(x, -y - z * RISE);
     this.#body.zIndex = -y + (z > 0 ? 0.01 : 0);
     const lift = held === undefined || held.kind === "player" ? 0 : LIFT[held.kind];
     this.#label.position.set(x, -y - z * RISE - lift / figures.UNITS);
+    const covers = own !== undefined && own.id !== figure.id && Math.abs(own.x - x) < COVERS.x && Math.abs(own.y - y) < COVERS.y;
+    this.#label.alpha = covers ? FAINT : 1;
     this.#show(figure);
   }
 

@@ -6,17 +6,15 @@ import { Body, RISE } from "./body.js";
 import type { Layers } from "./body.js";
 import * as figures from "./figures.js";
 import { drawGround } from "./ground.js";
+import { ANTIALIAS, FULL_RESOLUTION, IS_CALM, Quality } from "./quality.js";
 import type { Figure } from "./scene.js";
 
 /** Tiles that fit into the shorter side of the window. */
 const VIEW = 13;
 /** How high something is held, in tiles. */
 const HOLD_HEIGHT = 1.3125;
-/** People who want less motion get a camera without slack, and fewer pictures. */
-const IS_CALM = matchMedia("(prefers-reduced-motion: reduce)").matches;
-/** Part of the way to the player that the camera goes in a frame. */
+/** Part of the way to the player that the camera goes in a frame; people who want less motion get one without slack. */
 const FOLLOW = IS_CALM ? 1 : 0.18;
-const CALM_FRAMES = 15;
 
 export interface Spot {
   x: number;
@@ -25,6 +23,7 @@ export interface Spot {
 
 export class World {
   readonly #app: Application;
+  readonly #quality: Quality;
   readonly #map = new Container();
   readonly #layers: Layers = {
     shadows: new Container(),
@@ -38,6 +37,7 @@ export class World {
 
   private constructor(app: Application) {
     this.#app = app;
+    this.#quality = new Quality(app);
     const { shadows, bodies, labels } = this.#layers;
     this.#map.addChild(drawGround(), shadows, this.#ring, this.#mark, bodies, labels);
     for (const sign of [this.#ring, this.#mark]) {
@@ -49,8 +49,7 @@ export class World {
 
   static async start(stage: HTMLElement): Promise<World> {
     const app = new Application();
-    await app.init({ resizeTo: stage, background: 0x2f6f9f, antialias: true, autoDensity: true, resolution: Math.min(devicePixelRatio, 2) });
-    app.ticker.maxFPS = IS_CALM ? CALM_FRAMES : 0;
+    await app.init({ resizeTo: stage, background: 0x2f6f9f, antialias: ANTIALIAS, autoDensity: true, resolution: FULL_RESOLUTION });
     stage.append(app.canvas);
     return new World(app);
   }
@@ -71,6 +70,11 @@ export class World {
     this.#under(this.#ring, own);
     this.#under(this.#mark, target);
     this.#look(own ?? { x: 0, y: 0 });
+  }
+
+  /** How coarsely it is drawn; 0 is the finest. */
+  get coarseness(): number {
+    return this.#quality.level;
   }
 
   /** The point of the ground that is drawn at a point of the window. */
@@ -114,6 +118,6 @@ export class World {
     // What the player holds is where the player is drawn, not where the server saw it last.
     const at = own?.holding === figure.id ? { x: own.x, y: own.y, z: HOLD_HEIGHT } : figure;
     const held = figure.holding === undefined ? undefined : scene.find(({ id }) => id === figure.holding);
-    body.place(figure, at, held);
+    body.place(figure, at, held, own);
   }
 }

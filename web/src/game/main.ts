@@ -14,8 +14,8 @@ import { readScene } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 const FRAME_MS = 1_000 / 60;
-/** Frames that are caught up with after the page was held up. */
-const LONGEST_BACKLOG_MS = 250;
+/** Frames that are caught up with after the page was held up: as many as the server does (supplement 3, Timing). */
+const LONGEST_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
 /** How far an arm reaches, in tiles. */
 const REACH = 2;
@@ -93,12 +93,14 @@ function frame(playing: Round): void {
 function turn(): void {
   const now = performance.now();
   lastFrame = Math.max(lastFrame, now - LONGEST_BACKLOG_MS);
-  while (now - lastFrame >= FRAME_MS) {
-    lastFrame += FRAME_MS;
+  const begun = lastFrame;
+  for (; now - lastFrame >= FRAME_MS; lastFrame += FRAME_MS) {
     if (round !== undefined && hud.state === "playing") {
       frame(round);
-      round.scene = readScene(round.game.scene());
     }
+  }
+  if (round !== undefined && hud.state === "playing" && lastFrame > begun) {
+    round.scene = readScene(round.game.scene());
   }
 }
 
@@ -158,6 +160,7 @@ export interface Probe {
   readonly player: number | undefined;
   readonly scene: readonly Figure[];
   readonly largestCorrection: number;
+  readonly coarseness: number;
   screenOf(figure: { x: number; y: number; z?: number }): Spot | undefined;
 }
 declare global {
@@ -174,6 +177,9 @@ window.snowfight = {
   },
   get largestCorrection() {
     return round?.game.largestCorrection ?? 0;
+  },
+  get coarseness() {
+    return world?.coarseness ?? 0;
   },
   screenOf: (figure) => world?.screenOf(figure),
 };

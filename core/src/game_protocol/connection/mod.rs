@@ -27,6 +27,7 @@ use super::event::{ConnectFailure, DisconnectReason};
 use super::stats::{ConnectionStats, DropReason, PeerStats};
 use super::wire::{Handshake, Header, Reliability};
 use crate::cursor::Writer;
+use crate::planted::{self, Planted};
 use crate::storage::{Block, Index, Link, Listed, Pool, Ring};
 use crate::time::Instant;
 use receiver::{Chunk, Receiver, Refusal};
@@ -201,7 +202,8 @@ impl Connection {
     /// Ends a connection that its application wants to end, once nothing is under way or its patience is over. News of
     /// that come from what goes in, never from taking datagrams: whoever takes them has taken the events before.
     fn end_if_done(&mut self, cx: &mut Context<'_, '_>) {
-        let is_late = self.state_since + cx.config.close_timeout <= cx.now;
+        let is_late =
+            self.state_since + cx.config.close_timeout <= cx.now || planted::is_on(Planted::HastyEnd);
         if self.state == State::Closing && (self.sender.is_done() || is_late) {
             self.end(cx, Ending::Disconnected(DisconnectReason::Local));
         }
@@ -258,7 +260,7 @@ impl Connection {
             Ok(()) => {}
             Err(Refusal::Dropped(reason)) => {
                 cx.stats.drop(reason);
-                if reason == DropReason::NoMemory {
+                if reason == DropReason::NoMemory && !planted::is_on(Planted::RefusedAcknowledged) {
                     return;
                 }
             }

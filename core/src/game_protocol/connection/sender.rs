@@ -7,6 +7,7 @@ use super::sequences::Departures;
 use crate::cursor::{WireError, Writer};
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
+use crate::planted::{self, Planted};
 use crate::storage::{Block, List, Purpose, Queue};
 use crate::time::Instant;
 
@@ -169,7 +170,7 @@ impl Sender {
 
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
-        let oldest = self.flight.oldest()?;
+        let oldest = self.flight.oldest().filter(|_| !planted::is_on(Planted::ChunkForgotten))?;
         let interval = self.round_trip.interval(cx.config.resend);
         Some((cx.pool.header(oldest).at.plus_micros(interval), oldest))
     }
@@ -235,6 +236,7 @@ impl Sender {
 
     /// The other peer has a chunk; false if none such is under way.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, sequence: u16, chunk: u8) -> bool {
+        let chunk = planted::or(Planted::ChunkOffByOne, chunk.wrapping_add(1), chunk);
         let name = Envelope { slot: cx.slot, sequence, chunk, ..Envelope::default() };
         let Some(block) = cx.find(&name) else { return false };
         let header = *cx.pool.header(block);
@@ -278,7 +280,9 @@ impl Sender {
         while let Some(chunk) = self.flight.oldest() {
             cx.index.remove(cx.pool, cx.pool.header(chunk).key(), chunk);
             self.flight.remove(cx.pool, chunk);
-            cx.pool.free(chunk);
+            if !planted::is_on(Planted::FlightKept) {
+                cx.pool.free(chunk);
+            }
         }
         while let Some(record) = self.departures.oldest() {
             self.forget(cx, record);

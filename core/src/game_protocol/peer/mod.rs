@@ -97,6 +97,8 @@ pub struct Peer<'a> {
     /// Where the sequences of new connections start.
     first_sequence: u16,
     incoming: u16,
+    /// How many datagrams of the connection whose turn it is were composed one after the other.
+    in_a_row: u8,
 }
 
 impl<'a> Peer<'a> {
@@ -129,6 +131,7 @@ impl<'a> Peer<'a> {
             last_slot: 0,
             first_sequence: 0,
             incoming: 0,
+            in_a_row: 0,
         }
     }
 

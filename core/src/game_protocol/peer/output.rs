@@ -11,6 +11,9 @@ use crate::machine::Transmit;
 use crate::storage::{Block, Listed};
 use crate::time::Instant;
 
+/// Datagrams of one connection in a row while others wait: a whole snapshot of the game.
+const TURN: u8 = 16;
+
 impl Peer<'_> {
     /// Composes the next datagram to send at `now` in `buffer`, which must have room for
     /// [`MAX_PACKET`](crate::game_protocol::wire::MAX_PACKET) bytes.
@@ -39,17 +42,24 @@ impl Peer<'_> {
         }
     }
 
-    /// Lets the connections that have something to do take turns.
+    /// Lets the connections that have something to do take turns of several datagrams: a system sends those to one
+    /// address with one call.
     fn poll_connections(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         while let Some(slot) = self.tables.ready.front() {
             let (connection, mut cx) = self.borrow(slot)?;
             let written = connection.poll_transmit(&mut cx, writer);
             let to = connection.remote();
-            self.tables.ready.pop();
             if let (Some(()), Some(to)) = (written, to) {
-                self.tables.ready.push(slot);
+                self.in_a_row += 1;
+                if self.in_a_row >= TURN {
+                    self.in_a_row = 0;
+                    self.tables.ready.pop();
+                    self.tables.ready.push(slot);
+                }
                 return Some(to);
             }
+            self.in_a_row = 0;
+            self.tables.ready.pop();
             self.put_to_rest(slot);
         }
         None

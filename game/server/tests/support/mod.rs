@@ -31,17 +31,21 @@ impl Server {
     }
 
     pub async fn join(&self, protocol: Protocol, scope: Scope) -> Player {
-        let address = match protocol {
-            Protocol::Game => self.game,
-            Protocol::RakNet => self.raknet,
-        };
-        Player::join(address, protocol, scope).await.expect("there is room")
+        Player::join(self.address(protocol), protocol, scope).await.expect("there is room")
     }
 
-    /// Joins by the Game Protocol through a bad network.
-    pub async fn join_through(&self, network: &str, scope: Scope) -> Player {
+    /// Joins through a bad network.
+    pub async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
         let simulation = network.parse().expect("a network");
-        Player::join_through(self.game, simulation, scope).await.expect("there is room")
+        let joined = Player::join_through(self.address(protocol), protocol, simulation, scope);
+        joined.await.expect("there is room")
+    }
+
+    pub const fn address(&self, protocol: Protocol) -> SocketAddr {
+        match protocol {
+            Protocol::Game => self.game,
+            Protocol::RakNet => self.raknet,
+        }
     }
 }
 

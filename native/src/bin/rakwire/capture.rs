@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use clap::Args;
 use rakwire::Instant;
 use rakwire::raknet::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
-use rakwire_native::{Endpoint, Options};
+use rakwire_native::{Endpoint, Options, game};
 
 use crate::failure::Failure;
 use crate::host;
@@ -31,39 +31,78 @@ impl Capture {
         self.pcap.is_some() || self.log
     }
 
-    /// Binds an endpoint whose datagrams are written down.
-    pub(crate) async fn bind(&self, address: &str, options: Options) -> Result<Endpoint, Failure> {
-        let file = self.pcap.as_ref().map(|path| {
+    fn file(&self) -> Result<Option<File>, Failure> {
+        let create = |path: &PathBuf| {
             File::create(path).map_err(|error| {
                 Failure::usage(format!("cannot write to {}: {error}; choose another file", path.display()))
             })
-        });
-        let file = file.transpose()?;
-        let bound = if file.is_none() && !self.log {
-            Endpoint::bind(address, options).await
+        };
+        self.pcap.as_ref().map(create).transpose()
+    }
+
+    /// Binds an endpoint of the Game Protocol whose datagrams are written down.
+    pub(crate) async fn bind_game(
+        &self,
+        address: &str,
+        options: game::Options,
+    ) -> Result<game::Endpoint, Failure> {
+        let (file, log) = (self.file()?, self.log);
+        let bound = if self.is_asked_for() {
+            let sink = |local| PacketLogger(Records::<GameLines>::new(local, file, log));
+            game::Endpoint::bind_with_hook(address, options, sink).await
         } else {
-            let log = self.log;
-            let sink = |local| PacketLogger(Records::new(local, file, log));
-            Endpoint::bind_with_hook(address, options, sink).await
+            game::Endpoint::bind(address, options).await
         };
         bound.map_err(|error| host::refuse_to_bind(address, &error))
+    }
+
+    /// Binds an endpoint whose datagrams are written down.
+    pub(crate) async fn bind(&self, address: &str, options: Options) -> Result<Endpoint, Failure> {
+        let (file, log) = (self.file()?, self.log);
+        let bound = if self.is_asked_for() {
+            let sink = |local| PacketLogger(Records::<LineWriter<String>>::new(local, file, log));
+            Endpoint::bind_with_hook(address, options, sink).await
+        } else {
+            Endpoint::bind(address, options).await
+        };
+        bound.map_err(|error| host::refuse_to_bind(address, &error))
+    }
+}
+
+/// Lines in the words of the Game Protocol.
+type GameLines = rakwire::game_protocol::LineWriter<String>;
+
+/// A writer of lines, and what it has written.
+trait Lines: LogSink + Default {
+    fn written(&mut self) -> &mut String;
+}
+
+impl Lines for LineWriter<String> {
+    fn written(&mut self) -> &mut String {
+        &mut self.0
+    }
+}
+
+impl Lines for GameLines {
+    fn written(&mut self) -> &mut String {
+        &mut self.0
     }
 }
 
 type WriteBytes = Box<dyn FnMut(&[u8]) + Send>;
 
 /// The open capture file and the log.
-struct Records {
+struct Records<L> {
     pcap: Option<PcapWriter<WriteBytes>>,
-    lines: Option<LineWriter<String>>,
+    lines: Option<L>,
     /// The time of day at the epoch of the endpoint's clock, once it is known.
     epoch: Option<Duration>,
 }
 
-impl Records {
+impl<L: Lines> Records<L> {
     fn new(local: SocketAddr, file: Option<File>, log: bool) -> Self {
         let pcap = file.map(|file| PcapWriter::new(local, into(file)));
-        Self { pcap, lines: log.then(LineWriter::default), epoch: None }
+        Self { pcap, lines: log.then(L::default), epoch: None }
     }
 
     /// The time of day.
@@ -76,7 +115,7 @@ impl Records {
     }
 }
 
-impl LogSink for Records {
+impl<L: Lines> LogSink for Records<L> {
     fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
         let time = self.time_of_day(at);
         if let Some(pcap) = &mut self.pcap {
@@ -85,8 +124,8 @@ impl LogSink for Records {
         if let Some(lines) = &mut self.lines {
             lines.record(at, way, other, datagram);
             // When nobody listens, the log has no reader.
-            let _ = io::stderr().write_all(lines.0.as_bytes());
-            lines.0.clear();
+            let _ = io::stderr().write_all(lines.written().as_bytes());
+            lines.written().clear();
         }
     }
 }

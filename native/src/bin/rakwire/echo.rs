@@ -83,12 +83,11 @@ async fn serve_game(arguments: &Arguments) -> Result<(), Failure> {
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
         ("--password", !arguments.password.is_empty()),
         ("--ban", !arguments.bans.is_empty()),
-        ("--pcap or --log", arguments.capture.is_asked_for()),
     ])?;
     let mut options =
         rakwire_native::game::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.simulate = arguments.simulate;
-    game::serve(&arguments.listen, options).await
+    game::serve(&arguments.listen, &arguments.capture, options).await
 }
 
 /// Sets what strangers are told and who may connect.

@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use rakwire_native::game::{self, Connection, Endpoint, Options, Reliability};
+use rakwire_native::game::{self, Connection, Options, Reliability};
 use tracing::info;
 
+use crate::capture::Capture;
 use crate::failure::{Failure, print};
 use crate::{echo, host, send, text};
 
@@ -20,10 +21,9 @@ pub(crate) fn refuse(given: &[(&str, bool)]) -> Result<(), Failure> {
 }
 
 /// Listens, and sends every message back as it came.
-pub(crate) async fn serve(listen: &str, mut options: Options) -> Result<(), Failure> {
+pub(crate) async fn serve(listen: &str, capture: &Capture, mut options: Options) -> Result<(), Failure> {
     options.backlog = 65_000;
-    let bound = Endpoint::bind(listen, options).await;
-    let endpoint = bound.map_err(|error| host::refuse_to_bind(listen, &error))?;
+    let endpoint = capture.bind_game(listen, options).await?;
     echo::start_logging();
     let end = echo::end_of_operation()?;
     print(format_args!("listening on {}\n", endpoint.local_addr()))?;
@@ -65,17 +65,34 @@ pub(crate) struct Errand<'a> {
     pub(crate) timeout: Duration,
 }
 
-/// Connects, sends messages and checks every echo.
-pub(crate) async fn exchange(server: SocketAddr, errand: &Errand<'_>) -> Result<(), Failure> {
-    let options = Options::client().map_err(host::no_entropy)?;
-    let connected = tokio::time::timeout(errand.timeout, game::connect(server, options)).await;
+/// Connects, sends messages and checks every echo. With a capture everything goes through one port, so that there is one
+/// attempt to connect.
+pub(crate) async fn exchange(
+    server: SocketAddr,
+    capture: &Capture,
+    errand: &Errand<'_>,
+) -> Result<(), Failure> {
+    let mut options = Options::client().map_err(host::no_entropy)?;
     let refuse = |reason: String| Failure::runtime(format!("cannot connect to {server}: {reason}"));
-    let connection = connected
-        .map_err(|_| refuse(format!("no connection within {} s", errand.timeout.as_secs_f64())))?
-        .map_err(|error| refuse(error.to_string()))?;
+    let late = |_| refuse(format!("no connection within {} s", errand.timeout.as_secs_f64()));
+    if !capture.is_asked_for() {
+        let connected = tokio::time::timeout(errand.timeout, game::connect(server, options)).await;
+        let connection = connected.map_err(late)?.map_err(|error| refuse(error.to_string()))?;
+        return exchange_over(&connection, errand).await;
+    }
+    options.config.handshake_timeout = errand.timeout;
+    let endpoint = capture.bind_game(host::any_towards(server), options).await?;
+    let connected = tokio::time::timeout(errand.timeout, endpoint.connect(server)).await;
+    let connection = connected.map_err(late)?.map_err(|error| refuse(error.to_string()))?;
+    let result = exchange_over(&connection, errand).await;
+    endpoint.close().await;
+    result
+}
+
+async fn exchange_over(connection: &Connection, errand: &Errand<'_>) -> Result<(), Failure> {
     for number in 0..errand.count {
         let message = send::message(errand.head, errand.size.unwrap_or(errand.head.len()), number);
-        let time = echo_of(&connection, &message, errand).await?;
+        let time = echo_of(connection, &message, errand).await?;
         let shown = match errand.size {
             Some(size) => format!("of {size} bytes"),
             None => format!("\"{}\"", text::escape(&message)),

@@ -112,11 +112,7 @@ impl Arguments {
 
 /// The same in the Game Protocol, where a message is the text alone.
 async fn run_game(arguments: &Arguments) -> Result<(), Failure> {
-    game::refuse(&[
-        ("--channel", arguments.channel != 0),
-        ("--password", !arguments.password.is_empty()),
-        ("--pcap or --log", arguments.capture.is_asked_for()),
-    ])?;
+    game::refuse(&[("--channel", arguments.channel != 0), ("--password", !arguments.password.is_empty())])?;
     let reliability = match arguments.reliability {
         Some(Promise::Unreliable) => rakwire_native::game::Reliability::Unreliable,
         None | Some(Promise::Reliable) => rakwire_native::game::Reliability::Reliable,
@@ -142,7 +138,8 @@ async fn run_game(arguments: &Arguments) -> Result<(), Failure> {
     }
     let server = host::resolve(&arguments.target).await?;
     let (count, timeout) = (arguments.count, arguments.timeout);
-    game::exchange(server, &game::Errand { head: &head, size, count, reliability, timeout }).await
+    let errand = game::Errand { head: &head, size, count, reliability, timeout };
+    game::exchange(server, &arguments.capture, &errand).await
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {

@@ -1,0 +1,277 @@
+//! The client predicts its own player over the transports themselves, on a simulated network: what is corrected is what
+//! the page of the game would have to hide.
+
+use std::time::Duration;
+
+use rakwire::sim::{Conditions, Pair};
+use rakwire::{Instant, Machine, game_protocol, raknet};
+use snowfight::client::{Client, Input, News, Prediction, View};
+use snowfight::message::{Delivery, Direction, Scope};
+use snowfight::server::{MAX_MESSAGE, Output, Server};
+use snowfight::world::MAX_ENTITIES;
+
+const TICK: Duration = Duration::from_micros(16_667);
+const FRAMES: u32 = 1_800;
+const WAYS: [Direction; 5] =
+    [Direction::NONE, Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
+/// The first byte of messages in RakNet, as the server of the game has it.
+const MESSAGE_ID: u8 = 0x86;
+
+/// One end of a connection.
+trait End: Machine {
+    fn connect(&mut self, now: Instant, to: std::net::SocketAddr);
+    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery);
+    /// Whether it is open, and what has arrived.
+    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;
+}
+
+struct Game {
+    peer: game_protocol::Peer<'static>,
+    id: Option<game_protocol::ConnectionId>,
+}
+
+impl Game {
+    fn new(max_incoming: u16) -> Self {
+        let mut config = game_protocol::Config::new([max_incoming as u8 + 1; 32]);
+        config.max_incoming = max_incoming;
+        let capacity = game_protocol::Capacity { connections: 1, blocks: 256, block_size: 512 };
+        Self { peer: game_protocol::Peer::with_capacity(capacity, config), id: None }
+    }
+}
+
+impl End for Game {
+    fn connect(&mut self, now: Instant, to: std::net::SocketAddr) {
+        self.peer.connect(now, to).expect("there is room");
+    }
+
+    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery) {
+        let reliability = match delivery {
+            Delivery::Reliable => game_protocol::Reliability::Reliable,
+            Delivery::Unreliable => game_protocol::Reliability::Unreliable,
+        };
+        let id = self.id.expect("it is open");
+        self.peer.send(now, id, message, reliability).expect("there is room");
+    }
+
+    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
+        while let Some(event) = self.peer.poll_event() {
+            if let game_protocol::Event::Connected { id, .. } = event {
+                self.id = Some(id);
+            } else if let game_protocol::Event::Message { message, .. } = event {
+                messages.push(message.to_vec());
+            } else {
+                panic!("{event:?}");
+            }
+        }
+        self.id.is_some()
+    }
+}
+
+struct RakNet {
+    peer: raknet::Peer<'static>,
+    id: Option<raknet::ConnectionId>,
+}
+
+impl RakNet {
+    fn new(max_incoming: u16) -> Self {
+        let mut config = raknet::Config::new([max_incoming as u8 + 1; 32]);
+        config.max_incoming = max_incoming;
+        let capacity = raknet::Capacity { connections: 1, blocks: 2_048, block_size: 512 };
+        Self { peer: raknet::Peer::with_capacity(capacity, config), id: None }
+    }
+}
+
+impl End for RakNet {
+    fn connect(&mut self, now: Instant, to: std::net::SocketAddr) {
+        self.peer.connect(now, to).expect("there is room");
+    }
+
+    fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery) {
+        let promise = match delivery {
+            Delivery::Reliable => raknet::Delivery::RELIABLE_ORDERED,
+            Delivery::Unreliable => raknet::Delivery::UNRELIABLE_SEQUENCED,
+        };
+        let id = self.id.expect("it is open");
+        let message = [&[MESSAGE_ID], message].concat();
+        self.peer.send(now, id, &message, promise).expect("there is room");
+    }
+
+    fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool {
+        while let Some(event) = self.peer.poll_event() {
+            if let raknet::Event::Connected { id, .. } = event {
+                self.id = Some(id);
+            } else if let raknet::Event::Message { message, .. } = event {
+                messages.push(message.to_vec()[1..].to_vec());
+            } else {
+                panic!("{event:?}");
+            }
+        }
+        self.id.is_some()
+    }
+}
+
+macro_rules! machine {
+    ($type:ty) => {
+        impl Machine for $type {
+            fn handle_datagram(&mut self, now: Instant, from: std::net::SocketAddr, datagram: &[u8]) {
+                self.peer.handle_datagram(now, from, datagram);
+            }
+
+            fn handle_timeout(&mut self, now: Instant) {
+                self.peer.handle_timeout(now);
+            }
+
+            fn poll_transmit<'b>(
+                &mut self,
+                now: Instant,
+                buffer: &'b mut [u8],
+            ) -> Option<rakwire::Transmit<'b>> {
+                self.peer.poll_transmit(now, buffer)
+            }
+
+            fn poll_timeout(&self) -> Option<Instant> {
+                self.peer.poll_timeout()
+            }
+        }
+    };
+}
+
+machine!(Game);
+machine!(RakNet);
+
+/// A client and a server, with a transport and a network between them.
+struct Play<E: End> {
+    pair: Pair<E, E>,
+    server: Server<u8>,
+    client: Client,
+    view: Box<View<MAX_ENTITIES>>,
+    prediction: Option<Prediction>,
+    corrections: Vec<f32>,
+    ahead: f32,
+}
+
+impl<E: End> Play<E> {
+    fn new(client: E, server: E, one_way: Duration, scope: Scope, seed: u64) -> Self {
+        let conditions = Conditions { latency: one_way, ..Conditions::default() };
+        let mut pair = Pair::new(client, server, conditions, seed);
+        pair.a.connect(pair.now, pair.b_address);
+        while !(pair.a.hear(&mut Vec::new()) && pair.b.hear(&mut Vec::new())) {
+            assert!(pair.step() && pair.now < Instant::ZERO + Duration::from_secs(5), "they connect");
+        }
+        let mut client = Client::asking_for(scope);
+        client.handle_connected();
+        let mut server = Server::new(seed);
+        server.handle_connected(0).expect("there is room");
+        let view = Box::new(View::new());
+        Self { pair, server, client, view, prediction: None, corrections: Vec::new(), ahead: 0.0 }
+    }
+
+    /// Lets the network run until then.
+    fn run_to(&mut self, end: Instant) {
+        loop {
+            self.pair.transmit();
+            let arrivals = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
+            let timeouts = [self.pair.a.poll_timeout(), self.pair.b.poll_timeout()];
+            if arrivals.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
+                self.pair.now = end;
+                return;
+            }
+            self.pair.step();
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.pair.now;
+        let mut messages = Vec::new();
+        self.pair.b.hear(&mut messages);
+        messages.iter().for_each(|message| self.server.handle_message(0, &message.as_slice()));
+        self.server.tick();
+        let mut buffer = vec![0; MAX_MESSAGE];
+        while let Some(Output::Send { payload, delivery, .. }) = self.server.poll_output(&mut buffer) {
+            self.pair.b.say(now, payload, delivery);
+        }
+    }
+
+    fn frame(&mut self, movement: Direction) {
+        let now = self.pair.now;
+        let mut messages = Vec::new();
+        self.pair.a.hear(&mut messages);
+        messages.iter().for_each(|message| self.take(now, message));
+        self.client.handle_frame(now, Input { movement, ..Input::default() });
+        let predicted = self.prediction.as_mut().and_then(|prediction| prediction.handle_frame(movement));
+        let told = self.client.player().and_then(|player| Some(self.view.player(player)?.1.position));
+        if let (Some(predicted), Some(told)) = (predicted, told) {
+            self.ahead = self.ahead.max((predicted - told).length());
+        }
+        let mut buffer = [0; 64];
+        while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
+            self.pair.a.say(now, message, delivery);
+        }
+    }
+
+    fn take(&mut self, now: Instant, message: &[u8]) {
+        match self.client.handle_message(now, &message).expect("the server packs well") {
+            News::Joined { player, entities } => {
+                self.view.update(&entities);
+                let mut prediction = Prediction::new(player);
+                prediction.handle_snapshot(0, self.view.entities().iter().copied());
+                self.prediction = Some(prediction);
+            }
+            News::Snapshot { time, entities, scope } => {
+                self.view.take(time, &entities, scope);
+                let entities = self.view.entities().iter().copied();
+                let prediction = self.prediction.as_mut().expect("it has joined");
+                self.corrections.push(prediction.handle_snapshot(time, entities));
+            }
+            News::Over(_) | News::Pong { .. } | News::Refused(_) | News::Nothing => {}
+        }
+    }
+}
+
+/// Half a minute of walking about among the trees, by chance.
+fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64) {
+    let mut play = Play::new(client, server, one_way, scope, seed);
+    let start = play.pair.now;
+    let (mut dice, mut movement, mut left) = (seed as u32, Direction::NONE, 0);
+    let mut roll = |sides: u32| {
+        dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (dice >> 8) % sides
+    };
+    let phase = Duration::from_micros(u64::from(roll(16_000)));
+    for tick in 0..FRAMES {
+        play.run_to(start + TICK * tick);
+        play.tick();
+        if left == 0 {
+            left = 5 + roll(40);
+            movement = WAYS[roll(5) as usize] | WAYS[roll(5) as usize];
+        }
+        left -= 1;
+        play.run_to(start + TICK * tick + phase);
+        play.frame(movement);
+    }
+    let worst = play.corrections.iter().copied().fold(0.0, f32::max);
+    assert!(play.corrections.len() > 800, "{} snapshots", play.corrections.len());
+    assert!(worst < 0.1, "{worst} with {scope:?}, {one_way:?} each way, seed {seed}");
+    assert!(play.ahead > 4.0 * one_way.as_secs_f32(), "only {} ahead of the server", play.ahead);
+}
+
+/// There and back in 100 ms, and 100 ms each way.
+const LATENCIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
+
+#[test]
+fn corrections_stay_under_a_tenth_by_the_game_protocol() {
+    for latency in LATENCIES {
+        for scope in [Scope::Whole, Scope::Changes] {
+            (1..4).for_each(|seed| walk(Game::new(0), Game::new(1), latency, scope, seed));
+        }
+    }
+}
+
+#[test]
+fn corrections_stay_under_a_tenth_by_raknet() {
+    for latency in LATENCIES {
+        for scope in [Scope::Whole, Scope::Changes] {
+            (1..4).for_each(|seed| walk(RakNet::new(0), RakNet::new(1), latency, scope, seed));
+        }
+    }
+}
