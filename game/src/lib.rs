@@ -4,6 +4,7 @@
 //! - [`world`]: the rules, the same on every machine.
 //! - [`server`], [`client`]: the state machines of both sides; messages in, messages out.
 //! - [`bot`]: somebody to play with.
+//! - [`advertisement`]: how servers are found.
 //!
 //! Nothing here knows a socket, a clock or an allocator.
 #![no_std]
@@ -22,6 +23,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod advertisement;
 pub mod bot;
 pub mod client;
 pub mod message;

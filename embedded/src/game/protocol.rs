@@ -36,8 +36,10 @@ impl Protocol for Game {
 
     fn poll_event_of(peer: &mut Peer<'_>, id: ConnectionId) -> Option<Told<Self>> {
         Some(match peer.poll_event_of(id)? {
-            Event::Connected { side: Side::Client, .. } => Told::Opened(()),
-            Event::Connected { side: Side::Server, remote, .. } => Told::Offered(remote, ()),
+            Event::Connected { side, remote, .. } => match side {
+                Side::Client => Told::Opened(()),
+                Side::Server => Told::Offered(remote, ()),
+            },
             Event::ConnectFailed { reason, .. } => Told::Failed(reason),
             Event::Disconnected { reason, .. } => Told::Closed(reason),
             Event::Message { reliability, .. } => Told::News(reliability, Lending::Bytes),

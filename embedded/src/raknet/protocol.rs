@@ -50,8 +50,10 @@ impl Protocol for RakNet {
 
     fn poll_event_of(peer: &mut Peer<'_>, id: ConnectionId) -> Option<Told<Self>> {
         Some(match peer.poll_event_of(id)? {
-            Event::Connected { guid, side: Side::Client, .. } => Told::Opened(guid),
-            Event::Connected { remote, guid, side: Side::Server, .. } => Told::Offered(remote, guid),
+            Event::Connected { remote, guid, side, .. } => match side {
+                Side::Client => Told::Opened(guid),
+                Side::Server => Told::Offered(remote, guid),
+            },
             Event::ConnectFailed { reason, .. } => Told::Failed(reason),
             Event::Disconnected { reason, .. } => Told::Closed(reason),
             Event::Message { delivery, .. } => Told::News(News::Message(delivery), Lending::Bytes),
