@@ -1,6 +1,8 @@
 //! `cargo xtask mcu`: the firmware in QEMU, with real servers on the host.
 
+mod arena;
 pub(crate) mod bench;
+mod cable;
 mod emulator;
 mod scenarios;
 
@@ -10,6 +12,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
+use self::arena::Arena;
 pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
@@ -49,9 +52,15 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
     setup::run(shell, &NEEDS)?;
     let before = shell.stdout;
     shell.stdout = Stdout::ToStderr;
-    let host = host(shell)?;
+    let binaries = artifacts::binaries(shell)?;
+    let folder = build(shell, EMULATED, THUMB_M4, &[])?;
+    let firmware = |name| built(&folder, THUMB_M4, name);
+    let (scenarios, player) = (firmware("scenarios")?, firmware("player")?);
+    let peers = shell.path("target/interop/bin");
+    let host = Host { shell, firmware: scenarios, rakwire: binaries.rakwire, peers };
+    let arena = Arena { shell, firmware: player, server: binaries.snowfight };
     for run in 0..options.repeat {
-        let line = smoke(&host)?;
+        let line = smoke(&host, &arena)?;
         eprintln!("mcu: run {} of {} passed", run + 1, options.repeat);
         if run + 1 == options.repeat && options.soak.is_none() {
             println!("{line}");
@@ -120,15 +129,8 @@ pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&
     Ok(target_dir)
 }
 
-fn host(shell: &mut Shell) -> Result<Host<'_>> {
-    let rakwire = artifacts::binaries(shell)?.rakwire;
-    let firmware = built(&build(shell, EMULATED, THUMB_M4, &[])?, THUMB_M4, "scenarios")?;
-    let peers = shell.path("target/interop/bin");
-    Ok(Host { shell, firmware, rakwire, peers })
-}
-
 /// Every scenario; the result in one line of JSON.
-fn smoke(host: &Host<'_>) -> Result<String> {
+fn smoke(host: &Host<'_>, arena: &Arena<'_>) -> Result<String> {
     let clean = host.clean()?;
     if clean.round_trips < 2_000.0 {
         bail!("there were only {} round trips", clean.round_trips);
@@ -142,7 +144,7 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         round_trips += exchange.round_trips;
         foreign.push(peer.0);
     }
-    let stack = clean.stack.max(lossy.stack);
+    let stack = clean.stack.max(lossy.stack).max(arena.all()?);
     if stack > MOST_STACK {
         bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
     }

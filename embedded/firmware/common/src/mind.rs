@@ -15,12 +15,23 @@ const STROLL: u32 = 2 * FRAMES;
 /// How far it throws when there is nobody, in tiles.
 const AHEAD: f32 = 8.0;
 
+/// Who decides when to throw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Hands {
+    /// The player, until somebody presses the button.
+    #[default]
+    Own,
+    /// Whoever presses it.
+    Somebodys,
+}
+
 /// Somebody who gathers, throws and, when there is nothing to do, wanders about.
 #[derive(Debug, Default)]
 pub struct Mind {
     frame: u32,
     /// Frames since it holds something.
     held: u32,
+    hands: Hands,
 }
 
 impl Mind {
@@ -30,10 +41,13 @@ impl Mind {
         let Some(me) = body(entities, own) else { return Input::default() };
         self.held = if me.holding.is_some() { self.held.saturating_add(1) } else { 0 };
         let wanted = bot::decide(entities, own);
-        let throws = match button {
-            Button::Absent => wanted.throw.is_some() && self.held >= AIMING,
-            Button::Up => false,
-            Button::Down => self.held > 0,
+        let throws = match (self.hands, button) {
+            (_, Button::Down) => {
+                self.hands = Hands::Somebodys;
+                self.held > 0
+            }
+            (Hands::Own, Button::Up) => wanted.throw.is_some() && self.held >= AIMING,
+            (Hands::Somebodys, Button::Up) => false,
         };
         if throws {
             let ahead = me.position + towards(self.way()) * AHEAD;

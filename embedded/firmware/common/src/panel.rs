@@ -3,11 +3,9 @@
 /// The button of a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Button {
-    /// There is none: the player throws when it wants to.
-    Absent,
     /// Nobody presses it.
     Up,
-    /// The player throws what it holds.
+    /// Somebody does.
     Down,
 }
 
@@ -35,7 +33,7 @@ pub struct Blank;
 
 impl Panel for Blank {
     fn button(&mut self) -> Button {
-        Button::Absent
+        Button::Up
     }
 
     fn show(&mut self, _health: Health) {}
