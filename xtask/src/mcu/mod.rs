@@ -7,12 +7,14 @@ mod emulator;
 mod scenarios;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
 use self::arena::Arena;
+pub(crate) use self::emulator::Machine;
 pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
@@ -23,6 +25,9 @@ use crate::shell::{Shell, Stdout};
 pub(crate) const TARGET_DIR: &str = "target/firmware";
 /// The firmware for QEMU.
 pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
+
+/// What a machine in QEMU needs.
+const MACHINE: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
 
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
@@ -81,6 +86,14 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
     }
     shell.stdout = before;
     Ok(())
+}
+
+/// Starts a player on the emulated board, in the game of this server. It ends when the machine is dropped.
+pub(crate) fn player(shell: &mut Shell, server: &str) -> Result<Machine> {
+    setup::run(shell, &MACHINE)?;
+    let folder = build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
+    let firmware = built(&folder, THUMB_M4, "player")?;
+    Machine::start(shell, &firmware, &[arena::at(server)], &[], Duration::MAX)
 }
 
 /// The stage of `cargo xtask test`.

@@ -4,6 +4,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod echo;
 pub mod mind;
 pub mod network;
 pub mod panel;

@@ -58,9 +58,25 @@ pub struct Report {
     pub pongs: u32,
     /// Messages that could not be read.
     pub unreadable: u32,
-    /// The counters of the connection, while it was open.
-    #[defmt(Debug2Format)]
-    pub stats: ConnectionStats,
+    /// Messages sent.
+    pub said: u32,
+    /// Chunks of them that were sent again.
+    pub resent: u32,
+    /// Chunks that have not arrived yet, as far as is known.
+    pub under_way: u32,
+    /// The round-trip time in microseconds, smoothed; 0 before it is known.
+    pub round_trip_us: u32,
+}
+
+impl Report {
+    /// Takes the counters of the connection, while it is open.
+    fn take(&mut self, stats: &ConnectionStats) {
+        let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        self.said = small(stats.messages_sent);
+        self.resent = small(stats.chunks_resent);
+        self.under_way = stats.in_flight + stats.waiting;
+        self.round_trip_us = u32::try_from(stats.round_trip.as_micros()).unwrap_or(u32::MAX);
+    }
 }
 
 /// Why a game ended.
@@ -189,7 +205,9 @@ impl<'a, 'd> Game<'a, 'd> {
             self.look_at_myself(player);
         }
         panel.show(self.health);
-        self.report.stats = self.connection.stats().unwrap_or(self.report.stats);
+        if let Some(stats) = self.connection.stats() {
+            self.report.take(&stats);
+        }
         let mut buffer = [0; 32];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
             let reliability = match delivery {
@@ -239,8 +257,8 @@ impl<'a, 'd> Game<'a, 'd> {
     /// Waits until everything reliable has arrived.
     async fn settle(&mut self) {
         while let Some(stats) = self.connection.stats() {
-            self.report.stats = stats;
-            if stats.in_flight + stats.waiting == 0 {
+            self.report.take(&stats);
+            if self.report.under_way == 0 {
                 return;
             }
             let _ = with_timeout(Duration::from_millis(10), self.connection.recv()).await;

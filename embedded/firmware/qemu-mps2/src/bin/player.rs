@@ -1,7 +1,7 @@
 //! A player of the snowball fight on the emulated board: `cargo run --release --bin player -- entropy=HEX`, and where the
 //! game is: `server=10.0.2.2:8999` (QEMU's network shows the host as 10.0.2.2), or `ping=10.0.2.2:19132` to ask for it, as
-//! QEMU passes no broadcasts on. With `sessions=N` and `frames=N` it plays so often and so long, and ends with a line
-//! `RESULT name=value ...`.
+//! QEMU passes no broadcasts on. With `sessions=N` it plays so often, the last time for `frames=N`, and each
+//! session ends with a line `RESULT name=value ...`.
 
 #![no_std]
 #![no_main]
@@ -45,9 +45,11 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     let mut player =
         player::Board { handle, stack, search, pulse: &PULSE, panel: Blank, world: WORLD.take() };
     let Some(sessions) = arguments.get::<u32>("sessions") else { player.run().await };
-    let frames = arguments.get("frames").unwrap_or(u32::MAX);
     let mut played = 0;
     while played < sessions {
+        // Those before the last one are ended from outside.
+        let is_last = played + 1 == sessions;
+        let frames = arguments.get("frames").filter(|_| is_last).unwrap_or(u32::MAX);
         if let Some((report, end)) = player.session(frames).await {
             played += 1;
             tell(&report, end, played);
@@ -57,26 +59,25 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
 }
 
 fn tell(report: &Report, end: End, session: u32) {
-    let Report { frames, snapshots, entities, walked, throws, pongs, unreadable, stats } = *report;
     defmt::println!("session {}: {}", session, end);
     defmt::println!(
         "RESULT session={} frames={} snapshots={} entities={} walked={} throws={} pongs={} unreadable={}",
         session,
-        frames,
-        snapshots,
-        entities,
-        walked,
-        throws,
-        pongs,
-        unreadable
+        report.frames,
+        report.snapshots,
+        report.entities,
+        report.walked,
+        report.throws,
+        report.pongs,
+        report.unreadable
     );
     defmt::println!(
-        "RESULT session={} said={} resent={} unacknowledged={} round_trip_us={} stack={}",
+        "RESULT session={} said={} resent={} under_way={} round_trip_us={} stack={}",
         session,
-        stats.messages_sent,
-        stats.chunks_resent,
-        stats.in_flight + stats.waiting,
-        stats.round_trip.as_micros(),
+        report.said,
+        report.resent,
+        report.under_way,
+        report.round_trip_us,
         stack::high_water().0
     );
 }
