@@ -32,6 +32,9 @@ const MACHINE: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint]
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
 
+/// How long a player may take until it plays.
+const JOINS_WITHIN: Duration = Duration::from_secs(60);
+
 /// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
 const MOST_STACK: f64 = 12_288.0;
 
@@ -88,12 +91,14 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Starts a player on the emulated board, in the game of this server. It ends when the machine is dropped.
+/// Lets a player on the emulated board join the game of this server. It plays until the machine is dropped.
 pub(crate) fn player(shell: &mut Shell, server: &str) -> Result<Machine> {
     setup::run(shell, &MACHINE)?;
     let folder = build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
     let firmware = built(&folder, THUMB_M4, "player")?;
-    Machine::start(shell, &firmware, &[arena::at(server)], &[], Duration::MAX)
+    let mut machine = Machine::start(shell, &firmware, &[arena::at(server)], &[], JOINS_WITHIN)?;
+    machine.wait_for("joined as player")?;
+    Ok(machine)
 }
 
 /// The stage of `cargo xtask test`.

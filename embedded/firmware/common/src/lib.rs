@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod echo;
-pub mod mind;
 pub mod network;
 pub mod panel;
 pub mod player;

@@ -1,13 +1,6 @@
 //! What a board shows of its player, and how somebody plays with it.
 
-/// The button of a board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Button {
-    /// Nobody presses it.
-    Up,
-    /// Somebody does.
-    Down,
-}
+pub use snowfight::wanderer::Button;
 
 /// How the player is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, defmt::Format)]

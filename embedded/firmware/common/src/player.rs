@@ -12,8 +12,8 @@ use rakwire::game_protocol::{
 use rakwire_embassy::game::{Connection, Handle, Received};
 use snowfight::client::{Client, News, View};
 use snowfight::message::{Delivery, GameOver, PlayerId, Point, Scope};
+use snowfight::wanderer::{FRAMES_PER_SECOND, Wanderer};
 
-use crate::mind::{FRAMES, Mind};
 use crate::network;
 use crate::panel::{Health, Panel};
 use crate::pulse::Pulse;
@@ -84,12 +84,23 @@ impl Report {
 pub enum End {
     /// The player has played as many frames as it should.
     Enough,
-    /// It won or lost.
-    Over(#[defmt(Debug2Format)] GameOver),
+    /// It won.
+    Won,
+    /// It lost.
+    Lost,
     /// The connection ended.
     Disconnected(#[defmt(Display2Format)] DisconnectReason),
     /// The server does not let the player in.
     NotLetIn,
+}
+
+impl From<GameOver> for End {
+    fn from(result: GameOver) -> Self {
+        match result {
+            GameOver::Winner => Self::Won,
+            GameOver::Loser => Self::Lost,
+        }
+    }
 }
 
 /// A board that plays.
@@ -153,7 +164,7 @@ struct Game<'a, 'd> {
     connection: &'a Connection<'d>,
     client: Client,
     world: &'a mut World,
-    mind: Mind,
+    mind: Wanderer,
     health: Health,
     start: Option<Point>,
     report: Report,
@@ -163,12 +174,12 @@ impl<'a, 'd> Game<'a, 'd> {
     fn new(connection: &'a Connection<'d>, world: &'a mut World) -> Self {
         let mut client = Client::asking_for(Scope::Changes);
         client.handle_connected();
-        let (mind, health, report) = (Mind::default(), Health::default(), Report::default());
+        let (mind, health, report) = (Wanderer::default(), Health::default(), Report::default());
         Self { connection, client, world, mind, health, start: None, report }
     }
 
     async fn play(&mut self, panel: &mut impl Panel, pulse: &Pulse, frames: u32) -> End {
-        let mut ticker = Ticker::every(Duration::from_hz(FRAMES.into()));
+        let mut ticker = Ticker::every(Duration::from_hz(FRAMES_PER_SECOND.into()));
         let began = Instant::now();
         while self.report.frames < frames {
             let ended = match select(ticker.next(), self.connection.recv()).await {
@@ -179,7 +190,7 @@ impl<'a, 'd> Game<'a, 'd> {
                 }
                 Either::Second(Some(message)) => {
                     self.hear(&message);
-                    self.client.result().map(End::Over)
+                    self.client.result().map(End::from)
                 }
                 Either::Second(None) => Some(self.disconnected()),
             };
@@ -247,7 +258,7 @@ impl<'a, 'd> Game<'a, 'd> {
                 report.snapshots += 1;
             }
             Ok(News::Pong { .. }) => report.pongs += 1,
-            Ok(News::Refused(why)) => defmt::error!("the server refuses: {}", defmt::Debug2Format(&why)),
+            Ok(News::Refused(why)) => defmt::error!("the server refuses: {}", defmt::Display2Format(&why)),
             Ok(News::Over(_) | News::Nothing) => {}
             Err(_) => report.unreadable += 1,
         });
