@@ -119,7 +119,7 @@ impl Panel for Lights {
     }
 
     fn show(&mut self, health: Health) {
-        let blinks = |half: Duration| Instant::now().as_millis() / half.as_millis() % 2 == 0;
+        let blinks = |half: Duration| (Instant::now().as_millis() / half.as_millis()).is_multiple_of(2);
         let is_on = match health.now {
             0 => false,
             now if now >= health.whole => true,
