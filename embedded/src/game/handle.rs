@@ -55,8 +55,8 @@ impl<'d> Handle<'d> {
         Ok(Connection::new(hold))
     }
 
-    /// The next connection that somebody else opened: for a small server, with `max_incoming` of the configuration
-    /// above 0.
+    /// The next connection that somebody else opened: for a small server (feature `server`), with `max_incoming` of the
+    /// configuration above 0.
     ///
     /// ```
     /// use rakwire_embassy::game::Handle;

@@ -9,8 +9,8 @@ use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use embassy_time::{Duration, Instant, with_timeout};
 use rakwire::raknet::{Guid, PingScope};
-use rakwire::wire::offline::Offline;
-use rakwire::wire::{Reader, Wire, Writer};
+use rakwire::wire::offline::{MAGIC, Offline};
+use rakwire::wire::{Reader, Source, Wire, WireError, Writer, id};
 use snowfight::advertisement::Advertisement;
 
 use crate::server::PORT;
@@ -78,13 +78,25 @@ async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddr> {
     loop {
         let server = socket.recv_from_with(|bytes, meta| {
             let from = SocketAddr::new(meta.endpoint.addr.into(), meta.endpoint.port);
-            match Offline::read(&mut Reader::new(bytes)) {
-                Ok(Offline::Pong { data, .. }) => Advertisement::server(data, from),
-                Ok(_) | Err(_) => None,
-            }
+            Advertisement::server(read_pong(bytes).ok()?, from)
         });
         if let Some(server) = server.await {
             return Some(server);
         }
+    }
+}
+
+/// What a server says of itself in an answer. Of RakNet's messages without a connection this is the only one that is of
+/// interest here, and reading all of them would take flash.
+fn read_pong(datagram: &[u8]) -> Result<&[u8], WireError> {
+    let mut reader = Reader::new(datagram);
+    if reader.u8("id")? != id::UNCONNECTED_PONG {
+        return Err(WireError::UnknownId);
+    }
+    let (_time, _guid) = (reader.u64("time")?, reader.u64("guid")?);
+    if reader.bytes("magic", MAGIC.len())? == MAGIC {
+        Ok(reader.rest("data"))
+    } else {
+        Err(WireError::BadMagic)
     }
 }
