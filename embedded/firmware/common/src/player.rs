@@ -1,7 +1,7 @@
 //! A player of the snowball fight: the Game Protocol carries its messages, and what the server tells is read where it
 //! lies, in the pieces in which it arrived.
 
-use core::net::SocketAddr;
+use core::net::SocketAddrV4;
 
 use embassy_futures::select::{Either, select};
 use embassy_net::Stack;
@@ -138,9 +138,9 @@ impl<P: Panel> Board<'_, P> {
         played
     }
 
-    async fn visit(&mut self, server: SocketAddr, frames: u32) -> Option<(Report, End)> {
+    async fn visit(&mut self, server: SocketAddrV4, frames: u32) -> Option<(Report, End)> {
         let shown = defmt::Display2Format(&server);
-        let connection = match self.pulse.while_waiting(self.handle.connect(server)).await {
+        let connection = match self.pulse.while_waiting(self.handle.connect(server.into())).await {
             Ok(connection) => connection,
             Err(error) => {
                 defmt::error!("cannot join {}: {}", shown, error);

@@ -1,7 +1,7 @@
 //! Where the server of the game is: as the build says, or whoever answers on the local network.
 //!
 //! The Game Protocol knows no search. RakNet does, and a server of the game answers its ping: one datagram there and one
-//! back, for which no peer of RakNet is needed.
+//! back, for which no peer of RakNet is needed. Addresses are those of IPv4: to read and print the others takes flash.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -28,7 +28,7 @@ const PING: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// It is here.
-    At(SocketAddr),
+    At(SocketAddrV4),
     /// Whoever hears a ping to this address, which may be the broadcast one.
     Ping(SocketAddrV4),
 }
@@ -49,7 +49,7 @@ impl Search {
     }
 
     /// The address of the server; asks until one answers.
-    pub async fn find(self, stack: Stack<'_>) -> SocketAddr {
+    pub async fn find(self, stack: Stack<'_>) -> SocketAddrV4 {
         let to = match self {
             Self::At(address) => return address,
             Self::Ping(to) => to,
@@ -64,7 +64,7 @@ impl Search {
 }
 
 /// Sends a ping, and waits for the answer of a game.
-async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddr> {
+async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4> {
     let (mut in_places, mut in_bytes) = ([PacketMetadata::EMPTY; 4], [0; 4 * ANSWER]);
     let (mut out_places, mut out_bytes) = ([PacketMetadata::EMPTY; 1], [0; PING]);
     let mut socket = UdpSocket::new(stack, &mut in_places, &mut in_bytes, &mut out_places, &mut out_bytes);
@@ -78,7 +78,10 @@ async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddr> {
     loop {
         let server = socket.recv_from_with(|bytes, meta| {
             let from = SocketAddr::new(meta.endpoint.addr.into(), meta.endpoint.port);
-            Advertisement::server(read_pong(bytes).ok()?, from)
+            match Advertisement::server(read_pong(bytes).ok()?, from)? {
+                SocketAddr::V4(server) => Some(server),
+                SocketAddr::V6(_) => None,
+            }
         });
         if let Some(server) = server.await {
             return Some(server);
