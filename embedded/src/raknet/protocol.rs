@@ -75,7 +75,7 @@ impl Protocol for RakNet {
         None
     }
 
-    /// The core takes it back with the next event.
+    /// The core takes it back when it is asked for what strangers say, which the runner does next.
     fn give_back(_peer: &mut Peer<'_>) {}
 
     fn disconnect(peer: &mut Peer<'_>, now: Instant, id: ConnectionId) {
