@@ -1,7 +1,9 @@
-//! RakNet on a microcontroller: the [`rakwire`] core over [embassy-net](embassy_net)'s UDP, without an allocator.
+//! RakNet and the Game Protocol on a microcontroller: the [`rakwire`] core over [embassy-net](embassy_net)'s UDP, without
+//! an allocator.
 //!
 //! [`raknet::new`] takes the memory of a peer, a network stack and a configuration, and gives a [`raknet::Runner`],
-//! which a task of its own runs for ever, and a [`raknet::Handle`], which any number of tasks copy. It works with every
+//! which a task of its own runs for ever, and a [`raknet::Handle`], which any number of tasks copy. [`game::new`] does the
+//! same for the Game Protocol, with the same verbs; one stack may carry both. It works with every
 //! driver that embassy-net knows: Ethernet, Wi-Fi or a modem. Time comes from embassy-time, and random bytes from a
 //! generator that the caller names ([`entropy`]).
 //!
@@ -39,7 +41,8 @@
 //! # Layers
 //!
 //! `port` is the only module that calls embassy-net, `clock` the only one that reads the time, `runner` drives any
-//! protocol over the two, and [`raknet`] gives the protocol its handles. The Game Protocol gets a module beside it.
+//! `protocol` over the two, `shared`, `hold` and `loan` know who holds which connection, who waits, and what is lent;
+//! [`raknet`] and [`game`] give each protocol its handles.
 //!
 //! # Features
 //!
@@ -60,9 +63,14 @@
 )]
 
 mod clock;
+pub mod game;
+mod hold;
+mod loan;
 mod port;
+mod protocol;
 pub mod raknet;
 mod runner;
+mod shared;
 
 /// 32 random bytes for a configuration. The generator must be one that nobody can guess: that of the chip.
 ///

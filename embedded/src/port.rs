@@ -7,33 +7,32 @@ use core::task::{Context, Poll};
 use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use heapless::Vec;
-use rakwire::wire::MAX_DATAGRAM;
 
 /// Datagrams of full size that wait for the network to take them.
 const OUTGOING: usize = 2;
 /// Datagrams of any size for which there is a place, for each of full size.
 const SMALL: usize = 4;
 
-/// The memory of a socket that holds `DATAGRAMS` datagrams of full size until they are read.
+/// The memory of a socket that holds `DATAGRAMS` datagrams of full size, which is `SIZE` bytes, until they are read.
 #[derive(Debug)]
-pub(crate) struct Buffers<const DATAGRAMS: usize> {
-    received: [[u8; MAX_DATAGRAM]; DATAGRAMS],
+pub(crate) struct Buffers<const DATAGRAMS: usize, const SIZE: usize> {
+    received: [[u8; SIZE]; DATAGRAMS],
     received_places: Vec<[PacketMetadata; SMALL], DATAGRAMS>,
-    sent: [[u8; MAX_DATAGRAM]; OUTGOING],
+    sent: [[u8; SIZE]; OUTGOING],
     sent_places: Vec<[PacketMetadata; SMALL], OUTGOING>,
     /// The datagram that is being composed, or that the socket has no room for yet.
-    composed: [u8; MAX_DATAGRAM],
+    composed: [u8; SIZE],
 }
 
-impl<const DATAGRAMS: usize> Buffers<DATAGRAMS> {
+impl<const DATAGRAMS: usize, const SIZE: usize> Buffers<DATAGRAMS, SIZE> {
     pub(crate) const fn new() -> Self {
         Self {
-            received: [[0; MAX_DATAGRAM]; DATAGRAMS],
+            received: [[0; SIZE]; DATAGRAMS],
             // An empty place is not all zeros, and would take flash in a static.
             received_places: Vec::new(),
-            sent: [[0; MAX_DATAGRAM]; OUTGOING],
+            sent: [[0; SIZE]; OUTGOING],
             sent_places: Vec::new(),
-            composed: [0; MAX_DATAGRAM],
+            composed: [0; SIZE],
         }
     }
 }
@@ -41,14 +40,16 @@ impl<const DATAGRAMS: usize> Buffers<DATAGRAMS> {
 /// A UDP socket, and the datagram that leaves through it next.
 pub(crate) struct Port<'d> {
     socket: UdpSocket<'d>,
+    /// The port that was asked for.
+    number: u16,
     composed: &'d mut [u8],
     waiting: Option<(IpEndpoint, usize)>,
 }
 
 impl<'d> Port<'d> {
     /// A socket on `port` of `stack`; 0 is any that is free.
-    pub(crate) fn new<const DATAGRAMS: usize>(
-        buffers: &'d mut Buffers<DATAGRAMS>,
+    pub(crate) fn new<const DATAGRAMS: usize, const SIZE: usize>(
+        buffers: &'d mut Buffers<DATAGRAMS, SIZE>,
         stack: Stack<'d>,
         port: u16,
     ) -> Self {
@@ -63,7 +64,17 @@ impl<'d> Port<'d> {
         );
         // A new socket is not bound, and a port without an address can always be bound to.
         let _ = socket.bind(port);
-        Self { socket, composed: &mut buffers.composed, waiting: None }
+        Self { socket, number: port, composed: &mut buffers.composed, waiting: None }
+    }
+
+    /// Takes another port, if any would do. What the old one holds is lost.
+    pub(crate) fn change(&mut self) {
+        if self.number == 0 {
+            self.waiting = None;
+            self.socket.close();
+            // As before.
+            let _ = self.socket.bind(0);
+        }
     }
 
     /// Hands the next datagram that arrived to `take`, where it lies.

@@ -28,6 +28,9 @@ pub(crate) trait Drive {
     /// Composes the next datagram.
     fn compose(&self, now: Instant, buffer: &mut [u8]) -> Option<(SocketAddr, usize)>;
 
+    /// Whether the socket is to get another port; says so once.
+    fn takes_another_port(&self) -> bool;
+
     /// Has `cx` woken when a handle changes anything, and says when there is something to do without that.
     fn wait(&self, cx: &Context<'_>) -> Option<Instant>;
 }
@@ -51,6 +54,9 @@ impl<'d, D: Drive> Loop<'d, D> {
 
     /// One turn. Other tasks have theirs before the next one, even if that is due at once.
     fn poll<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
+        if self.driven.takes_another_port() {
+            self.port.change();
+        }
         let received = self.receive(cx);
         let now = clock::now();
         self.driven.settle(now);

@@ -7,24 +7,12 @@ use std::task::{Context, Poll, Waker};
 
 use rakwire::raknet::{Delivery, DisconnectReason, SendError};
 use rakwire_embassy::raknet::{ConnectError, Connection};
-use support::{Machine, Wire, bytes, join, message, pair, run};
-
-/// Polls a future once and drops it.
-fn give_up<F: Future>(future: F) -> bool {
-    pin!(future).poll(&mut Context::from_waker(Waker::noop())).is_pending()
-}
+use support::{Machine, Wire, bytes, give_up, join, message, pair, run, until};
 
 async fn connected(wire: Wire) -> (Machine, Machine, Connection<'static>, Connection<'static>) {
     let (client, server) = pair(wire);
     let (opened, accepted) = tokio::join!(client.handle.connect(server.address), server.handle.accept());
     (client, server, opened.expect("a connection"), accepted)
-}
-
-/// Lets the machines work until `done`.
-async fn until(mut done: impl FnMut() -> bool) {
-    while !done() {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[test]

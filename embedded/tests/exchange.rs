@@ -58,6 +58,23 @@ fn twenty_kilobytes_travel_in_parts_both_ways() {
 }
 
 #[test]
+fn what_was_read_leaves_its_memory_to_the_answer() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = net.machine::<1, 48, 64, 4>(|_| {});
+        let server = net.machine::<1, 48, 64, 4>(|config| config.max_incoming = 1);
+        tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
+        let connection = client.handle.connect(server.address).await.expect("a connection");
+        for number in 0..5 {
+            // More than a third of all memory, there and back.
+            let sent = message(number, 19 * 64);
+            connection.send(&sent, Delivery::RELIABLE).await.expect("an open end");
+            assert_eq!(bytes(&connection.recv().await.expect("an answer")), sent);
+        }
+    });
+}
+
+#[test]
 fn a_full_pool_makes_senders_wait_and_loses_nothing() {
     run(async {
         let mut net = Net::new(Wire::losing(2));

@@ -3,7 +3,8 @@
 //! - [`message`]: what client and server say, packed as Rabbit.
 //! - [`world`]: the rules, the same on every machine.
 //! - [`server`], [`client`]: the state machines of both sides; messages in, messages out.
-//! - [`bot`]: somebody to play with.
+//! - [`bot`]: somebody to play with; [`wanderer`]: one that somebody may guide.
+//! - [`advertisement`]: how servers are found.
 //!
 //! Nothing here knows a socket, a clock or an allocator.
 #![no_std]
@@ -22,8 +23,10 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod advertisement;
 pub mod bot;
 pub mod client;
 pub mod message;
 pub mod server;
+pub mod wanderer;
 pub mod world;

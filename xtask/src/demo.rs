@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::artifacts::{self, PAGE};
+use crate::mcu::{self, Machine};
 use crate::process;
 use crate::service::Service;
 use crate::setup::{self, Need};
@@ -29,6 +30,9 @@ pub(crate) struct Options {
     /// a line of JSON.
     #[arg(long, conflicts_with = "port")]
     smoke: bool,
+    /// Let a microcontroller play along, emulated by QEMU; its log stands in this terminal.
+    #[arg(long, conflicts_with = "smoke")]
+    mcu: bool,
 }
 
 pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
@@ -41,10 +45,12 @@ pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
     let port = Port::wanted(options.port).choose()?;
     setup::run(shell, &Need::PAGE)?;
     let mut demo = Demo::start(shell, port, Company::Bots)?;
+    let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let url = demo.url();
     println!("\n    Play at  {url}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
     while !process::interrupted() {
         demo.check()?;
+        board.as_mut().map_or(Ok(()), Machine::check)?;
         thread::sleep(POLL);
     }
     eprintln!("\nEnding the demo.");

@@ -72,7 +72,7 @@ pub struct Config {
     pub secret: [u8; 16],
     /// Where salts come from; must be random and stay secret.
     pub salt_key: [u8; 16],
-    /// How many connections others may open; 0 makes a pure client.
+    /// How many connections others may open; 0 makes a pure client. Without the feature `server` none may.
     pub max_incoming: u16,
     /// When a reliable chunk that was not acknowledged is sent again.
     pub resend: Resend,

@@ -15,8 +15,14 @@ use crate::planted::{self, Planted};
 use crate::rate_limit::{RateLimit, Rates};
 use crate::time::Instant;
 
+/// Others may connect to this peer (feature `server`).
+pub(super) const SERVER: bool = cfg!(feature = "server");
 /// Answers that wait to be sent; a further one pushes the oldest out.
-const ANSWERS: usize = if cfg!(feature = "alloc") { 256 } else { 16 };
+const ANSWERS: usize = match (SERVER, cfg!(feature = "alloc")) {
+    (true, true) => 256,
+    (true, false) => 16,
+    (false, _) => 1,
+};
 /// Set in every seasoning that a server accepts. No header has it set, so a seasoning is never taken for one.
 const SEASONING_MARK: u32 = 0x8000_0000;
 /// The bits of a salt that are fixed, and their value: no header looks like such a salt, and the pepper that a server

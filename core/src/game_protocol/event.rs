@@ -93,18 +93,22 @@ pub enum Event<'p> {
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'p> {
     pool: &'p Pool<'p, Envelope>,
-    first: Block,
+    first: Link,
 }
 
 impl<'p> Message<'p> {
     pub(crate) const fn new(pool: &'p Pool<'p, Envelope>, first: Block) -> Self {
-        Self { pool, first }
+        Self { pool, first: Some(first) }
+    }
+
+    pub(crate) const fn empty(pool: &'p Pool<'p, Envelope>) -> Self {
+        Self { pool, first: None }
     }
 
     /// The length in bytes, 0 to 129,024.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pool.size(self.first)
+        self.first.map_or(0, |first| self.pool.size(first))
     }
 
     /// Whether there are no bytes at all.
@@ -116,7 +120,7 @@ impl<'p> Message<'p> {
     /// The pieces, in order.
     pub fn chunks(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
         let pool = self.pool;
-        let mut at: Link = Some(self.first);
+        let mut at = self.first;
         core::iter::from_fn(move || {
             let block = at?;
             at = pool.next(block);
@@ -135,7 +139,10 @@ impl<'p> Message<'p> {
     /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        self.pool.copy(self.first, buffer)
+        match self.first {
+            Some(first) => self.pool.copy(first, buffer),
+            None => Some(&[]),
+        }
     }
 
     /// The bytes in a vector.
@@ -154,7 +161,7 @@ impl Chunks for Message<'_> {
     }
 
     fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
-        self.pool.piece(Some(self.first), at)
+        self.pool.piece(self.first, at)
     }
 }
 

@@ -8,8 +8,9 @@ use rakwire::raknet::{self, PingScope};
 
 use super::error::PingError;
 use super::handle::Handle;
+use super::protocol::RakNet;
 use super::received::Pong;
-use super::shared::Shared;
+use crate::shared::Shared;
 
 impl<'d> Handle<'d> {
     /// Asks the server at `to` what it says of itself.
@@ -52,7 +53,7 @@ impl<'d> Handle<'d> {
     ) -> Result<Pong<'d>, PingError> {
         asked.map_err(|_| PingError::TooMany)?;
         let _pinger = Pinger::new(self.shared);
-        let pong = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_pong()));
+        let pong = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_stranger()));
         let news = with_deadline(Instant::now() + patience, pong).await;
         Ok(Pong::new(self.shared, news.map_err(|_| PingError::NoAnswer)?))
     }
@@ -60,18 +61,18 @@ impl<'d> Handle<'d> {
 
 /// Counts one who waits for a pong, so that none is thrown away.
 struct Pinger<'d> {
-    shared: &'d Shared<'d>,
+    shared: &'d Shared<'d, RakNet>,
 }
 
 impl<'d> Pinger<'d> {
-    fn new(shared: &'d Shared<'d>) -> Self {
-        shared.act(|inner, _| inner.pingers = inner.pingers.saturating_add(1));
+    fn new(shared: &'d Shared<'d, RakNet>) -> Self {
+        shared.act(|inner, _| inner.listeners = inner.listeners.saturating_add(1));
         Self { shared }
     }
 }
 
 impl Drop for Pinger<'_> {
     fn drop(&mut self) {
-        self.shared.act(|inner, _| inner.pingers = inner.pingers.saturating_sub(1));
+        self.shared.act(|inner, _| inner.listeners = inner.listeners.saturating_sub(1));
     }
 }

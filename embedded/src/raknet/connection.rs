@@ -1,15 +1,15 @@
 //! A connection, as its tasks hold it.
 
-use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::task::Poll;
 
 use rakwire::raknet::{
-    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Progress, Receipt, SendError,
+    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Peer, Progress, Receipt, SendError,
 };
 
+use super::protocol::{News, RakNet};
 use super::received::Received;
-use super::shared::{News, Phase, Shared};
+use crate::hold::Hold;
 
 /// Something that happened on a connection.
 ///
@@ -62,29 +62,14 @@ pub enum Event<'d> {
 ///     }
 /// }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Connection<'d> {
-    pub(crate) shared: &'d Shared<'d>,
-    pub(crate) seat: usize,
-    remote: SocketAddr,
-}
-
-impl Clone for Connection<'_> {
-    fn clone(&self) -> Self {
-        self.shared.act(|inner, _| inner.hold(self.seat));
-        Self { shared: self.shared, seat: self.seat, remote: self.remote }
-    }
-}
-
-impl Drop for Connection<'_> {
-    fn drop(&mut self) {
-        self.shared.act(|inner, now| inner.leave(now, self.seat));
-    }
+    hold: Hold<'d, RakNet>,
 }
 
 impl<'d> Connection<'d> {
-    pub(crate) const fn new(shared: &'d Shared<'d>, seat: usize, remote: SocketAddr) -> Self {
-        Self { shared, seat, remote }
+    pub(crate) const fn new(hold: Hold<'d, RakNet>) -> Self {
+        Self { hold }
     }
 
     /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
@@ -98,16 +83,14 @@ impl<'d> Connection<'d> {
     /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
     /// fit half of the blocks.
     pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        poll_fn(|cx| {
-            self.shared.poll(cx, |inner, now| {
-                let Some(id) = inner.id(self.seat) else { return Poll::Ready(Err(SendError::NotConnected)) };
-                match inner.peer.send(now, id, message, delivery) {
-                    Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
-                    result => Poll::Ready(result),
-                }
-            })
-        })
-        .await
+        let attempt = |peer: &mut Peer<'d>, now, id: Option<_>| {
+            let Some(id) = id else { return Poll::Ready(Err(SendError::NotConnected)) };
+            match peer.send(now, id, message, delivery) {
+                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
+                result => Poll::Ready(result),
+            }
+        };
+        self.hold.wait(attempt).await
     }
 
     /// Sends a message if there is room for it now.
@@ -127,10 +110,7 @@ impl<'d> Connection<'d> {
     /// }
     /// ```
     pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        self.shared.act(|inner, now| {
-            let id = inner.id(self.seat).ok_or(SendError::NotConnected)?;
-            inner.peer.send(now, id, message, delivery)
-        })
+        self.hold.act(|peer, now, id| peer.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
     /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
@@ -182,21 +162,17 @@ impl<'d> Connection<'d> {
     /// }
     /// ```
     pub async fn next(&self) -> Option<Event<'d>> {
-        let news = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_news(self.seat)));
-        news.await.map(|news| self.event(news))
+        self.hold.next().await.map(|news| self.event(news))
     }
 
     /// What happened next, if anything.
     pub fn try_next(&self) -> Option<Event<'d>> {
-        match self.shared.act(|inner, _| inner.poll_news(self.seat)) {
-            Poll::Ready(news) => news.map(|news| self.event(news)),
-            Poll::Pending => None,
-        }
+        self.hold.try_next().map(|news| self.event(news))
     }
 
     const fn event(&self, news: News) -> Event<'d> {
         match news {
-            News::Message(delivery) => Event::Message(Received::new(self.shared, delivery)),
+            News::Message(delivery) => Event::Message(Received::new(self.hold.shared, delivery)),
             News::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
             News::Progress(progress) => Event::Progress(progress),
         }
@@ -217,39 +193,31 @@ impl<'d> Connection<'d> {
     /// }
     /// ```
     pub async fn disconnect(&self) {
-        self.shared.act(|inner, now| {
-            if let Some(id) = inner.id(self.seat) {
-                inner.peer.disconnect(now, id);
-            }
-        });
+        self.hold.disconnect();
         while self.next().await.is_some() {}
     }
 
     /// Why the connection ended; nothing while it has not, or while what it told before was not read.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
-        self.shared.look(|inner| match inner.seat(self.seat)?.phase {
-            Phase::Opening | Phase::Offered | Phase::Open => None,
-            Phase::Failed(_) => Some(DisconnectReason::Local),
-            Phase::Closed(reason) => Some(reason),
-        })
+        self.hold.closed_reason()
     }
 
     /// The counters and measurements of the connection; nothing once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<ConnectionStats> {
-        self.shared.look(|inner| inner.peer.connection_stats(inner.id(self.seat)?))
+        self.hold.look(|peer, id| peer.connection_stats(id))
     }
 
     /// The address of the other peer.
     #[must_use]
     pub const fn remote(&self) -> SocketAddr {
-        self.remote
+        self.hold.remote()
     }
 
     /// The identity that the other peer gave itself.
     #[must_use]
     pub fn guid(&self) -> Guid {
-        self.shared.look(|inner| inner.seat(self.seat).map_or_else(Guid::default, |seat| seat.guid))
+        self.hold.identity()
     }
 }

@@ -2,15 +2,15 @@
 
 use core::future::poll_fn;
 use core::net::SocketAddr;
-use core::task::Poll;
 
 #[cfg(feature = "server")]
 use rakwire::raknet::SetError;
-use rakwire::raknet::{self, ConnectOptions, PeerStats};
+use rakwire::raknet::{self, ConnectOptions, Peer, PeerStats};
 
 use super::connection::Connection;
 use super::error::ConnectError;
-use super::shared::{Phase, Shared};
+use super::protocol::RakNet;
+use crate::shared::Shared;
 
 /// A peer: opens and accepts connections. It is small and may be copied to every task of its executor.
 ///
@@ -29,11 +29,11 @@ use super::shared::{Phase, Shared};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Handle<'d> {
-    pub(super) shared: &'d Shared<'d>,
+    pub(super) shared: &'d Shared<'d, RakNet>,
 }
 
 impl<'d> Handle<'d> {
-    pub(crate) const fn new(shared: &'d Shared<'d>) -> Self {
+    pub(crate) const fn new(shared: &'d Shared<'d, RakNet>) -> Self {
         Self { shared }
     }
 
@@ -55,16 +55,11 @@ impl<'d> Handle<'d> {
         to: SocketAddr,
         options: &ConnectOptions<'_>,
     ) -> Result<Connection<'d>, ConnectError> {
-        let seat = self.shared.act(|inner, now| {
-            let id = inner.peer.connect_with(now, to, options)?;
-            inner.seat_opening(id, to).ok_or_else(|| {
-                inner.peer.disconnect(now, id);
-                raknet::ConnectError::Full
-            })
-        });
-        let connection = Connection::new(self.shared, seat.map_err(ConnectError::NotTried)?, to);
-        connection.opened().await.map_err(ConnectError::Failed)?;
-        Ok(connection)
+        let open = |peer: &mut Peer<'d>, now| peer.connect_with(now, to, options);
+        let hold = self.shared.dial(to, raknet::ConnectError::Full, open);
+        let hold = hold.map_err(ConnectError::NotTried)?;
+        hold.opened().await.map_err(ConnectError::Failed)?;
+        Ok(Connection::new(hold))
     }
 
     /// The next connection that somebody else opened.
@@ -90,17 +85,13 @@ impl<'d> Handle<'d> {
     /// ```
     pub async fn accept(&self) -> Connection<'d> {
         let shared = self.shared;
-        let seat =
-            poll_fn(|cx| shared.poll(cx, |inner, _| inner.accept().map_or(Poll::Pending, Poll::Ready)));
-        let (seat, remote) = seat.await;
-        Connection::new(shared, seat, remote)
+        Connection::new(poll_fn(|cx| shared.poll_accept(cx)).await)
     }
 
     /// A connection that somebody else opened, if there is one now.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection<'d>> {
-        let (seat, remote) = self.shared.act(|inner, _| inner.accept())?;
-        Some(Connection::new(self.shared, seat, remote))
+        self.shared.try_accept().map(Connection::new)
     }
 
     /// Sets what the answers to pings say, 0 to 399 bytes.
@@ -122,24 +113,5 @@ impl<'d> Handle<'d> {
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.shared.look(|inner| inner.peer.blocks_available())
-    }
-}
-
-impl Connection<'_> {
-    /// Waits until the connection is open.
-    async fn opened(&self) -> Result<(), raknet::ConnectFailure> {
-        poll_fn(|cx| {
-            self.shared.poll(cx, |inner, _| {
-                // All that a connection has to tell before it is open is how that went.
-                let _ = inner.poll_news(self.seat);
-                match inner.seat(self.seat).map(|seat| seat.phase) {
-                    Some(Phase::Opening | Phase::Offered) => Poll::Pending,
-                    Some(Phase::Open) => Poll::Ready(Ok(())),
-                    Some(Phase::Failed(failure)) => Poll::Ready(Err(failure)),
-                    Some(Phase::Closed(_)) | None => Poll::Ready(Err(raknet::ConnectFailure::Closed)),
-                }
-            })
-        })
-        .await
     }
 }

@@ -8,8 +8,8 @@ mod connection;
 mod error;
 mod handle;
 pub mod profiles;
+mod protocol;
 mod received;
-mod shared;
 mod state;
 
 pub use connection::{Connection, Event};

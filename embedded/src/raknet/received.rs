@@ -5,33 +5,9 @@ use core::time::Duration;
 
 use rakwire::raknet::{Delivery, Guid, Message};
 
-use super::shared::{PongNews, Shared};
-
-/// Bytes that the peer lends; dropping it gives them back.
-#[derive(Debug)]
-struct Loan<'d> {
-    shared: &'d Shared<'d>,
-}
-
-impl Loan<'_> {
-    fn read<R>(&self, read: impl FnOnce(Message<'_>) -> R) -> R {
-        self.shared.look(|inner| read(inner.peer.lent()))
-    }
-
-    fn len(&self) -> usize {
-        self.read(|message| message.len())
-    }
-
-    fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        self.read(|message| message.copy_to(buffer))
-    }
-}
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.shared.give_back();
-    }
-}
+use super::protocol::{PongNews, RakNet};
+use crate::loan::Loan;
+use crate::shared::Shared;
 
 /// A message that arrived. It stays where it lies until this is dropped, and while it is kept, no task of the same peer
 /// gets another one: read it, drop it, then wait for something else.
@@ -46,13 +22,13 @@ impl Drop for Loan<'_> {
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
 pub struct Received<'d> {
-    loan: Loan<'d>,
+    loan: Loan<'d, RakNet>,
     delivery: Delivery,
 }
 
 impl<'d> Received<'d> {
-    pub(crate) const fn new(shared: &'d Shared<'d>, delivery: Delivery) -> Self {
-        Self { loan: Loan { shared }, delivery }
+    pub(crate) const fn new(shared: &'d Shared<'d, RakNet>, delivery: Delivery) -> Self {
+        Self { loan: Loan::new(shared), delivery }
     }
 
     /// How it travelled. The priority is not on the wire and reads as the default.
@@ -64,7 +40,7 @@ impl<'d> Received<'d> {
     /// The length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.loan.len()
+        self.read(|message| message.len())
     }
 
     /// Whether there are no bytes at all, which no message is.
@@ -78,13 +54,13 @@ impl<'d> Received<'d> {
     /// # Panics
     /// If `read` itself asks something of the same peer: take what you need out of it first.
     pub fn read<R>(&self, read: impl FnOnce(Message<'_>) -> R) -> R {
-        self.loan.read(read)
+        self.loan.look(|peer| read(peer.lent()))
     }
 
     /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        self.loan.copy_to(buffer)
+        self.loan.look(|peer| peer.lent().copy_to(buffer))
     }
 }
 
@@ -103,13 +79,13 @@ impl<'d> Received<'d> {
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
 pub struct Pong<'d> {
-    loan: Loan<'d>,
+    loan: Loan<'d, RakNet>,
     news: PongNews,
 }
 
 impl<'d> Pong<'d> {
-    pub(crate) const fn new(shared: &'d Shared<'d>, news: PongNews) -> Self {
-        Self { loan: Loan { shared }, news }
+    pub(crate) const fn new(shared: &'d Shared<'d, RakNet>, news: PongNews) -> Self {
+        Self { loan: Loan::new(shared), news }
     }
 
     /// Where the server is.
@@ -133,6 +109,6 @@ impl<'d> Pong<'d> {
     /// Copies what the server says, 0 to 399 bytes, to the front of `buffer`; nothing when it does not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        self.loan.copy_to(buffer)
+        self.loan.look(|peer| peer.lent().copy_to(buffer))
     }
 }

@@ -6,11 +6,13 @@ use core::mem::ManuallyDrop;
 use embassy_net::Stack;
 use heapless::Vec;
 use rakwire::raknet::{Config, Peer, Resources};
+use rakwire::wire::MAX_DATAGRAM;
 
 use super::handle::Handle;
-use super::shared::{Seat, Shared};
+use super::protocol::RakNet;
 use crate::port::{Buffers, Port};
 use crate::runner::Loop;
+use crate::shared::{Seat, Shared};
 
 /// All memory of a peer and its socket: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, as
 /// [`Resources`] explains, and `DATAGRAMS` datagrams that have arrived and were not handled yet.
@@ -40,9 +42,9 @@ pub struct State<
 > {
     // Nothing in here is worth dropping, and what is never dropped may borrow from its neighbour.
     resources: ManuallyDrop<Resources<CONNECTIONS, BLOCKS, BLOCK_SIZE>>,
-    seats: ManuallyDrop<Vec<Option<Seat>, CONNECTIONS>>,
-    buffers: Buffers<DATAGRAMS>,
-    shared: OnceCell<ManuallyDrop<Shared<'d>>>,
+    seats: ManuallyDrop<Vec<Option<Seat<RakNet>>, CONNECTIONS>>,
+    buffers: Buffers<DATAGRAMS, MAX_DATAGRAM>,
+    shared: OnceCell<ManuallyDrop<Shared<'d, RakNet>>>,
 }
 
 impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize, const DATAGRAMS: usize>
@@ -96,7 +98,7 @@ pub fn new<
     seats.clear();
     while seats.push(None).is_ok() {}
     let peer = Peer::new(resources, config);
-    let shared: &'d Shared<'d> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(peer, seats)));
+    let shared: &'d Shared<'d, RakNet> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(peer, seats)));
     (Handle::new(shared), Runner { turns: Loop::new(Port::new(buffers, stack, port), shared) })
 }
 
@@ -112,7 +114,7 @@ pub fn new<
 /// ```
 #[derive(Debug)]
 pub struct Runner<'d> {
-    turns: Loop<'d, Shared<'d>>,
+    turns: Loop<'d, Shared<'d, RakNet>>,
 }
 
 impl Runner<'_> {

@@ -11,7 +11,9 @@ use embassy_net::driver::HardwareAddress;
 use embassy_net::{Config as NetConfig, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
 use embassy_net_driver_channel as channel;
 use heapless::Vec as FixedVec;
+use rakwire::game_protocol;
 use rakwire::raknet::Config;
+use rakwire_embassy::game;
 use rakwire_embassy::raknet::{self, Connection, Handle, State};
 use tokio::sync::mpsc;
 
@@ -50,6 +52,12 @@ pub(crate) struct Net {
     next: u8,
 }
 
+/// A machine, its address and its peer of the Game Protocol.
+pub(crate) struct Player {
+    pub(crate) handle: game::Handle<'static>,
+    pub(crate) address: SocketAddr,
+}
+
 /// A machine, its address and its peer.
 pub(crate) struct Machine {
     pub(crate) handle: Handle<'static>,
@@ -76,6 +84,26 @@ impl Net {
         let (handle, mut runner) = raknet::new(state, stack, PORT, config);
         tokio::task::spawn_local(async move { runner.run().await });
         Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), PORT).into() }
+    }
+
+    /// The same with a peer of the Game Protocol, on this port; 0 is any.
+    pub(crate) fn player<const C: usize, const B: usize, const S: usize, const D: usize>(
+        &mut self,
+        port: u16,
+        change: impl FnOnce(&mut game_protocol::Config),
+    ) -> Player {
+        let number = self.next;
+        self.next += 1;
+        let stack = self.stack(number);
+        let mut config = game_protocol::Config::new([number; 32]);
+        config.timeout = Duration::from_secs(30);
+        config.redial = game_protocol::Redial::SamePort(Duration::from_millis(50));
+        config.resend = game_protocol::Resend::ROUND_TRIP;
+        change(&mut config);
+        let state = Box::leak(Box::new(game::State::<C, B, S, D>::new()));
+        let (handle, mut runner) = game::new(state, stack, port, config);
+        tokio::task::spawn_local(async move { runner.run().await });
+        Player { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
     }
 
     fn stack(&self, number: u8) -> Stack<'static> {
@@ -133,6 +161,14 @@ pub(crate) fn pair(wire: Wire) -> (Machine, Machine) {
     (client, server)
 }
 
+/// A client and a server of the Game Protocol with one connection each.
+pub(crate) fn players(wire: Wire) -> (Player, Player) {
+    let mut net = Net::new(wire);
+    let client = net.player::<1, 48, 128, 8>(0, |_| {});
+    let server = net.player::<1, 48, 128, 8>(PORT, |config| config.max_incoming = 1);
+    (client, server)
+}
+
 /// Opens a connection as soon as the server has a place for it.
 pub(crate) async fn join(client: &Machine, server: SocketAddr) -> Connection<'static> {
     loop {
@@ -155,4 +191,21 @@ pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
 /// All bytes of what arrived.
 pub(crate) fn bytes(message: &raknet::Received<'_>) -> Vec<u8> {
     message.read(|message| message.chunks().flatten().copied().collect())
+}
+
+/// The same of the Game Protocol.
+pub(crate) fn read(message: &game::Received<'_>) -> Vec<u8> {
+    message.read(|message| message.chunks().flatten().copied().collect())
+}
+
+/// Polls a future once and drops it.
+pub(crate) fn give_up<F: Future>(future: F) -> bool {
+    std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending()
+}
+
+/// Lets the machines work until `done`.
+pub(crate) async fn until(mut done: impl FnMut() -> bool) {
+    while !done() {
+        tokio::task::yield_now().await;
+    }
 }

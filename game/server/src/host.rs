@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rakwire_native::{BindError, Capacity, Endpoint, game};
+use rakwire_native::{BindError, Capacity, Endpoint, Simulation, game};
+use snowfight::advertisement::Advertisement;
 use snowfight::message::Delivery;
 use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Server};
 use snowfight::world::MAX_PLAYERS;
@@ -39,7 +40,7 @@ pub(crate) enum Key {
 /// options.bots = 4;
 /// assert_eq!(options.seed, 0);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Where to listen with the Game Protocol.
     pub game: SocketAddr,
@@ -49,6 +50,8 @@ pub struct Options {
     pub seed: u64,
     /// How many bots play along, at most half of [`MAX_PLAYERS`].
     pub bots: u16,
+    /// A bad network to simulate between the server and both of its sockets; none unless set.
+    pub simulate: Option<Simulation>,
 }
 
 impl Options {
@@ -56,7 +59,7 @@ impl Options {
     #[must_use]
     pub fn on_loopback() -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { game: any, raknet: any, seed: 0, bots: 0 }
+        Self { game: any, raknet: any, seed: 0, bots: 0, simulate: None }
     }
 }
 
@@ -107,8 +110,11 @@ impl Host {
         if usize::from(options.bots) > MAX_PLAYERS / 2 {
             return Err(OptionsError::TooManyBots(options.bots));
         }
-        let game = game::Endpoint::bind(options.game, game_options()?).await?;
-        let raknet = Endpoint::bind(options.raknet, raknet_options()?).await?;
+        let game = game::Endpoint::bind(options.game, game_options(options.simulate)?).await?;
+        let raknet = Endpoint::bind(options.raknet, raknet_options(options.simulate)?).await?;
+        let advertisement = Advertisement { port: game.local_addr().port() };
+        // It is far shorter than one may be.
+        let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game: Arc::new(game),
             raknet: Arc::new(raknet),
@@ -278,16 +284,18 @@ fn takes(link: &Link, delivery: Delivery) -> bool {
     delivery == Delivery::Reliable || !link.is_behind()
 }
 
-fn game_options() -> Result<game::Options, OptionsError> {
+fn game_options(simulate: Option<Simulation>) -> Result<game::Options, OptionsError> {
     let mut options = game::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
     options.receive_queue = RECEIVE_QUEUE;
+    options.simulate = simulate;
     Ok(options)
 }
 
-fn raknet_options() -> Result<rakwire_native::Options, OptionsError> {
+fn raknet_options(simulate: Option<Simulation>) -> Result<rakwire_native::Options, OptionsError> {
     let mut options = rakwire_native::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
     options.receive_queue = RECEIVE_QUEUE;
+    options.simulate = simulate;
     Ok(options)
 }

@@ -4,6 +4,8 @@ mod support;
 
 use std::time::Duration;
 
+use rakwire_native::Endpoint;
+use snowfight::advertisement::Advertisement;
 use snowfight::bot;
 use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Point, Scope};
@@ -222,6 +224,16 @@ async fn the_end_of_a_game_is_heard_through_loss() {
         let loser = server.join_through(bad, protocol, Scope::Changes).await;
         play_to_the_end(winner, loser).await;
     }
+}
+
+/// Who looks for a server on the local network asks by RakNet, and learns where the Game Protocol is.
+#[tokio::test]
+async fn a_server_is_found_by_a_ping() {
+    let server = Server::start(0).await;
+    let client = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
+    let client = client.await.expect("loopback has free ports");
+    let pong = client.ping(server.raknet, Duration::from_secs(10)).await.expect("an answer");
+    assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
 }
 
 /// Nobody waits for somebody who only listens.

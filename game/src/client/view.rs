@@ -32,7 +32,10 @@ impl<const N: usize> View<N> {
     pub fn update(&mut self, entities: &List<'_, Entity>) {
         self.entities.clear();
         self.told.clear();
-        self.entities.extend(entities.iter().take(N));
+        for entity in entities.iter().take(N) {
+            // There is room for N.
+            let _ = self.entities.push(entity);
+        }
     }
 
     /// Takes the snapshot of changes of a tick: it replaces what is known, and takes out what is dead or was not told for
@@ -69,8 +72,12 @@ impl<const N: usize> View<N> {
     }
 
     fn remove(&mut self, index: usize) {
-        self.entities.remove(index);
-        self.told.remove(index);
+        if index < self.entities.len() {
+            self.entities.remove(index);
+        }
+        if index < self.told.len() {
+            self.told.remove(index);
+        }
     }
 
     /// Takes the snapshot of a tick, of either kind.

@@ -31,6 +31,7 @@ const TICK_NANOS: f64 = 40.0;
 
 const SIZES: [&str; 3] = ["16", "100", "1000"];
 const OPERATIONS: [&str; 6] = ["send", "compose", "receive", "read", "acknowledge", "accept"];
+const RABBIT: [&str; 2] = ["pack", "unpack"];
 
 /// Pairs of runs, with the protocol and without; the best of each count, as others use this machine too.
 const ROUNDS: usize = 3;
@@ -60,13 +61,19 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     let count = format!("shift={SHIFT},sleep=off");
     let machine = Machine::start(shell, &firmware, &[], &["-icount", &count], LIMIT)?;
     let report = succeeded(machine.finish()?)?;
+    let instructions = |word: &str, operation: &str| -> Result<u64> {
+        let ticks = report.number_of(word, operation)?;
+        Ok((ticks * TICK_NANOS / f64::from(1 << SHIFT)).round() as u64)
+    };
     let mut rows = BTreeMap::new();
     for size in SIZES {
         for operation in OPERATIONS {
-            let ticks = report.number_of(&format!("size={size}"), operation)?;
-            let instructions = ticks * TICK_NANOS / f64::from(1 << SHIFT);
-            rows.insert(format!("{operation}, {size} bytes"), instructions.round() as u64);
+            let row = format!("{operation}, {size} bytes");
+            rows.insert(row, instructions(&format!("size={size}"), operation)?);
         }
+    }
+    for operation in RABBIT {
+        rows.insert(format!("{operation}, a player entity"), instructions("rabbit=player", operation)?);
     }
     let measured = Table { rustc: rustc(shell)?, rows };
     let document = shell.read(DOCUMENT)?;

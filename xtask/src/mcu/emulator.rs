@@ -93,6 +93,16 @@ impl Machine {
         }
     }
 
+    /// Fails if the machine has ended, which one that is not waited for should not.
+    pub(crate) fn check(&mut self) -> Result<()> {
+        // Its lines were shown already.
+        self.lines.try_iter().for_each(drop);
+        match self.qemu.poll()? {
+            None => Ok(()),
+            Some(status) => bail!("the firmware has ended: {}", process::describe(status)),
+        }
+    }
+
     fn check_time(&self) -> Result<()> {
         if process::interrupted() {
             bail!("interrupted");

@@ -1,15 +1,20 @@
 //! `cargo xtask mcu`: the firmware in QEMU, with real servers on the host.
 
+mod arena;
 pub(crate) mod bench;
+mod cable;
 mod emulator;
 mod scenarios;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
+use self::arena::Arena;
+pub(crate) use self::emulator::Machine;
 pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
@@ -21,8 +26,14 @@ pub(crate) const TARGET_DIR: &str = "target/firmware";
 /// The firmware for QEMU.
 pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
 
+/// What a machine in QEMU needs.
+const MACHINE: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
+
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
+
+/// How long a player may take until it plays.
+const JOINS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Bytes of stack, at most: what the painted stack of the scenarios shows, and some more for interrupts.
 const MOST_STACK: f64 = 12_288.0;
@@ -49,9 +60,15 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
     setup::run(shell, &NEEDS)?;
     let before = shell.stdout;
     shell.stdout = Stdout::ToStderr;
-    let host = host(shell)?;
+    let binaries = artifacts::binaries(shell)?;
+    let folder = build(shell, EMULATED, THUMB_M4, &[])?;
+    let firmware = |name| built(&folder, THUMB_M4, name);
+    let (scenarios, player) = (firmware("scenarios")?, firmware("player")?);
+    let peers = shell.path("target/interop/bin");
+    let host = Host { shell, firmware: scenarios, rakwire: binaries.rakwire, peers };
+    let arena = Arena { shell, firmware: player, server: binaries.snowfight };
     for run in 0..options.repeat {
-        let line = smoke(&host)?;
+        let line = smoke(&host, &arena)?;
         eprintln!("mcu: run {} of {} passed", run + 1, options.repeat);
         if run + 1 == options.repeat && options.soak.is_none() {
             println!("{line}");
@@ -74,6 +91,16 @@ pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Lets a player on the emulated board join the game of this server. It plays until the machine is dropped.
+pub(crate) fn player(shell: &mut Shell, server: &str) -> Result<Machine> {
+    setup::run(shell, &MACHINE)?;
+    let folder = build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
+    let firmware = built(&folder, THUMB_M4, "player")?;
+    let mut machine = Machine::start(shell, &firmware, &[arena::at(server)], &[], JOINS_WITHIN)?;
+    machine.wait_for("joined as player")?;
+    Ok(machine)
+}
+
 /// The stage of `cargo xtask test`.
 pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     bench::instructions(shell, false)?;
@@ -86,7 +113,7 @@ const APART: [(&str, &str, &[&str]); 5] = [
     ("embedded/firmware/common", THUMB_M4, &[]),
     ("embedded/firmware/nucleo-h743zi2", THUMB_M4, &[]),
     ("embedded/firmware/pico2-w5500", THUMB_M33, &[]),
-    ("embedded/size", THUMB_M4, &[]),
+    ("embedded/size", THUMB_M4, &["--features", "driver,player"]),
 ];
 
 /// Formatting and lints of everything that only builds for microcontrollers.
@@ -120,15 +147,8 @@ pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&
     Ok(target_dir)
 }
 
-fn host(shell: &mut Shell) -> Result<Host<'_>> {
-    let rakwire = artifacts::binaries(shell)?.rakwire;
-    let firmware = built(&build(shell, EMULATED, THUMB_M4, &[])?, THUMB_M4, "scenarios")?;
-    let peers = shell.path("target/interop/bin");
-    Ok(Host { shell, firmware, rakwire, peers })
-}
-
 /// Every scenario; the result in one line of JSON.
-fn smoke(host: &Host<'_>) -> Result<String> {
+fn smoke(host: &Host<'_>, arena: &Arena<'_>) -> Result<String> {
     let clean = host.clean()?;
     if clean.round_trips < 2_000.0 {
         bail!("there were only {} round trips", clean.round_trips);
@@ -142,7 +162,7 @@ fn smoke(host: &Host<'_>) -> Result<String> {
         round_trips += exchange.round_trips;
         foreign.push(peer.0);
     }
-    let stack = clean.stack.max(lossy.stack);
+    let stack = clean.stack.max(lossy.stack).max(arena.all()?);
     if stack > MOST_STACK {
         bail!("{stack} bytes of stack were used, more than {MOST_STACK}");
     }

@@ -1,15 +1,13 @@
 //! What the firmware in QEMU has to live through.
 
-use std::fs;
-use std::io::Write;
 use std::net::UdpSocket;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::cable::Cable;
 use super::emulator::{Machine, Report};
 use crate::process::describe;
 use crate::service::Service;
@@ -123,23 +121,18 @@ impl Host<'_> {
     /// A cable that is pulled, and put back.
     pub(crate) fn link_loss(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let monitor = std::env::temp_dir().join(format!("rakwire-monitor-{}", std::process::id()));
-        let option = format!("unix:{},server=on,wait=off", monitor.display());
+        let mut cable = Cable::new();
         let arguments = ["sessions=2", "count=100", "timeout=3"];
+        let option = cable.option();
         let mut machine =
             self.start_with(&server.address, "restart", &arguments, &["-monitor", &option], LIMIT)?;
         machine.wait_for("SESSION 1")?;
-        let mut cable = UnixStream::connect(&monitor).context("QEMU's monitor cannot be reached")?;
-        cable.write_all(b"set_link cable off\n")?;
+        cable.pull()?;
         machine.wait_for("link_up = false")?;
         machine.wait_for("session 1:")?;
-        cable.write_all(b"set_link cable on\n")?;
+        cable.plug()?;
         machine.wait_for("SESSION 2")?;
         succeeded(machine)?;
-        // QEMU removes it, unless it was ended.
-        if monitor.exists() {
-            fs::remove_file(&monitor).with_context(|| format!("{} cannot be removed", monitor.display()))?;
-        }
         Ok(())
     }
 
@@ -216,7 +209,7 @@ impl Host<'_> {
 }
 
 /// The report of a machine that ended as it should.
-fn succeeded(machine: Machine) -> Result<Report> {
+pub(crate) fn succeeded(machine: Machine) -> Result<Report> {
     let report = machine.finish()?;
     if !report.status.success() {
         bail!("the firmware failed: {}", describe(report.status));

@@ -30,23 +30,33 @@ const MOST_DATA: u64 = 1_024;
 const INTRODUCTION: &str = "\
 # Sizes on microcontrollers
 
-What `cargo xtask size mcu` measured, in bytes; it compares what it measures with this table, and
-`cargo xtask size mcu --update` writes it anew. `core_raknet_client` is a RakNet client without a driver; without an
-`opt` in its name it is optimised for size (`z`). `firmware` are the telemetry examples, with embassy, network and
-logging (`s`). RAM is without the stack; `data` is the part of it whose first values also take flash. `resources` is the
-memory of the protocol for a profile, `state` is that with the driver's and the socket's.
+What `cargo xtask size mcu` measured, in bytes. It compares what it measures with this table;
+`cargo xtask size mcu --update` writes the table anew. `core_raknet_client` is a RakNet client without a driver, and
+`core_game_client` one of the Game Protocol; `snowfight_player` unpacks what the game's server says by Rabbit, keeps the
+world and decides, without a transport. Without an `opt` in its name a program is optimised for size (`z`). `firmware` are
+the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the telemetry example by RakNet,
+and the player of the game by the Game Protocol and Rabbit. `added` is the flash of these two beyond that of the echo:
+protocol, driver and the program itself. RAM is without the stack; `data` is the part of it whose first values also take
+flash. `resources` is the memory of the protocol for a profile, `state` is that with the driver's and the socket's;
+`game` are those of the Game Protocol.
 ";
 
 /// The targets of the core alone, with their names in the table.
 const CORES: [(&str, &str); 3] = [(THUMB, "thumbv6m"), (THUMB_M4, "thumbv7em"), (RISCV, "riscv32imc")];
 const LEVELS: [&str; 3] = ["z", "s", "3"];
+/// The other programs without a driver, measured at one level: program, feature, name in the table.
+const OTHERS: [(&str, &str, &str); 2] =
+    [("game", "", "core_game_client"), ("player", "player", "snowfight_player")];
+const LEVEL_OF_OTHERS: &str = "s";
 
-/// The firmwares: folder, target, binary, name in the table.
-const FIRMWARES: [(&str, &str, &str, &str); 3] = [
-    (mcu::EMULATED, THUMB_M4, "telemetry", "qemu"),
-    ("embedded/firmware/nucleo-h743zi2", THUMB_M4, "nucleo-telemetry", "nucleo"),
-    ("embedded/firmware/pico2-w5500", THUMB_M33, "pico2-telemetry", "pico2"),
+/// The boards: folder, target, what the names of its programs begin with, name in the table.
+const BOARDS: [(&str, &str, &str, &str); 3] = [
+    (mcu::EMULATED, THUMB_M4, "", "qemu"),
+    ("embedded/firmware/nucleo-h743zi2", THUMB_M4, "nucleo-", "nucleo"),
+    ("embedded/firmware/pico2-w5500", THUMB_M33, "pico2-", "pico2"),
 ];
+/// What each board has besides its UDP echo: the program, and what is in it beyond the echo.
+const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
 
 /// What the measuring needs.
 pub(crate) const NEEDS: [Need; 2] = [Need::ThumbTarget, Need::FirmwareTargets];
@@ -93,18 +103,17 @@ fn mcu(shell: &mut Shell, update: bool) -> Result<()> {
             rows.insert(format!("core_raknet_client_{name}{opt}_flash"), footprint.flash);
             rows.insert(format!("core_raknet_client_{name}{opt}_ram"), footprint.ram);
         }
+        for (program, feature, what) in OTHERS {
+            let program = build(shell, target, LEVEL_OF_OTHERS, program, &[feature])?;
+            let footprint = Program::read(&program)?.footprint()?;
+            rows.insert(format!("{what}_{name}_opt_{LEVEL_OF_OTHERS}_flash"), footprint.flash);
+            rows.insert(format!("{what}_{name}_opt_{LEVEL_OF_OTHERS}_ram"), footprint.ram);
+        }
     }
     let profiles = build(shell, THUMB_M4, "s", "profiles", &["driver"])?;
     rows.extend(Program::read(&profiles)?.symbols(&["resources_", "state_"])?);
-    for (folder, target, binary, name) in FIRMWARES {
-        let folder = mcu::build(shell, folder, target, &["--bin", binary])?;
-        let footprint = Program::read(&mcu::built(&folder, target, binary)?)?.footprint()?;
-        if footprint.data >= MOST_DATA {
-            bail!("the firmware {name} has {} bytes of variables that take flash, too", footprint.data);
-        }
-        rows.insert(format!("firmware_{name}_flash"), footprint.flash);
-        rows.insert(format!("firmware_{name}_ram"), footprint.ram);
-        rows.insert(format!("firmware_{name}_data"), footprint.data);
+    for board in BOARDS {
+        firmwares(shell, board, &mut rows)?;
     }
     let measured = Table { rustc: rustc(shell)?, rows };
     write_result(&shell.path(RESULT), &measured)?;
@@ -119,18 +128,48 @@ fn mcu(shell: &mut Shell, update: bool) -> Result<()> {
     Ok(())
 }
 
-/// Links the client with a panic handler that nobody defines: only a program without a reachable panic links.
+/// The programs of a board, and what they add to its UDP echo.
+fn firmwares(
+    shell: &Shell,
+    (folder, target, prefix, board): (&str, &'static str, &str, &str),
+    rows: &mut BTreeMap<String, u64>,
+) -> Result<()> {
+    let mut measure = |program: &str| -> Result<u64> {
+        let binary = format!("{prefix}{program}");
+        let built = mcu::build(shell, folder, target, &["--bin", &binary])?;
+        let footprint = Program::read(&mcu::built(&built, target, &binary)?)?.footprint()?;
+        if footprint.data >= MOST_DATA {
+            bail!("the firmware {binary} has {} bytes of variables that take flash, too", footprint.data);
+        }
+        rows.insert(format!("firmware_{board}_{program}_flash"), footprint.flash);
+        rows.insert(format!("firmware_{board}_{program}_ram"), footprint.ram);
+        rows.insert(format!("firmware_{board}_{program}_data"), footprint.data);
+        Ok(footprint.flash)
+    };
+    let echo = measure("echo")?;
+    let mut added = Vec::new();
+    for (program, what) in PROGRAMS_OF_A_BOARD {
+        added.push((format!("added_{board}_{what}_flash"), measure(program)?.saturating_sub(echo)));
+    }
+    rows.extend(added);
+    Ok(())
+}
+
+/// Links the clients with a panic handler that nobody defines: only a program without a reachable panic links.
 fn no_panic(shell: &Shell) -> Result<()> {
     for (target, name) in CORES {
         for level in ["s", "3"] {
-            build(shell, target, level, "client", &["no-panic"])
-                .with_context(|| format!("a panic can be reached on {name} at level {level}"))?;
+            for (program, feature, _) in [("client", "", "")].iter().chain(&OTHERS) {
+                build(shell, target, level, program, &["no-panic", feature]).with_context(|| {
+                    format!("a panic can be reached in {program} on {name} at level {level}")
+                })?;
+            }
         }
     }
     if build(shell, THUMB_M4, "s", "client", &["no-panic", "planted-panic"]).is_ok() {
         bail!("a planted panic went unnoticed");
     }
-    println!("no panic can be reached in the client, and a planted one is noticed");
+    println!("no panic can be reached in the clients and the player, and a planted one is noticed");
     Ok(())
 }
 

@@ -49,7 +49,9 @@ impl RoundTrip {
             Resend::RoundTrip { min, max } => {
                 let measured = self.smoothed.saturating_add(self.deviation.saturating_mul(4));
                 let plain = if self.smoothed == 0 { micros(max) } else { measured };
-                plain.saturating_mul(1 << self.backoff).clamp(micros(min).max(1), micros(max).max(1))
+                let waited = plain.saturating_mul(1 << self.backoff);
+                // Bounds that contradict each other are no reason to panic: the shortest time counts.
+                waited.min(micros(max)).max(micros(min)).max(1)
             }
         }
     }
@@ -58,6 +60,14 @@ impl RoundTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bounds_that_contradict_each_other_give_the_shortest_time() {
+        let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
+        assert_eq!(RoundTrip::default().interval(Resend::RoundTrip { min, max }), 20_000);
+        let never = Resend::RoundTrip { min: Duration::ZERO, max: Duration::ZERO };
+        assert_eq!(RoundTrip::default().interval(never), 1);
+    }
 
     #[test]
     fn a_fixed_interval_stays_what_it_is() {

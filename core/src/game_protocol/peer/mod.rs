@@ -1,5 +1,6 @@
 //! A peer: its connections, and which datagram belongs to which.
 
+mod news;
 mod output;
 mod roster;
 mod routing;

@@ -79,17 +79,9 @@ impl Peer<'_> {
 
     /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
     pub fn poll_event(&mut self) -> Option<Event<'_>> {
-        if let Lent::Message { message, id } = core::mem::replace(&mut self.lent, Lent::Nothing) {
-            let blocks = self.tables.pool.free(message);
-            if let Some(connection) = self.get_mut(id) {
-                connection.on_read(blocks);
-            }
-        }
+        self.take_back();
         while let Some(slot) = self.tables.noticed.front() {
-            if let Some(news) = self.poll_connection(slot) {
-                if let News::Message(message) = news {
-                    self.lent = Lent::Message { message, id: self.id(slot) };
-                }
+            if let Some(news) = self.news_of(slot) {
                 return self.tell(slot, news);
             }
             self.tables.noticed.pop();
@@ -99,6 +91,24 @@ impl Peer<'_> {
             self.release_if_finished(slot);
         }
         None
+    }
+
+    /// Gives back what the last event lent.
+    pub(super) fn take_back(&mut self) {
+        if let Lent::Message { message, id } = core::mem::replace(&mut self.lent, Lent::Nothing) {
+            let blocks = self.tables.pool.free(message);
+            if let Some(connection) = self.get_mut(id) {
+                connection.on_read(blocks);
+            }
+        }
+    }
+
+    pub(super) fn news_of(&mut self, slot: u16) -> Option<News> {
+        let news = self.poll_connection(slot)?;
+        if let News::Message(message) = news {
+            self.lent = Lent::Message { message, id: self.id(slot) };
+        }
+        Some(news)
     }
 
     fn poll_connection(&mut self, slot: u16) -> Option<News> {
@@ -115,7 +125,7 @@ impl Peer<'_> {
     }
 
     /// Puts news into the words of an event.
-    fn tell(&self, slot: u16, news: News) -> Option<Event<'_>> {
+    pub(super) fn tell(&self, slot: u16, news: News) -> Option<Event<'_>> {
         let pool = &self.tables.pool;
         let id = self.id(slot);
         let connection = self.tables.connections.get(usize::from(slot))?;
@@ -134,7 +144,7 @@ impl Peer<'_> {
 
 /// What is to be told.
 #[derive(Clone, Copy)]
-enum News {
+pub(super) enum News {
     Opened,
     Message(Block),
     Ended(Ending),

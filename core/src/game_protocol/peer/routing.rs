@@ -44,7 +44,7 @@ impl Peer<'_> {
     fn handle_stranger(&mut self, from: SocketAddr, datagram: &[u8]) {
         let Ok(word) = Handshake::read(datagram) else { return };
         let is_late_end = LATE_ENDS.contains(&word);
-        if self.config.max_incoming == 0 || datagram.len() != HEADER || is_late_end {
+        if !desk::SERVER || self.config.max_incoming == 0 || datagram.len() != HEADER || is_late_end {
             self.stats.drop(DropReason::UnknownSource);
         } else if desk::is_proof(&self.config, &from, self.last_now, word) {
             if self.ended_at(&from).is_some_and(|connection| connection.is_doubled(word)) {

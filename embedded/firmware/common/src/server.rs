@@ -1,6 +1,6 @@
 //! Where the server is: as the build says, or whoever answers on the local network.
 
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use embassy_time::Duration;
 use rakwire_embassy::raknet::Handle;
@@ -13,7 +13,7 @@ pub const PORT: u16 = 19_132;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The address of the server.
-pub async fn find(handle: Handle<'_>) -> SocketAddr {
+pub async fn find(handle: Handle<'_>) -> SocketAddrV4 {
     if let Some(fixed) = FIXED {
         match fixed.parse() {
             Ok(address) => return address,
@@ -24,8 +24,9 @@ pub async fn find(handle: Handle<'_>) -> SocketAddr {
     }
     defmt::info!("looking for a server at port {} of the local network", PORT);
     loop {
-        if let Ok(pong) = handle.discover((Ipv4Addr::BROADCAST, PORT).into(), PATIENCE).await {
-            return pong.from();
+        let pong = handle.discover((Ipv4Addr::BROADCAST, PORT).into(), PATIENCE).await;
+        if let Ok(SocketAddr::V4(server)) = pong.map(|pong| pong.from()) {
+            return server;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A sensor on the network: its value a hundred times a second, of which only the newest counts, and settings that arrive
 //! for certain and in order.
 
-use core::net::SocketAddr;
+use core::net::SocketAddrV4;
 
 use embassy_futures::select::{Either, select};
 use embassy_net::Stack;
@@ -71,12 +71,12 @@ pub async fn run(handle: Handle<'_>, stack: Stack<'_>, pulse: &Pulse, mut read: 
 /// Joins the server once and reports `values` values, or until the connection ends.
 pub async fn visit(
     handle: Handle<'_>,
-    server: SocketAddr,
+    server: SocketAddrV4,
     pulse: &Pulse,
     values: u32,
     read: impl FnMut() -> i16,
 ) -> Option<Report> {
-    let connection = match pulse.while_waiting(handle.connect(server)).await {
+    let connection = match pulse.while_waiting(handle.connect(server.into())).await {
         Ok(connection) => connection,
         Err(error) => {
             defmt::error!("cannot join {}: {}", defmt::Display2Format(&server), error);

@@ -1,17 +1,19 @@
-//! The board: clocks, random bytes, Ethernet, thermometer, watchdog.
+//! The board: clocks, random bytes, Ethernet, thermometer, button, lights, watchdog.
 
 use embassy_executor::Spawner;
 use embassy_net::{Config as NetConfig, Runner, Stack, StackResources};
 use embassy_stm32::adc::{Adc, SampleTime};
 use embassy_stm32::eth::{Ethernet, GenericPhy, InterruptHandler, PacketQueue, Sma};
+use embassy_stm32::gpio::{Input, Level, Output, Pull, Speed};
 use embassy_stm32::peripherals::{ADC3, ETH, ETH_SMA, IWDG1, RNG};
 use embassy_stm32::rng::{self, Rng};
 use embassy_stm32::wdg::IndependentWatchdog;
 use embassy_stm32::{Config, adc, bind_interrupts};
+use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::{ConstStaticCell, StaticCell};
 
 /// How long the watchdog waits before it resets the chip.
-pub(crate) const WATCHDOG_MICROS: u32 = 8_000_000;
+pub const WATCHDOG_MICROS: u32 = 8_000_000;
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
 
@@ -21,16 +23,21 @@ bind_interrupts!(struct Interrupts {
 });
 
 type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
-pub(crate) type Watchdog = IndependentWatchdog<'static, IWDG1>;
+/// The chip's own watchdog.
+pub type Watchdog = IndependentWatchdog<'static, IWDG1>;
 
 /// What the program finds on the board.
-pub(crate) struct Board {
+pub struct Board {
     /// The network, which tries DHCP.
-    pub(crate) stack: Stack<'static>,
+    pub stack: Stack<'static>,
     /// 32 bytes of the chip's generator.
-    pub(crate) entropy: [u8; 32],
-    pub(crate) thermometer: Thermometer,
-    pub(crate) watchdog: Watchdog,
+    pub entropy: [u8; 32],
+    /// The sensor.
+    pub thermometer: Thermometer,
+    /// The button and the lights.
+    pub panel: Lights,
+    /// Not started yet.
+    pub watchdog: Watchdog,
 }
 
 #[embassy_executor::task]
@@ -39,7 +46,7 @@ async fn network(mut runner: Runner<'static, Device>) -> ! {
 }
 
 /// Starts everything but the program.
-pub(crate) async fn start(spawner: Spawner) -> Board {
+pub async fn start(spawner: Spawner) -> Board {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_stm32::init(clocks());
@@ -75,6 +82,14 @@ pub(crate) async fn start(spawner: Spawner) -> Board {
         stack,
         entropy,
         thermometer: Thermometer::new(Adc::new(p.ADC3)),
+        panel: Lights {
+            button: Input::new(p.PC13, Pull::Down),
+            lights: [
+                Output::new(p.PB0, Level::Low, Speed::Low),
+                Output::new(p.PE1, Level::Low, Speed::Low),
+                Output::new(p.PB14, Level::Low, Speed::Low),
+            ],
+        },
         watchdog: IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS),
     }
 }
@@ -112,7 +127,7 @@ fn clocks() -> Config {
 }
 
 /// The chip's own thermometer, uncalibrated: the values of its converter.
-pub(crate) struct Thermometer {
+pub struct Thermometer {
     adc: Adc<'static, ADC3>,
     channel: adc::Temperature,
 }
@@ -124,8 +139,26 @@ impl Thermometer {
     }
 
     /// The value of now.
-    pub(crate) fn read(&mut self) -> i16 {
+    pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel, SampleTime::CYCLES387_5);
         i16::try_from(value / 2).unwrap_or(i16::MAX)
+    }
+}
+
+/// The blue button B1, and the lights LD1 to LD3: one for each time that the player can still be hit.
+pub struct Lights {
+    button: Input<'static>,
+    lights: [Output<'static>; 3],
+}
+
+impl Panel for Lights {
+    fn button(&mut self) -> Button {
+        if self.button.is_high() { Button::Down } else { Button::Up }
+    }
+
+    fn show(&mut self, health: Health) {
+        for (light, number) in self.lights.iter_mut().zip(1..) {
+            light.set_level(if number <= health.now { Level::High } else { Level::Low });
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The board: random bytes, the Ethernet chip behind SPI, thermometer, watchdog.
+//! The board: random bytes, the Ethernet chip behind SPI, thermometer, button, light, watchdog.
 
 use embassy_executor::Spawner;
 use embassy_net::{Config as NetConfig, Runner as NetRunner, Stack, StackResources};
@@ -11,12 +11,13 @@ use embassy_rp::spi::{Async, Config as SpiConfig, Spi};
 use embassy_rp::trng::{self, Trng};
 use embassy_rp::watchdog::Watchdog;
 use embassy_rp::{bind_interrupts, dma};
-use embassy_time::{Delay, Duration};
+use embassy_time::{Delay, Duration, Instant};
 use embedded_hal_bus::spi::ExclusiveDevice;
+use rakwire_firmware::panel::{Button, Health, Panel};
 use static_cell::StaticCell;
 
 /// How long the watchdog waits before it resets the chip: it cannot count to much more than 16 s.
-pub(crate) const WATCHDOG: Duration = Duration::from_secs(8);
+pub const WATCHDOG: Duration = Duration::from_secs(8);
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
 /// What the wires of the board carry.
@@ -30,13 +31,17 @@ bind_interrupts!(struct Interrupts {
 type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
 
 /// What the program finds on the board.
-pub(crate) struct Board {
+pub struct Board {
     /// The network, which tries DHCP.
-    pub(crate) stack: Stack<'static>,
+    pub stack: Stack<'static>,
     /// 32 bytes of the chip's generator.
-    pub(crate) entropy: [u8; 32],
-    pub(crate) thermometer: Thermometer,
-    pub(crate) watchdog: Watchdog,
+    pub entropy: [u8; 32],
+    /// The sensor.
+    pub thermometer: Thermometer,
+    /// The button and the lights.
+    pub panel: Lights,
+    /// Not started yet.
+    pub watchdog: Watchdog,
 }
 
 #[embassy_executor::task]
@@ -50,7 +55,7 @@ async fn network(mut runner: NetRunner<'static, Device<'static>>) -> ! {
 }
 
 /// Starts everything but the program.
-pub(crate) async fn start(spawner: Spawner) -> Board {
+pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
@@ -77,19 +82,50 @@ pub(crate) async fn start(spawner: Spawner) -> Board {
     spawner.spawn(defmt::unwrap!(network(runner)));
     let adc = Adc::new_blocking(p.ADC, AdcConfig::default());
     let thermometer = Thermometer { adc, channel: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR) };
-    Board { stack, entropy, thermometer, watchdog: Watchdog::new(p.WATCHDOG) }
+    let panel = Lights { button: Input::new(p.PIN_15, Pull::Up), light: Output::new(p.PIN_25, Level::Low) };
+    Board { stack, entropy, thermometer, panel, watchdog: Watchdog::new(p.WATCHDOG) }
 }
 
 /// The chip's own thermometer, uncalibrated: the values of its converter.
-pub(crate) struct Thermometer {
+pub struct Thermometer {
     adc: Adc<'static, Blocking>,
     channel: Channel<'static>,
 }
 
 impl Thermometer {
     /// The value of now; the last one there can be where it cannot be read.
-    pub(crate) fn read(&mut self) -> i16 {
+    pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel).ok();
         value.and_then(|value| i16::try_from(value).ok()).unwrap_or(i16::MAX)
+    }
+}
+
+/// A button between pin 15 and ground, as the board has none for programs, and the board's only light: on while the player
+/// is whole, blinking the faster the less is left, off without a player.
+pub struct Lights {
+    button: Input<'static>,
+    light: Output<'static>,
+}
+
+impl Lights {
+    /// Half of the time of a blink.
+    const SLOW: Duration = Duration::from_millis(500);
+    const FAST: Duration = Duration::from_millis(125);
+}
+
+impl Panel for Lights {
+    fn button(&mut self) -> Button {
+        if self.button.is_low() { Button::Down } else { Button::Up }
+    }
+
+    fn show(&mut self, health: Health) {
+        let blinks = |half: Duration| (Instant::now().as_millis() / half.as_millis()).is_multiple_of(2);
+        let is_on = match health.now {
+            0 => false,
+            now if now >= health.whole => true,
+            1 => blinks(Self::FAST),
+            _ => blinks(Self::SLOW),
+        };
+        self.light.set_level(if is_on { Level::High } else { Level::Low });
     }
 }

@@ -4,6 +4,7 @@
 #![no_main]
 #![allow(non_upper_case_globals, reason = "the names are those of the table")]
 
+use rakwire_embassy::game::profiles::{Player as GamePlayer, Sensor as GameSensor};
 use rakwire_embassy::raknet::profiles::{Bulk, HostOfFour, Player, Sensor};
 use rakwire_size as _;
 
@@ -27,6 +28,8 @@ sizes! {
     resources_player, state_player: Player;
     resources_host_of_four, state_host_of_four: HostOfFour;
     resources_bulk, state_bulk: Bulk;
+    resources_game_sensor, state_game_sensor: GameSensor;
+    resources_game_player, state_game_player: GamePlayer;
 }
 
 /// The entry point.

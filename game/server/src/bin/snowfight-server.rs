@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use rakwire_native::Simulation;
 use snowfight_server::program::{self, Failure, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
 
@@ -29,6 +30,9 @@ struct Arguments {
     /// How many bots play along
     #[arg(long, value_name = "N", default_value_t = 0)]
     bots: u16,
+    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
+    #[arg(long, value_name = "NETWORK")]
+    simulate: Option<Simulation>,
     /// Print how long the ticks took, as a line of JSON every so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
@@ -44,8 +48,8 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         Some(seed) => seed,
         None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
     };
-    let options =
-        Options { game: arguments.listen, raknet: arguments.listen_raknet, seed, bots: arguments.bots };
+    let Arguments { listen: game, listen_raknet: raknet, bots, simulate, .. } = arguments;
+    let options = Options { game, raknet, seed, bots, simulate };
     let host = Host::bind(&options).await.map_err(explain)?;
     let end = program::end_of_operation()?;
     let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));

@@ -12,9 +12,11 @@ use cortex_m::peripheral::SYST;
 use cortex_m::peripheral::syst::SystClkSource;
 use defmt_semihosting as _;
 use rakwire::Instant;
+use rakwire::rabbit::{pack, unpack};
 use rakwire::raknet::{Config, ConnectionId, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_qemu_mps2::exit;
+use snowfight::message::{Direction, Entity, EntityId, EntityKind, Player, PlayerId, Point};
 use static_cell::ConstStaticCell;
 
 type Memory = Resources<1, 64, 128>;
@@ -137,6 +139,35 @@ impl Pair {
     }
 }
 
+/// Ticks of packing a player of the game, and of unpacking it: each the median of many.
+fn rabbit(idle: u32) -> Option<(u32, u32)> {
+    let player = Player {
+        position: Point::new(12.5, -7.25, 0.0),
+        movement: Direction::NORTH | Direction::EAST,
+        holding: Some(EntityId(217)),
+        breaking: None,
+        owner: PlayerId(3),
+        health: 2,
+        max_health: 3,
+    };
+    let entity = Entity { id: EntityId(301), kind: EntityKind::Player(player) };
+    let mut buffer = [0; 64];
+    let length = pack(&entity, &mut buffer).ok()?.len();
+    let packing = median(
+        core::array::from_fn(|_| {
+            ticks(|| pack(black_box(&entity), black_box(&mut buffer)).map_or(0, <[u8]>::len))
+        }),
+        idle,
+    );
+    let packed = buffer.get(..length)?;
+    if unpack(packed) != Ok(entity) {
+        return None;
+    }
+    let unpacking =
+        median(core::array::from_fn(|_| ticks(|| unpack::<Entity>(black_box(packed)).is_ok())), idle);
+    Some((packing, unpacking))
+}
+
 fn median(mut ticks: [u32; RUNS], idle: u32) -> u32 {
     ticks.sort_unstable();
     ticks[RUNS / 2].saturating_sub(idle)
@@ -167,6 +198,8 @@ fn measure() -> Option<()> {
             of(|ticks| ticks.accept)
         );
     }
+    let (packing, unpacking) = rabbit(idle)?;
+    defmt::println!("RESULT rabbit=player pack={} unpack={}", packing, unpacking);
     Some(())
 }
 
@@ -182,7 +215,7 @@ fn main() -> ! {
     match measure() {
         Some(()) => exit(0),
         None => {
-            defmt::error!("the peers do not talk to each other");
+            defmt::error!("the peers do not talk to each other, or a player does not survive its packing");
             exit(1)
         }
     }

@@ -7,7 +7,7 @@
 mod exchange;
 mod scenarios;
 
-use core::net::SocketAddr;
+use core::net::SocketAddrV4;
 
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Timer};
@@ -53,7 +53,7 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
         network::use_fallback(board.stack);
     }
     network::wait_for_address(board.stack).await;
-    let server: SocketAddr = (HOST, arguments.get("port").unwrap_or(19_132)).into();
+    let server = SocketAddrV4::new(HOST.into(), arguments.get("port").unwrap_or(19_132));
     let task = Task { stack: board.stack, handle, server, arguments: &arguments };
     let patience = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + PATIENCE);
     let outcome = match select(task.run(), Timer::after(patience)).await {

@@ -1,6 +1,6 @@
 //! The scenarios.
 
-use core::net::SocketAddr;
+use core::net::SocketAddrV4;
 
 use defmt::{info, println, warn};
 use embassy_net::Stack;
@@ -49,7 +49,7 @@ impl Failure {
 pub(crate) struct Task<'a> {
     pub(crate) stack: Stack<'static>,
     pub(crate) handle: Handle<'static>,
-    pub(crate) server: SocketAddr,
+    pub(crate) server: SocketAddrV4,
     pub(crate) arguments: &'a Arguments,
 }
 
@@ -100,7 +100,7 @@ impl Task<'_> {
     }
 
     async fn join(&self) -> Result<Connection<'static>, Failure> {
-        let connection = self.handle.connect(self.server).await.map_err(Failure::Join)?;
+        let connection = self.handle.connect(self.server.into()).await.map_err(Failure::Join)?;
         info!("joined {}", defmt::Display2Format(&self.server));
         Ok(connection)
     }

@@ -1,12 +1,10 @@
-//! The telemetry example on the W5500-EVB-Pico2: `cargo run --release` with a debug probe. The sensor is the chip's own
+//! The telemetry example on the W5500-EVB-Pico2: `cargo run --release --bin pico2-telemetry` with a debug probe. The sensor is the chip's own
 //! thermometer.
 //!
 //! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
 
 #![no_std]
 #![no_main]
-
-mod board;
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
@@ -18,16 +16,15 @@ use rakwire_embassy::raknet::profiles::Player;
 use rakwire_embassy::raknet::{self, Handle, Runner};
 use rakwire_firmware::pulse::{PERIOD, Pulse};
 use rakwire_firmware::telemetry;
+use rakwire_pico2_w5500::board::{self, Board, Thermometer};
 use static_cell::ConstStaticCell;
-
-use crate::board::{Board, Thermometer};
 
 static PULSE: Pulse = Pulse::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
     static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
-    let Board { stack, entropy, thermometer, watchdog } = board::start(spawner).await;
+    let Board { stack, entropy, thermometer, watchdog, .. } = board::start(spawner).await;
     let (handle, runner) = raknet::new(MEMORY.take(), stack, 0, Config::new(entropy));
     spawner.spawn(defmt::unwrap!(peer(runner)));
     spawner.spawn(defmt::unwrap!(report(handle, stack, thermometer)));

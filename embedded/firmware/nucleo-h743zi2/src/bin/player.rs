@@ -1,0 +1,52 @@
+//! A player of the snowball fight on the Nucleo-H743ZI2: `cargo run --release`. The blue button throws, and the three lights are its
+//! health.
+//!
+//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+
+#![no_std]
+#![no_main]
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_stm32::wdg::IndependentWatchdog;
+use panic_probe as _;
+use rakwire_embassy::game::profiles::Player;
+use rakwire_embassy::game::{self, Runner};
+use rakwire_firmware::player::{self, World};
+use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::search::Search;
+use rakwire_nucleo_h743zi2::board::{self, Board, Lights};
+use static_cell::ConstStaticCell;
+
+static PULSE: Pulse = Pulse::new();
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
+    static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
+    let Board { stack, entropy, panel, watchdog, .. } = board::start(spawner).await;
+    let (handle, runner) = game::new(MEMORY.take(), stack, 0, player::config(entropy));
+    let (search, world) = (Search::as_built(), WORLD.take());
+    let board = player::Board { handle, stack, search, pulse: &PULSE, panel, world };
+    spawner.spawn(defmt::unwrap!(peer(runner)));
+    spawner.spawn(defmt::unwrap!(play(board)));
+    spawner.spawn(defmt::unwrap!(guard(watchdog)));
+}
+
+#[embassy_executor::task]
+async fn peer(mut runner: Runner<'static>) -> ! {
+    runner.run().await
+}
+
+#[embassy_executor::task]
+async fn play(board: player::Board<'static, Lights>) -> ! {
+    board.run().await
+}
+
+#[embassy_executor::task]
+async fn guard(mut watchdog: board::Watchdog) -> ! {
+    // It counts in microseconds, and must outlast two looks at the pulse.
+    const { assert!(board::WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros()) };
+    IndependentWatchdog::unleash(&mut watchdog);
+    PULSE.guard(|| watchdog.pet()).await
+}

@@ -1,0 +1,34 @@
+//! A plain UDP echo on the W5500-EVB-Pico2, to see what the others add to it: `cargo run --release --bin pico2-echo`.
+
+#![no_std]
+#![no_main]
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_net::Stack;
+use embassy_rp::watchdog::Watchdog;
+use panic_probe as _;
+use rakwire_firmware::echo;
+use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_pico2_w5500::board::{self, Board};
+
+static PULSE: Pulse = Pulse::new();
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    let Board { stack, watchdog, .. } = board::start(spawner).await;
+    spawner.spawn(defmt::unwrap!(reply(stack)));
+    spawner.spawn(defmt::unwrap!(guard(watchdog)));
+}
+
+#[embassy_executor::task]
+async fn reply(stack: Stack<'static>) -> ! {
+    echo::run(stack, &PULSE).await
+}
+
+#[embassy_executor::task]
+async fn guard(mut watchdog: Watchdog) -> ! {
+    const { assert!(board::WATCHDOG.as_micros() > 2 * PERIOD.as_micros()) };
+    watchdog.start(board::WATCHDOG);
+    PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
+}

@@ -1,0 +1,51 @@
+//! A player of the snowball fight on the W5500-EVB-Pico2: `cargo run --release`. A button between
+//! pin 15 and ground throws, and the light shows its health.
+//!
+//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+
+#![no_std]
+#![no_main]
+
+use defmt_rtt as _;
+use embassy_executor::Spawner;
+use embassy_rp::watchdog::Watchdog;
+use panic_probe as _;
+use rakwire_embassy::game::profiles::Player;
+use rakwire_embassy::game::{self, Runner};
+use rakwire_firmware::player::{self, World};
+use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::search::Search;
+use rakwire_pico2_w5500::board::{self, Board, Lights};
+use static_cell::ConstStaticCell;
+
+static PULSE: Pulse = Pulse::new();
+
+#[embassy_executor::main]
+async fn main(spawner: Spawner) {
+    static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
+    static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
+    let Board { stack, entropy, panel, watchdog, .. } = board::start(spawner).await;
+    let (handle, runner) = game::new(MEMORY.take(), stack, 0, player::config(entropy));
+    let (search, world) = (Search::as_built(), WORLD.take());
+    let board = player::Board { handle, stack, search, pulse: &PULSE, panel, world };
+    spawner.spawn(defmt::unwrap!(peer(runner)));
+    spawner.spawn(defmt::unwrap!(play(board)));
+    spawner.spawn(defmt::unwrap!(guard(watchdog)));
+}
+
+#[embassy_executor::task]
+async fn peer(mut runner: Runner<'static>) -> ! {
+    runner.run().await
+}
+
+#[embassy_executor::task]
+async fn play(board: player::Board<'static, Lights>) -> ! {
+    board.run().await
+}
+
+#[embassy_executor::task]
+async fn guard(mut watchdog: Watchdog) -> ! {
+    const { assert!(board::WATCHDOG.as_micros() > 2 * PERIOD.as_micros()) };
+    watchdog.start(board::WATCHDOG);
+    PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
+}

@@ -1,0 +1,25 @@
+//! A plain UDP echo on the emulated board, to see what the others add to it.
+
+#![no_std]
+#![no_main]
+
+use embassy_net::Stack;
+use rakwire_firmware::echo;
+use rakwire_firmware::pulse::Pulse;
+use rakwire_qemu_mps2::board;
+
+static PULSE: Pulse = Pulse::new();
+
+#[cortex_m_rt::entry]
+fn main() -> ! {
+    board::start(|board, _arguments| {
+        if let Ok(program) = program(board.stack) {
+            board.spawner.spawn(program);
+        }
+    })
+}
+
+#[embassy_executor::task]
+async fn program(stack: Stack<'static>) -> ! {
+    echo::run(stack, &PULSE).await
+}

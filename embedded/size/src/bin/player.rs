@@ -1,0 +1,41 @@
+//! A player of the snowball fight without a transport: what the server says is unpacked by Rabbit, kept as a view of the
+//! world, and answered by what a bot wants.
+
+#![no_std]
+#![no_main]
+
+use rakwire_size::{now, receive, send};
+use snowfight::client::{Client, News, View};
+use snowfight::message::Scope;
+use snowfight::wanderer::{Button, Wanderer};
+
+static mut WORLD: View<384> = View::new();
+static mut BUFFER: [u8; 1_024] = [0; 1_024];
+
+/// The entry point.
+#[unsafe(no_mangle)]
+pub extern "C" fn start() -> ! {
+    let (world, buffer) = (&raw mut WORLD, &raw mut BUFFER);
+    // SAFETY: this runs once, and nothing else does.
+    let (world, buffer) = unsafe { (&mut *world, &mut *buffer) };
+    let (mut client, mut wanderer) = (Client::asking_for(Scope::Changes), Wanderer::default());
+    client.handle_connected();
+    loop {
+        let message = receive(buffer);
+        match client.handle_message(now(), &message) {
+            Ok(News::Joined { entities, .. }) => world.update(&entities),
+            Ok(News::Snapshot { time, entities, scope }) => world.take(time, &entities, scope),
+            Ok(News::Over(_)) => client.handle_disconnected(),
+            Ok(News::Refused(why)) => why.chars().for_each(|letter| send(&[letter as u8])),
+            Ok(News::Pong { .. } | News::Nothing) | Err(_) => {}
+        }
+        if let Some(player) = client.player() {
+            let input = wanderer.decide(world.entities(), player, Button::Up);
+            client.handle_frame(now(), input);
+        }
+        let mut packed = [0; 32];
+        while let Some((_, message)) = client.poll_message(&mut packed) {
+            send(message);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The player of the snowball fight in QEMU, in games of a server on the host.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::cable::Cable;
+use super::emulator::{Machine, Report};
+use super::scenarios::succeeded;
+use crate::service::Service;
+use crate::shell::Shell;
+
+/// How long a game may take.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Frames of a game: ten seconds.
+const FRAMES: f64 = 300.0;
+/// A fifth of all datagrams is lost in each direction, others overtake each other or come twice.
+const BAD_NETWORK: &str = "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
+
+/// What the host runs, and where.
+pub(crate) struct Arena<'a> {
+    pub(crate) shell: &'a Shell,
+    pub(crate) firmware: PathBuf,
+    pub(crate) server: PathBuf,
+}
+
+/// What a server is told, and the least that a player gets out of it in ten seconds.
+struct Terms {
+    network: Option<&'static str>,
+    snapshots: f64,
+    resent: f64,
+}
+
+impl Arena<'_> {
+    /// Every game; the bytes of stack that the player used at the most.
+    pub(crate) fn all(&self) -> Result<f64> {
+        let clean = self.game(&Terms { network: None, snapshots: 200.0, resent: 0.0 })?;
+        let lossy = self.game(&Terms { network: Some(BAD_NETWORK), snapshots: 80.0, resent: 10.0 })?;
+        self.found()?;
+        self.restart()?;
+        self.link_loss()?;
+        self.nobody()?;
+        Ok(clean.max(lossy))
+    }
+
+    /// Joins, gets snapshots, moves, and everything that it says reliably arrives.
+    fn game(&self, terms: &Terms) -> Result<f64> {
+        let more = terms.network.map_or(vec![], |network| vec!["--simulate", network]);
+        let server = self.serve("127.0.0.1:0", &more)?;
+        let frames = format!("frames={FRAMES}");
+        let report = succeeded(self.start(&at(&server.address), &["sessions=1", &frames], &[])?)?;
+        let of = |name| report.number_of("session=1", name);
+        let least = |name, least| at_least(&report, name, least);
+        least("frames", FRAMES)?;
+        least("entities", 300.0)?;
+        least("snapshots", terms.snapshots)?;
+        least("resent", terms.resent)?;
+        least("pongs", 4.0)?;
+        // Only what the server was told, and did, moves the player in its snapshots.
+        least("walked", 3.0)?;
+        least("said", FRAMES / 4.0)?;
+        if of("under_way")? + of("unreadable")? > 0.0 {
+            bail!("something did not arrive, or could not be read");
+        }
+        of("stack")
+    }
+
+    /// A ping finds the server. QEMU's network passes no broadcasts on, so it goes to the host.
+    fn found(&self) -> Result<()> {
+        let server = self.serve("127.0.0.1:0", &[])?;
+        let raknet = server.first_line.rsplit(':').next().unwrap_or_default();
+        let search = format!("ping=10.0.2.2:{raknet}");
+        let report = succeeded(self.start(&search, &["sessions=1", "frames=30"], &[])?)?;
+        at_least(&report, "snapshots", 1.0)
+    }
+
+    /// A server that dies, and one that comes in its place.
+    fn restart(&self) -> Result<()> {
+        let server = self.serve("127.0.0.1:0", &[])?;
+        let address = server.address.clone();
+        let mut machine = self.start(&at(&address), &["sessions=2", "frames=60"], &[])?;
+        machine.wait_for("joined as player")?;
+        server.kill();
+        machine.wait_for("session 1:")?;
+        let _server = self.serve(&address, &[])?;
+        second_game(machine)
+    }
+
+    /// A cable that is pulled, and put back.
+    fn link_loss(&self) -> Result<()> {
+        let server = self.serve("127.0.0.1:0", &[])?;
+        let mut cable = Cable::new();
+        let options = ["-monitor", &cable.option()];
+        let mut machine = self.start(&at(&server.address), &["sessions=2", "frames=60"], &options)?;
+        machine.wait_for("joined as player")?;
+        cable.pull()?;
+        machine.wait_for("session 1:")?;
+        cable.plug()?;
+        second_game(machine)
+    }
+
+    /// Nobody is there: it says so, and goes on asking.
+    fn nobody(&self) -> Result<()> {
+        let deaf = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
+        let mut machine = self.start(&at(&deaf.local_addr()?.to_string()), &[], &[])?;
+        machine.wait_for("the server does not answer")?;
+        machine.wait_for("the server does not answer")
+    }
+
+    fn serve(&self, listen: &str, more: &[&str]) -> Result<Service> {
+        let own = ["--listen", listen, "--listen-raknet", "127.0.0.1:0", "--seed", "7"];
+        let args: Vec<_> = own.iter().chain(more).copied().collect();
+        Service::start(self.shell, "the game server", &self.server, &args)
+    }
+
+    fn start(&self, search: &str, arguments: &[&str], qemu: &[&str]) -> Result<Machine> {
+        let all: Vec<_> = [search].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
+        eprintln!("mcu: player {}", all.join(" "));
+        Machine::start(self.shell, &self.firmware, &all, qemu, LIMIT)
+    }
+}
+
+/// The player's argument for a server on the host.
+pub(super) fn at(address: &str) -> String {
+    format!("server=10.0.2.2:{}", address.rsplit(':').next().unwrap_or_default())
+}
+
+/// The player comes back without a reset.
+fn second_game(machine: Machine) -> Result<()> {
+    let report = succeeded(machine)?;
+    let snapshots = report.number_of("session=2", "snapshots")?;
+    let is_as_told = report.says("session 1: Disconnected") && report.says("session 2: Enough");
+    if snapshots < 1.0 || !is_as_told {
+        bail!("the first game was not ended from outside, or there was no second one");
+    }
+    Ok(())
+}
+
+fn at_least(report: &Report, name: &str, least: f64) -> Result<()> {
+    let number = report.number_of("session=1", name)?;
+    if number < least {
+        bail!("the player reported {name}={number}, and at least {least} was expected");
+    }
+    Ok(())
+}
