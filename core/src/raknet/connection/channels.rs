@@ -92,7 +92,8 @@ impl<T: Packed> Channels<T> {
         Some((block, place.checked_rem(in_block)? * T::BYTES))
     }
 
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn get<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> T {
         match self.near.get(usize::from(channel)) {
             Some(state) => *state,
@@ -114,19 +115,25 @@ impl<T: Packed> Channels<T> {
         channel: u8,
         change: impl FnOnce(&mut T, &mut Pool<'a, H>) -> R,
     ) -> R {
-        if let Some(near) = self.near.get_mut(usize::from(channel)) {
+        // Where flash is scarce one way for all is smaller.
+        if cfg!(target_pointer_width = "64")
+            && let Some(near) = self.near.get_mut(usize::from(channel))
+        {
             return change(near, pool);
         }
-        let mut state = self.get_far(pool, channel).unwrap_or_default();
+        let mut state = self.get(pool, channel);
         let result = change(&mut state, pool);
-        self.put_far(pool, channel, state);
+        self.put(pool, channel, state);
         result
     }
 
     #[cold]
-    fn put_far<H: Copy + Default>(&self, pool: &mut Pool<'_, H>, channel: u8, state: T) {
-        let Some((block, at)) = self.place(pool, channel) else { return };
-        if let Some(bytes) = pool.bytes_mut(block).get_mut(at..at + T::BYTES) {
+    fn put<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, channel: u8, state: T) {
+        if let Some(near) = self.near.get_mut(usize::from(channel)) {
+            *near = state;
+        } else if let Some((block, at)) = self.place(pool, channel)
+            && let Some(bytes) = pool.bytes_mut(block).get_mut(at..at + T::BYTES)
+        {
             state.pack(bytes);
         }
     }
