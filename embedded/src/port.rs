@@ -97,12 +97,15 @@ impl<'d> Port<'d> {
         mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>,
     ) -> Poll<()> {
         loop {
-            let next = self.waiting.take().or_else(|| {
-                let (to, length) = compose(self.composed)?;
-                // Without an address of that family there is nowhere to send it.
-                Some((endpoint(to)?, length))
-            });
-            let Some((to, length)) = next else { return Poll::Ready(()) };
+            let (to, length) = match self.waiting.take() {
+                Some(waiting) => waiting,
+                None => {
+                    let Some((to, length)) = compose(self.composed) else { return Poll::Ready(()) };
+                    // Without an address of that family there is nowhere to send it.
+                    let Some(to) = endpoint(to) else { continue };
+                    (to, length)
+                }
+            };
             let Some(datagram) = self.composed.get(..length) else { continue };
             if self.socket.poll_send_to(datagram, to, cx).is_pending() {
                 self.waiting = Some((to, length));

@@ -42,6 +42,9 @@ pub(crate) trait Protocol: Copy + Debug + Eq {
     /// What was lent was read.
     fn give_back(peer: &mut Self::Peer<'_>);
 
+    /// Whether there is no connection, not even one that is ending.
+    fn is_idle(peer: &Self::Peer<'_>) -> bool;
+
     /// Ends a connection.
     fn disconnect(peer: &mut Self::Peer<'_>, now: Instant, id: Self::Id);
 }

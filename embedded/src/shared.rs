@@ -116,12 +116,14 @@ impl<'d, P: Protocol> Shared<'d, P> {
         open: impl FnOnce(&mut P::Peer<'d>, Instant) -> Result<P::Id, E>,
     ) -> Result<Hold<'d, P>, E> {
         let seat = self.act(|inner, now| {
-            if P::PORTS == Ports::Fresh && inner.seats.iter().all(Option::is_none) {
-                inner.port = PortWish::Another;
-            }
             // What is over may make room, once all it had to tell was heard.
             inner.hear(now);
+            // What was left may still have to deliver something, through the port that it has.
+            let is_alone = P::is_idle(&inner.peer);
             let id = open(&mut inner.peer, now)?;
+            if P::PORTS == Ports::Fresh && is_alone {
+                inner.port = PortWish::Another;
+            }
             inner.seat_opening(id, to).ok_or_else(|| {
                 P::disconnect(&mut inner.peer, now, id);
                 full

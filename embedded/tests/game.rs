@@ -152,6 +152,26 @@ fn a_client_with_a_port_of_its_own_or_another_connection_keeps_it() {
     });
 }
 
+/// What was sent before the last holder left is delivered from the port that the other peer knows.
+#[test]
+fn a_connection_that_is_ending_keeps_its_port() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = net.player::<2, 24, 128, 4>(0, |_| {});
+        let servers: Vec<_> =
+            (0..2).map(|_| net.player::<2, 48, 128, 4>(PORT, |config| config.max_incoming = 2)).collect();
+        let connect = client.handle.connect(servers[0].address);
+        let (first, accepted) = tokio::join!(connect, servers[0].handle.accept());
+        let first = first.expect("a connection");
+        first.send(&message(1, 300), Reliability::Reliable).await.expect("an open end");
+        drop(first);
+        let _second = client.handle.connect(servers[1].address).await.expect("a connection");
+        assert_eq!(read(&accepted.recv().await.expect("a message")), message(1, 300));
+        assert!(accepted.recv().await.is_none());
+        assert_eq!(accepted.closed_reason(), Some(DisconnectReason::Remote));
+    });
+}
+
 #[test]
 fn who_does_not_answer_is_told_of() {
     run(async {

@@ -31,7 +31,6 @@ pub(crate) async fn run<D: Driven>(shared: Arc<D>, socket: Arc<Socket>, simulati
                 tokio::task::yield_now().await;
             }
             Next::Sleep(until) => {
-                shared.io().idle.notify_waiters();
                 let arrival = network.as_ref().and_then(Paths::next);
                 sleep(&*shared, [until, arrival, shared.io().arrivals.next()].into_iter().flatten().min())
                     .await;

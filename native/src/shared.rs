@@ -69,7 +69,8 @@ impl Io {
 pub(crate) trait Driven: Send + Sync + 'static {
     fn io(&self) -> &Io;
 
-    /// Does what is due and composes what is to be sent.
+    /// Does what is due and composes what is to be sent. Where that is nothing, it rings `idle` before anybody else can
+    /// ask for more.
     fn turn(&self, outgoing: &mut Outgoing) -> Next;
 }
 
@@ -120,11 +121,13 @@ impl Driven for Shared {
 
     fn turn(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
-        state.ring = None;
         let now = state.catch_up(&self.io.arrivals, &self.io.clock);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
         let has_heard = !state.tables.strangers.is_empty() || next == Next::End;
+        if matches!(next, Next::Sleep(_)) {
+            self.io.idle.notify_waiters();
+        }
         drop(state);
         self.room.notify_waiters();
         if has_newcomers {
@@ -153,7 +156,7 @@ impl Ring {
         Self { at, messages: MESSAGES_A_RING }
     }
 
-    /// When it rang, unless that is long ago.
+    /// When it rang, unless much was sent since.
     fn answer(&mut self) -> Option<Instant> {
         self.messages = self.messages.checked_sub(1)?;
         Some(self.at)

@@ -104,8 +104,10 @@ impl State {
     }
 
     /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
-    /// protocol calls this first: it must never see a time later than that of a datagram which it handles afterwards.
+    /// protocol calls this first, or uses the time of who did last: it must never see a time later than that of a
+    /// datagram which it handles afterwards.
     pub(crate) fn catch_up(&mut self, arrivals: &Arrivals, clock: &Clock) -> Instant {
+        self.ring = None;
         let now = clock.now();
         let trains = arrivals.take(now);
         if trains.is_empty() {

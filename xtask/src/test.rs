@@ -78,6 +78,7 @@ fn browser_stages() -> [Stage; 4] {
                 Need::WasmPack,
                 Need::Packages,
                 Need::Chromium,
+                Need::Peers,
             ],
             wasm_tests,
         ),

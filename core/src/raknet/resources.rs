@@ -14,9 +14,13 @@ use crate::storage::{
 /// acknowledged, or from the moment it arrives until it is read. What is sent leaves a quarter of the blocks to what
 /// arrives. A message that arrives in parts needs blocks for all its parts. One connection may use half of the blocks
 /// for what it sends and half for what it receives; what arrives before its turn may use half of that. So an ordered
-/// message should need no more than a quarter of all blocks: a larger one arrives only while nothing waits for it. The
-/// first message on one of the channels 4 to 31 takes the blocks for 336 bytes more, in each direction, until the
-/// connection ends.
+/// message should need no more than a quarter of all blocks: a larger one arrives only while nothing waits for it.
+///
+/// The first message on one of the channels 4 to 31 takes blocks for their state, beside those shares and in each
+/// direction, until the connection ends: 28 times 12 bytes, each within one block, which is 6 blocks of 64 bytes and 14
+/// of 32. A peer too small for them sends and takes on the channels 0 to 3 only: [`send`](super::Peer::send) says
+/// [`TooLong`](super::SendError::TooLong), and a connection whose other end uses a higher channel ends for want of
+/// memory.
 ///
 /// `CONNECTIONS` is 1 to 65,534; `BLOCKS` is 4 to 65,535 (on 64-bit machines 4,294,967,295); `BLOCK_SIZE` is 32 to
 /// 65,535 bytes, best 64 to 256 on a microcontroller and 256 to 1,464 elsewhere. An empty value is a constant, so it

@@ -50,6 +50,8 @@ pub(crate) struct Pool<'a, H> {
     available: usize,
     promised: usize,
     reserve: usize,
+    /// Blocks of tables that stay for as long as a connection.
+    tables: usize,
 }
 
 /// The bytes of all blocks, one after the other.
@@ -93,6 +95,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             available: count,
             promised: 0,
             reserve: count / 4,
+            tables: 0,
         }
     }
 
@@ -129,6 +132,23 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             Purpose::Receive => self.available.saturating_sub(self.promised),
             Purpose::Send => self.available.saturating_sub(self.promised).saturating_sub(self.reserve),
         }
+    }
+
+    /// How many blocks may ever be free for `purpose` while the tables stand that do.
+    pub(crate) fn most(&self, purpose: Purpose) -> usize {
+        let reserve = if purpose == Purpose::Send { self.reserve } else { 0 };
+        self.capacity().saturating_sub(self.tables).saturating_sub(reserve)
+    }
+
+    /// Notes that blocks were taken for a table that stays for as long as a connection.
+    pub(crate) const fn keep(&mut self, blocks: usize) {
+        self.tables += blocks;
+    }
+
+    /// Frees such a table.
+    pub(crate) fn free_kept(&mut self, table: Block) {
+        let blocks = self.free(table);
+        self.tables = self.tables.saturating_sub(blocks);
     }
 
     /// Sets blocks aside for a message that arrives in parts.

@@ -56,6 +56,10 @@ impl Protocol for Game {
         peer.give_back();
     }
 
+    fn is_idle(peer: &Peer<'_>) -> bool {
+        peer.connections().next().is_none()
+    }
+
     fn disconnect(peer: &mut Peer<'_>, now: Instant, id: ConnectionId) {
         peer.disconnect(now, id);
     }

@@ -75,8 +75,13 @@ impl Protocol for RakNet {
         None
     }
 
-    /// The core takes it back when it is asked for what strangers say, which the runner does next.
-    fn give_back(_peer: &mut Peer<'_>) {}
+    fn give_back(peer: &mut Peer<'_>) {
+        peer.give_back();
+    }
+
+    fn is_idle(peer: &Peer<'_>) -> bool {
+        peer.connections().next().is_none()
+    }
 
     fn disconnect(peer: &mut Peer<'_>, now: Instant, id: ConnectionId) {
         peer.disconnect(now, id);

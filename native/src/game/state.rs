@@ -116,6 +116,9 @@ impl Driven for Shared {
         let now = state.catch_up(&self.io);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.backlog.is_empty() || next == Next::End;
+        if matches!(next, Next::Sleep(_)) {
+            self.io.idle.notify_waiters();
+        }
         drop(state);
         self.room.notify_waiters();
         if has_newcomers {
@@ -283,12 +286,42 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn try_send(&self, message: &[u8], reliability: Reliability) -> Result<(), SendError> {
-        self.shared.act(|state, now| state.hooked.peer.send(now, self.id, message, reliability))
+        let mut state = self.shared.lock();
+        let now = state.catch_up(&self.shared.io);
+        let sent = state.hooked.peer.send(now, self.id, message, reliability);
+        drop(state);
+        // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
+        if sent.is_ok() {
+            self.shared.io.wake.notify_one();
+        }
+        sent
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         self.shared.act(|state, now| state.abandon(now, self.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rakwire::game_protocol::Config;
+
+    use super::*;
+
+    /// Otherwise a peer that acknowledges nothing makes the driver and a sender wake each other for ever.
+    #[tokio::test]
+    async fn a_refused_sender_does_not_ring() {
+        let shared = Arc::new(Shared::new(Options::new(Config::new([7; 32])), Plugin::NONE));
+        let dialled = shared.act(|state, now| state.dial(now, ([127, 0, 0, 1], 9).into()));
+        let (id, entry) = dialled.expect("room for a connection");
+        let link = Link { shared: Arc::clone(&shared), id, entry };
+        let rings = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
+        assert!(rings().await.is_ok(), "an attempt to connect is for the driver");
+        assert_eq!(link.try_send(b"x", Reliability::Reliable), Err(SendError::NotConnected));
+        assert!(rings().await.is_err());
     }
 }

@@ -74,15 +74,14 @@ pub(super) struct Arrivals {
     missing: Bits,
     unacknowledged_count: u32,
     missing_count: u32,
-    /// Numbers that were refused and not called missing since, and where they begin.
-    refusals: u32,
-    recalled: U24,
+    /// The oldest number that was refused and not called missing since.
+    oldest_refused: Option<U24>,
 }
 
 impl Arrivals {
     /// The state of a connection that expects `next` first.
     pub(super) fn starting_at(next: U24) -> Self {
-        Self { next, recalled: next, ..Self::default() }
+        Self { next, ..Self::default() }
     }
 
     pub(super) const fn unacknowledged(&self) -> u32 {
@@ -131,23 +130,22 @@ impl Arrivals {
         }
         self.refused.set(number, true);
         self.forget_missing(number);
-        if self.refusals == 0 || number.is_older_than(self.recalled) {
-            self.recalled = number;
+        if self.oldest_refused.is_none_or(|oldest| number.is_older_than(oldest)) {
+            self.oldest_refused = Some(number);
         }
-        self.refusals = self.refusals.saturating_add(1);
     }
 
     /// Whether numbers were refused since they were called missing last.
     pub(super) const fn has_refused(&self) -> bool {
-        self.refusals > 0
+        self.oldest_refused.is_some()
     }
 
     /// Calls missing what was refused: now there is room for it. The other peer sends at once what it would send after
     /// a timeout only.
     pub(super) fn recall(&mut self) {
-        self.refusals = 0;
+        let Some(refused) = self.oldest_refused.take() else { return };
         let oldest = self.next.minus(WINDOW);
-        let first = if self.recalled.is_older_than(oldest) { oldest } else { self.recalled };
+        let first = if refused.is_older_than(oldest) { oldest } else { refused };
         for offset in 0..self.next.since(first).min(WINDOW) {
             let number = first.plus(offset);
             if self.refused.get(number) && !self.seen.get(number) && !self.missing.get(number) {
@@ -155,7 +153,6 @@ impl Arrivals {
                 self.missing_count += 1;
             }
         }
-        self.recalled = self.next;
     }
 
     /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.

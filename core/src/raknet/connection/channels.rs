@@ -72,12 +72,13 @@ impl<T: Packed> Channels<T> {
             return false;
         }
         for _ in 0..blocks {
-            let Some(block) = pool.store_zeroed(purpose) else { break };
+            let Some(block) = pool.store_zeroed(purpose) else { return false };
             match self.far {
                 None => self.far = Some(block),
                 Some(first) => pool.join(first, block),
             }
         }
+        pool.keep(blocks);
         true
     }
 
@@ -138,10 +139,11 @@ impl<T: Packed> Channels<T> {
         }
     }
 
-    /// Forgets everything, and returns how many blocks went back to the pool.
-    pub(super) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> usize {
-        let far = core::mem::take(self).far;
-        far.map_or(0, |far| pool.free(far))
+    /// Forgets everything, and gives the blocks back to the pool.
+    pub(super) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+        if let Some(far) = core::mem::take(self).far {
+            pool.free_kept(far);
+        }
     }
 }
 
@@ -193,7 +195,7 @@ mod tests {
             assert!(missing > 0);
             assert!(channels.prepare(pool, 31, Purpose::Receive));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 4)), (free - missing, 0));
-            assert_eq!(channels.clear(pool), missing);
+            channels.clear(pool);
             assert_eq!(pool.available(), free);
         });
     }
@@ -206,7 +208,8 @@ mod tests {
             assert!(!channels.prepare(pool, 31, Purpose::Receive));
             channels.update(pool, 31, |state, _| *state = Number(1));
             assert_eq!(channels.get(pool, 31), Number(0));
-            assert_eq!(channels.clear(pool), 0);
+            channels.clear(pool);
+            assert_eq!(pool.available(), 0);
         });
     }
 }

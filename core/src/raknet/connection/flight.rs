@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
-use super::envelope::{Role, key};
+use super::envelope::{Envelope, Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
 use super::stall::{Course, Stall};
@@ -25,6 +25,8 @@ const STALLED_TIMEOUTS: u8 = 2;
 const PROBES: u8 = 2;
 /// Among how many lost datagrams one that is lost again finds its place. The oldest message is what others wait for.
 const SORTED: usize = 128;
+/// How many lost datagrams are searched for the one that is to go first while nothing gets through.
+const SEARCHED: usize = 1_024;
 /// The longest time, in microseconds, over which a window is spread: a machine that slept measures round trips that
 /// never were, and must not crawl for it.
 const LONGEST_PACE: u32 = 1_000_000;
@@ -365,8 +367,7 @@ impl Flight {
             Course::Begun => {
                 let stall = self.stall;
                 let prefers = |header: &_| stall.is_some_and(|stall| stall.prefers(header));
-                let mut begun = self.missing.members(cx.pool).filter(|(_, header)| prefers(header));
-                begun.next().map(|(first, _)| first)
+                self.searched(cx).find(|(_, header)| prefers(header)).map(|(first, _)| first)
             }
             Course::NewestLost => self.missing.newest(),
             Course::New(_) => return,
@@ -390,10 +391,15 @@ impl Flight {
         }
     }
 
+    /// What was lost, as far as one datagram may search it.
+    fn searched<'c>(&self, cx: &'c Context<'_, '_>) -> impl Iterator<Item = (Block, &'c Envelope)> {
+        self.missing.members(cx.pool).take(SEARCHED)
+    }
+
     /// The lost datagram whose first message is the oldest. The list is not sorted further than is cheap, but while
-    /// nothing gets through everything may depend on this one, and few datagrams leave.
+    /// nothing gets through everything may depend on this one.
     fn oldest_lost(&self, cx: &Context<'_, '_>) -> Link {
-        let oldest = self.missing.members(cx.pool).reduce(|oldest, other| {
+        let oldest = self.searched(cx).reduce(|oldest, other| {
             if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }
         });
         oldest.map(|(first, _)| first)

@@ -141,7 +141,8 @@ pub enum SendError {
     Empty,
     /// The first byte is below 0x1B and belongs to RakNet itself.
     ReservedId,
-    /// The message is larger than one connection may ever hold; send it in pieces or give the peer more blocks.
+    /// The message takes more than one connection may ever hold, with the memory that its channel takes when it is used
+    /// for the first time; send it in pieces, on one of the channels 0 to 3, or give the peer more blocks.
     TooLong,
     /// This connection holds as much as it may; try again when some of it was acknowledged.
     QuotaExceeded,

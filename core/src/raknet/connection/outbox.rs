@@ -132,8 +132,8 @@ impl Outbox {
         let parts = if count > 1 { Parts::Many } else { Parts::One };
         let record =
             parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
-        let blocks = self.admit(cx, payload.len(), part_size, usize::from(record), purpose)?;
-        self.prepare(cx, delivery, blocks, purpose)?;
+        let blocks = self.blocks_for(cx, payload.len(), part_size) + usize::from(record);
+        self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut envelope = self.number(cx, delivery, parts);
         if parts == Parts::Many {
             envelope.split_count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -163,25 +163,28 @@ impl Outbox {
         self.sending.push(cx.pool, record);
     }
 
-    /// Whether there is room for a message, and how many blocks it takes.
+    /// How many blocks the parts of a message take.
+    fn blocks_for(&self, cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
+        let part = part.max(1);
+        if bytes <= part {
+            return cx.pool.blocks_for(bytes);
+        }
+        let last = (bytes % part).div_ceil(cx.pool.block_size());
+        bytes / part * cx.pool.blocks_for(part) + last
+    }
+
+    /// Makes sure that there is room for a message, and for the state of its channel.
     fn admit(
-        &self,
-        cx: &Context<'_, '_>,
+        &mut self,
+        cx: &mut Context<'_, '_>,
         bytes: usize,
-        part: usize,
-        records: usize,
+        blocks: usize,
+        delivery: Delivery,
         purpose: Purpose,
-    ) -> Result<usize, SendError> {
+    ) -> Result<(), SendError> {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        let part = part.max(1);
-        let blocks = if bytes <= part {
-            cx.pool.blocks_for(bytes)
-        } else {
-            let last = (bytes % part).div_ceil(cx.pool.block_size());
-            bytes / part * cx.pool.blocks_for(part) + last + records
-        };
         if purpose == Purpose::Send {
             if blocks > cx.send_quota {
                 return Err(SendError::TooLong);
@@ -190,26 +193,19 @@ impl Outbox {
                 return Err(SendError::QuotaExceeded);
             }
         }
-        if blocks > cx.pool.room(purpose) { Err(SendError::PoolExhausted) } else { Ok(blocks) }
-    }
-
-    /// Takes the memory of a channel that was not used yet, if that leaves room for a message of so many blocks.
-    fn prepare(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        delivery: Delivery,
-        blocks: usize,
-        purpose: Purpose,
-    ) -> Result<(), SendError> {
         let channel = delivery.channel.number();
-        let missing = self.channels.missing_blocks(cx.pool, channel);
-        if missing == 0 || !delivery.reliability.has_channel() {
-            return Ok(());
+        let has_channel = delivery.reliability.has_channel();
+        let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
+        if blocks + missing > cx.pool.room(purpose) {
+            return Err(if blocks + missing > cx.pool.most(purpose) {
+                SendError::TooLong
+            } else {
+                SendError::PoolExhausted
+            });
         }
-        if blocks + missing > cx.pool.room(purpose) || !self.channels.prepare(cx.pool, channel, purpose) {
+        if missing > 0 && !self.channels.prepare(cx.pool, channel, purpose) {
             return Err(SendError::PoolExhausted);
         }
-        self.blocks += u32::try_from(missing).unwrap_or(u32::MAX);
         Ok(())
     }
 
@@ -440,7 +436,7 @@ impl Outbox {
     /// Gives everything that waits back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.settled.free_all(cx.pool);
-        freed += self.channels.clear(cx.pool);
+        self.channels.clear(cx.pool);
         for queue in &mut self.waiting {
             freed += queue.free_all(cx.pool);
         }

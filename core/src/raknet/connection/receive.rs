@@ -216,7 +216,7 @@ impl Connection {
         let mut parsed = Ok(());
         // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
         while reader.remaining() >= MIN_CAPSULE
-            && !matches!(self.state, State::Draining | State::Refusing | State::Gone)
+            && !matches!(self.state, State::Dismissing | State::Draining | State::Refusing | State::Gone)
         {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
@@ -294,12 +294,8 @@ impl Connection {
         if missing == 0 {
             return Ok(());
         }
-        let admitted = self.inbox.admits(cx, missing, Turn::Now);
-        if !admitted || !self.channels.prepare(cx.pool, channel, Purpose::Receive) {
-            return Err(self.starve(cx));
-        }
-        self.inbox.take(missing);
-        Ok(())
+        // Once for a connection, so not of the share of its messages.
+        if self.channels.prepare(cx.pool, channel, Purpose::Receive) { Ok(()) } else { Err(self.starve(cx)) }
     }
 
     /// Takes a whole message: delivers it, keeps it for its turn or drops it as outdated.
@@ -527,8 +523,7 @@ impl Connection {
             let freed = self.channels.get(cx.pool, channel).held.free_all(cx.pool);
             self.inbox.give_back(freed);
         }
-        let freed = self.channels.clear(cx.pool);
-        self.inbox.give_back(freed);
+        self.channels.clear(cx.pool);
         self.times.starved_since = None;
     }
 }

@@ -62,7 +62,7 @@ impl Connection {
         let blocks_per_part = cx.pool.blocks_for(self.sizes.foreign_part());
         let count = usize::try_from(split.count).unwrap_or(usize::MAX);
         let promised = count.saturating_mul(blocks_per_part);
-        if promised >= cx.receive_quota {
+        if promised >= cx.receive_quota.min(cx.pool.most(Purpose::Receive)) {
             self.break_off(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
             return Err(Refused::NoMemory);
         }

@@ -20,8 +20,8 @@ use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
 use crate::storage::{Block, Queue};
 use crate::time::Instant;
 
-/// How far apart messages that are sent again in one datagram may be, in reliable numbers.
-const NEAR: u32 = 32;
+/// How far a message that is sent again may be from the one before it in its datagram, in reliable numbers.
+const MAX_GAP: u32 = 32;
 /// Bytes of a pong.
 const LONGEST_PING: usize = 17;
 
@@ -227,7 +227,10 @@ impl Connection {
         course: Course,
         tracked: &mut Queue,
     ) -> bool {
-        self.flight.resend(cx, &mut self.outbox, course);
+        // Who searches all that was lost searches once for a datagram.
+        if course == Course::Usual || tracked.is_empty() {
+            self.flight.resend(cx, &mut self.outbox, course);
+        }
         let Some((turn, message)) = self.outbox.next(cx, course) else {
             return false;
         };
@@ -290,7 +293,7 @@ impl Connection {
 /// different fates at a peer that runs out of room: it would refuse the old ones for the sake of the new ones.
 fn continues(cx: &Context<'_, '_>, tracked: &Queue, envelope: &Envelope) -> bool {
     let last = tracked.back().map(|last| cx.pool.header(last).reliable);
-    last.is_none_or(|last| envelope.reliable.since(last) <= NEAR)
+    last.is_none_or(|last| envelope.reliable.since(last) <= MAX_GAP)
 }
 
 fn bytes_a_second(bits: u64) -> u32 {

@@ -59,8 +59,27 @@ impl Peer<'_> {
         self.tell((0, news))
     }
 
+    /// Gives back what the last event lent, so that its memory is free before another event is asked for.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Event, Peer};
+    ///
+    /// /// Reads the next message, and leaves all memory to the answer.
+    /// fn read(peer: &mut Peer<'_>) -> Option<u8> {
+    ///     let first = match peer.poll_event()? {
+    ///         Event::Message { message, .. } => message.chunks().flatten().next().copied(),
+    ///         _ => None,
+    ///     };
+    ///     peer.give_back();
+    ///     first
+    /// }
+    /// ```
+    pub fn give_back(&mut self) {
+        self.take_back();
+    }
+
     /// The bytes that the last event lent: of a message, or of what a stranger said. They stay until the next event is
-    /// asked for, whatever else happens meanwhile. Empty when nothing is lent.
+    /// asked for or they are [given back](Self::give_back), whatever else happens meanwhile. Empty when nothing is lent.
     #[must_use]
     pub const fn lent(&self) -> Message<'_> {
         match self.lent {
