@@ -8,8 +8,8 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::U24;
 use rakwire::raknet::{
-    Capacity, ConnectFailure, ConnectOptions, Delivery, DisconnectReason, DropReason, Guid, Peer, Priority,
-    Reliability,
+    Capacity, Channel, ConnectFailure, ConnectOptions, Delivery, DisconnectReason, DropReason, Guid, Peer,
+    Priority, Reliability, SendError,
 };
 use rakwire::sim::{Bottleneck, Conditions};
 use rakwire::wire::capsule::{CapsuleHeader, Split};
@@ -144,6 +144,45 @@ fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
     let told = [Told::Disconnected(client, DisconnectReason::Remote)];
     let both_know = net.server == ended && net.client == told;
     assert!(messages(&net.server).len() == 2 || both_know, "{:?}, {:?}", net.server, net.client);
+}
+
+/// The state of the rare channels comes on top of the shares. What does not fit beside it is refused by name.
+#[test]
+fn rare_channels_leave_a_small_peer_its_shares() {
+    let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };
+    let (a, b) =
+        (Peer::with_capacity(capacity, client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let rare = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("the last channel"));
+    for length in [1, 320, 700, 320, 700] {
+        let bytes = vec![0x86; length];
+        // Both tables take half of the memory, and what is sent leaves a quarter to what arrives.
+        let room = if length == 700 { Err(SendError::TooLong) } else { Ok(None) };
+        assert_eq!(net.pair.a.send(net.pair.now, client, &bytes, rare), room, "{length}");
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.pair.b.send(net.pair.now, server, &bytes, rare), room, "{length}");
+        net.run_for(Duration::from_secs(1));
+    }
+    assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (3, 3));
+}
+
+/// A peer with less memory than that says so.
+#[test]
+fn a_peer_too_small_for_rare_channels_refuses_them_by_name() {
+    let capacity = Capacity { connections: 1, blocks: 16, block_size: 32 };
+    let mut net =
+        Net::with(Peer::with_capacity(capacity, client_config()), peer(server_config()), latency(5), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    for (number, sent) in [(3, Ok(None)), (4, Err(SendError::TooLong))] {
+        let channel = Channel::new(number).expect("a channel");
+        let delivery = Delivery::RELIABLE_ORDERED.on(channel);
+        assert_eq!(net.pair.a.send(net.pair.now, client, &[0x86], delivery), sent);
+    }
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.server).len(), 1);
 }
 
 /// Attack A11 with cookies: a full server lets the connection go that has been half open the longest.

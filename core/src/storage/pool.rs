@@ -134,10 +134,11 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// How many blocks may ever be free for `purpose` while the tables stand that do.
+    /// How many blocks are sure to be free for `purpose` in time, while the tables stand that do.
     pub(crate) fn most(&self, purpose: Purpose) -> usize {
         let reserve = if purpose == Purpose::Send { self.reserve } else { 0 };
-        self.capacity().saturating_sub(self.tables).saturating_sub(reserve)
+        // A window of numbers may hold one for as long as nothing arrives.
+        self.capacity().saturating_sub(self.tables + reserve + 1)
     }
 
     /// Notes that blocks were taken for a table that stays for as long as a connection.

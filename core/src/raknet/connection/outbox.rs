@@ -132,7 +132,7 @@ impl Outbox {
         let parts = if count > 1 { Parts::Many } else { Parts::One };
         let record =
             parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
-        let blocks = self.blocks_for(cx, payload.len(), part_size) + usize::from(record);
+        let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(record);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut envelope = self.number(cx, delivery, parts);
         if parts == Parts::Many {
@@ -164,7 +164,7 @@ impl Outbox {
     }
 
     /// How many blocks the parts of a message take.
-    fn blocks_for(&self, cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
+    fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
         if bytes <= part {
             return cx.pool.blocks_for(bytes);
