@@ -54,6 +54,31 @@ fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
     }
 }
 
+/// Where a connection may hold little, one that promises a long message and acknowledges nothing leaves the rest.
+#[test]
+fn a_connection_holds_no_more_than_the_limit() {
+    let mut config = server_config();
+    config.connection_blocks = Some(64);
+    let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_millis(100));
+    let blocks = net.pair.b.blocks();
+    let (now, from) = (net.now(), net.pair.a_address);
+    let mut sent = 0;
+    while net.pair.b.send(now, server, &[0x86; 100], Delivery::RELIABLE).is_ok() {
+        sent += 1;
+    }
+    assert_eq!((sent, net.pair.b.blocks_available()), (64, blocks - 64));
+    for index in 0..20 {
+        net.pair.b.handle_datagram(now, from, &part(index, 21, 1_000));
+    }
+    assert!(net.pair.b.blocks_available() >= blocks - 128);
+    net.pair.b.handle_datagram(now, from, &part(30, 10_000, 1_000));
+    let too_large = Told::Disconnected(server, DisconnectReason::MessageTooLarge);
+    net.poll();
+    assert!(net.server.contains(&too_large), "{:?}", net.server);
+}
+
 /// A client that acknowledges nothing and floods pings: their pongs take no memory.
 #[test]
 fn a_flood_of_pings_takes_no_memory() {
