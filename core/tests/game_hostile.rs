@@ -208,8 +208,9 @@ fn hostile_connections_take_no_more_than_the_limit() {
     let mut resources = Resources::<9, 256, 512>::new();
     let mut server = Peer::new(&mut resources, config);
     let honest = enter(&mut server, START, CLIENT.into(), 1);
-    for number in 0..8 {
-        let hostile = enter(&mut server, START, stranger(number), number + 2);
+    let hostile: Vec<_> =
+        (0..8).map(|number| enter(&mut server, START, stranger(number), number + 2)).collect();
+    for (number, hostile) in (0..).zip(hostile) {
         for sequence in 0..100 {
             let never_whole = packet(1, 254, sequence * 2, &[1; 504]);
             server.handle_datagram(START, stranger(number), &never_whole);
