@@ -9,7 +9,7 @@ use core::time::Duration;
 use game_support::*;
 use model::random::Random;
 use rakwire::game_protocol::Reliability::{Reliable, Unreliable};
-use rakwire::game_protocol::{ConnectionState, DropReason, Peer, Resources};
+use rakwire::game_protocol::{ConnectionState, DropReason, Peer, Resources, SendError};
 use rakwire::sim::Conditions;
 
 fn stranger(number: u32) -> SocketAddr {
@@ -198,6 +198,30 @@ fn forged_sequences_take_no_more_than_their_share() {
     }
     server.handle_datagram(START, STRANGER.into(), &packet(5, 0, 0, b"I am honest"));
     assert_eq!(told(&mut server), [Told::Message(other, Reliable, b"I am honest".to_vec())]);
+}
+
+/// Where a connection may hold little, many hostile ones leave room for what others are sent.
+#[test]
+fn hostile_connections_take_no_more_than_the_limit() {
+    let mut config = server_config();
+    (config.max_incoming, config.connection_blocks) = (9, Some(8));
+    let mut resources = Resources::<9, 256, 512>::new();
+    let mut server = Peer::new(&mut resources, config);
+    let honest = enter(&mut server, START, CLIENT.into(), 1);
+    let hostile: Vec<_> =
+        (0..8).map(|number| enter(&mut server, START, stranger(number), number + 2)).collect();
+    for (number, hostile) in (0..).zip(hostile) {
+        for sequence in 0..100 {
+            let never_whole = packet(1, 254, sequence * 2, &[1; 504]);
+            server.handle_datagram(START, stranger(number), &never_whole);
+        }
+        // It acknowledges nothing.
+        while server.send(START, hostile, &[7; 504], Reliable).is_ok() {}
+        assert_eq!(server.send(START, hostile, &[7; 504], Reliable), Err(SendError::QuotaExceeded));
+    }
+    assert!(server.blocks_available() >= 256 - 8 * 16, "{}", server.blocks_available());
+    assert_eq!(server.send(START, honest, &[7; 4_200], Reliable), Err(SendError::NeverFits));
+    assert_eq!(server.send(START, honest, &[7; 504], Reliable), Ok(()));
 }
 
 #[test]

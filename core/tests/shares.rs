@@ -54,6 +54,28 @@ fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
     }
 }
 
+/// Where a connection may hold little, one that promises a long message and acknowledges nothing leaves the rest.
+#[test]
+fn a_connection_holds_no_more_than_the_limit() {
+    let mut config = server_config();
+    config.connection_blocks = Some(64);
+    let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_millis(100));
+    let blocks = net.pair.b.blocks();
+    let (now, from) = (net.now(), net.pair.a_address);
+    let mut sent = 0;
+    while net.pair.b.send(now, server, &[0x86; 100], Delivery::RELIABLE).is_ok() {
+        sent += 1;
+    }
+    assert!((60..=64).contains(&sent), "{sent}");
+    assert!(net.pair.b.blocks_available() >= blocks - 64);
+    net.pair.b.handle_datagram(now, from, &part(0, 100, 1_000));
+    net.run_for(Duration::from_millis(10));
+    let too_large = Told::Disconnected(server, DisconnectReason::MessageTooLarge);
+    assert!(net.server.contains(&too_large), "{:?}", net.server);
+}
+
 /// A client that acknowledges nothing and floods pings: their pongs take no memory.
 #[test]
 fn a_flood_of_pings_takes_no_memory() {

@@ -62,7 +62,7 @@ impl Connection {
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
     /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
-    /// fit half of the memory of the endpoint.
+    /// fit the share of the memory that a connection has.
     ///
     /// ```
     /// use rakwire_native::{Channel, Connection, Delivery, SendError};

@@ -74,6 +74,10 @@ pub struct Config {
     pub salt_key: [u8; 16],
     /// How many connections others may open; 0 makes a pure client. Without the feature `server` none may.
     pub max_incoming: u16,
+    /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
+    /// than half of all, which is what it is without a limit. A server whose clients need little sets this to what they
+    /// need, so that a few of them cannot take the memory of all.
+    pub connection_blocks: Option<u32>,
     /// When a reliable chunk that was not acknowledged is sent again.
     pub resend: Resend,
     /// What a client does when the server does not answer.
@@ -111,6 +115,7 @@ impl Config {
             secret,
             salt_key,
             max_incoming: 0,
+            connection_blocks: None,
             resend: Resend::default(),
             redial: Redial::FreshPort,
             handshake_timeout: Duration::from_secs(15),

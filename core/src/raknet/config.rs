@@ -81,6 +81,10 @@ pub struct Config {
     pub accepted_versions: ProtocolVersions,
     /// How many connections others may open; 0 makes a pure client.
     pub max_incoming: u16,
+    /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
+    /// than half of all, which is what it is without a limit. A server whose clients need little sets this to what they
+    /// need, so that a few of them cannot take the memory of all.
+    pub connection_blocks: Option<u32>,
     /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open at once while cookies are
     /// off.
     pub max_half_open_per_network: u16,
@@ -183,6 +187,7 @@ impl Config {
             protocol_version: 6,
             accepted_versions: Vec::from_array([6, 10, 11]),
             max_incoming: 0,
+            connection_blocks: None,
             max_half_open_per_network: 8,
             connection_interval: None,
             pongs_per_second: 1_000,

@@ -13,7 +13,7 @@ use crate::storage::{
 /// A message takes as many blocks as its bytes fill, at least one, from the moment it is sent until it is
 /// acknowledged, or from the moment it arrives until it is read. What is sent leaves a quarter of the blocks to what
 /// arrives. A message that arrives in parts needs blocks for all its parts. One connection may use half of the blocks
-/// for what it sends and half for what it receives; what arrives before its turn may use half of that. So an ordered
+/// for what it sends and half for what it receives, or less (`Config::connection_blocks`); what arrives before its turn may use half of that. So an ordered
 /// message should need no more than a quarter of all blocks: a larger one arrives only while nothing waits for it.
 ///
 /// The first message on one of the channels 4 to 31 takes blocks for their state, beside those shares and in each

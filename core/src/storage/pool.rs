@@ -104,6 +104,13 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.nodes.len()
     }
 
+    /// How many blocks one connection may hold for what it sends, and how many for what it receives.
+    #[inline]
+    pub(crate) fn share(&self, limit: Option<u32>) -> usize {
+        let half = self.capacity() / 2;
+        limit.map_or(half, |limit| half.min(limit as usize))
+    }
+
     /// Blocks that are free.
     pub(crate) const fn available(&self) -> usize {
         self.available

@@ -23,8 +23,11 @@ const NEWS: usize = 1_024;
 const BATCH: usize = 64;
 /// Bytes of one connection that wait for the server.
 const RECEIVE_QUEUE: usize = 256 << 10;
-/// Blocks of memory for one connection: two whole snapshots in chunks.
-const BLOCKS: usize = 64;
+/// Blocks of memory for each connection, in the mean.
+const BLOCKS: usize = 128;
+/// Blocks that one connection may hold in each direction: all that waits until it is behind, a whole snapshot more, and
+/// as much again for what is reliable. So it takes hundreds that acknowledge nothing to take the memory of all.
+const SHARE: u32 = 256;
 
 /// Who is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -287,6 +290,7 @@ fn takes(link: &Link, delivery: Delivery) -> bool {
 fn game_options(simulate: Option<Simulation>) -> Result<game::Options, OptionsError> {
     let mut options = game::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
+    options.config.connection_blocks = Some(SHARE);
     options.receive_queue = RECEIVE_QUEUE;
     options.simulate = simulate;
     Ok(options)
@@ -295,6 +299,7 @@ fn game_options(simulate: Option<Simulation>) -> Result<game::Options, OptionsEr
 fn raknet_options(simulate: Option<Simulation>) -> Result<rakwire_native::Options, OptionsError> {
     let mut options = rakwire_native::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
+    options.config.connection_blocks = Some(SHARE);
     options.receive_queue = RECEIVE_QUEUE;
     options.simulate = simulate;
     Ok(options)

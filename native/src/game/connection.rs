@@ -49,7 +49,8 @@ impl Connection {
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
-    /// [`SendError::TooLong`], and [`SendError::NeverFits`] when the message can never fit half of the memory.
+    /// [`SendError::TooLong`], and [`SendError::NeverFits`] when the message can never fit the connection's
+    /// share of the memory.
     ///
     /// ```
     /// use rakwire_native::game::{Connection, Reliability, SendError};

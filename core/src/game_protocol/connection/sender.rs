@@ -27,7 +27,7 @@ pub enum SendError {
     Empty,
     /// The message is longer than 129,024 bytes, which is 256 chunks. Send it in several.
     TooLong,
-    /// The message can never fit into half of the blocks. Give the peer more of them.
+    /// The message can never fit into the share of the blocks that a connection has. Give the peer more of them.
     NeverFits,
     /// The connection uses its share of the memory. Send again when something was acknowledged.
     QuotaExceeded,
@@ -42,7 +42,7 @@ impl core::fmt::Display for SendError {
             Self::Empty => "a message has at least one byte",
             Self::TooLong => "a message has at most 129,024 bytes; send it in several",
             Self::NeverFits => {
-                "the message can never fit into half of the blocks; give the peer more of them"
+                "the message can never fit the connection's share of the blocks; give the peer more of them"
             }
             Self::QuotaExceeded => "the connection uses its share of the memory; try again later",
             Self::PoolExhausted => "there is no memory left; try again later",

@@ -83,8 +83,7 @@ impl<'a> Peer<'a> {
 
     pub(super) fn borrow(&mut self, slot: u16) -> Option<(&mut Connection, Context<'_, 'a>)> {
         let connection = self.tables.connections.get_mut(usize::from(slot))?;
-        // One connection may use half of the blocks for what it sends and half for what it receives.
-        let quota = self.tables.pool.capacity() / 2;
+        let quota = self.tables.pool.share(self.config.connection_blocks);
         let cx = Context {
             now: self.last_now,
             slot,

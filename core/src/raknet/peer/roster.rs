@@ -83,7 +83,7 @@ impl<'a> Peer<'a> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn borrow(&mut self, slot: u16) -> Option<(&mut Connection, Context<'_, 'a>)> {
         let connection = self.tables.connections.get_mut(usize::from(slot))?;
-        let (send_quota, receive_quota) = quotas(self.tables.pool.capacity());
+        let quota = self.tables.pool.share(self.config.connection_blocks);
         let cx = Context {
             now: self.last_now,
             slot,
@@ -92,8 +92,8 @@ impl<'a> Peer<'a> {
             index: &mut self.tables.index,
             stats: &mut self.stats,
             password: &self.password,
-            send_quota,
-            receive_quota,
+            send_quota: quota,
+            receive_quota: quota,
         };
         Some((connection, cx))
     }
@@ -168,9 +168,4 @@ impl<'a> Peer<'a> {
         self.tables.vacant.push(slot);
         self.tables.deadlines.set(slot, None);
     }
-}
-
-/// How many blocks one connection may use for what it sends and for what it receives.
-const fn quotas(blocks: usize) -> (usize, usize) {
-    (blocks / 2, blocks / 2)
 }
