@@ -3,15 +3,20 @@
 use core::net::{IpAddr, SocketAddr};
 use core::pin::pin;
 use core::task::{Context, Poll};
+use core::time::Duration;
 
 use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
 use heapless::Vec;
+use rakwire::Instant;
 
 /// Datagrams of full size that wait for the network to take them.
 const OUTGOING: usize = 2;
 /// Datagrams of any size for which there is a place, for each of full size.
 const SMALL: usize = 4;
+/// How long the socket may send nothing of what it holds. The network asks for a neighbour once a second and is silent
+/// between: what stands in the way must be gone before it asks again.
+const STANDSTILL: Duration = Duration::from_millis(900);
 
 /// The memory of a socket that holds `DATAGRAMS` datagrams of full size, which is `SIZE` bytes, until they are read.
 #[derive(Debug)]
@@ -44,6 +49,8 @@ pub(crate) struct Port<'d> {
     number: u16,
     composed: &'d mut [u8],
     waiting: Option<(IpEndpoint, usize)>,
+    /// Since when the socket has held something of which nothing has left, as far as is known.
+    busy_since: Option<Instant>,
 }
 
 impl<'d> Port<'d> {
@@ -64,17 +71,23 @@ impl<'d> Port<'d> {
         );
         // A new socket is not bound, and a port without an address can always be bound to.
         let _ = socket.bind(port);
-        Self { socket, number: port, composed: &mut buffers.composed, waiting: None }
+        Self { socket, number: port, composed: &mut buffers.composed, waiting: None, busy_since: None }
     }
 
     /// Takes another port, if any would do. What the old one holds is lost.
     pub(crate) fn change(&mut self) {
         if self.number == 0 {
             self.waiting = None;
-            self.socket.close();
-            // As before.
-            let _ = self.socket.bind(0);
+            self.bind_again(0);
         }
+    }
+
+    /// Empties the socket, and binds it to `port`.
+    fn bind_again(&mut self, port: u16) {
+        self.busy_since = None;
+        self.socket.close();
+        // As before.
+        let _ = self.socket.bind(port);
     }
 
     /// Hands the next datagram that arrived to `take`, where it lies.
@@ -89,14 +102,22 @@ impl<'d> Port<'d> {
         pin!(received).poll(cx)
     }
 
+    /// When to call `poll_send` again, even if there is nothing more to send, to see whether all has left.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.busy_since.map(|since| since + STANDSTILL)
+    }
+
     /// Sends what `compose` writes, datagram after datagram, until it writes none or there is no room. What cannot be
     /// sent because there is no way to its receiver is as good as lost on the way.
     pub(crate) fn poll_send(
         &mut self,
+        now: Instant,
         cx: &mut Context<'_>,
         mut compose: impl FnMut(&mut [u8]) -> Option<(SocketAddr, usize)>,
     ) -> Poll<()> {
+        self.unblock(now, cx);
         loop {
+            let waited = self.waiting.is_some();
             let (to, length) = match self.waiting.take() {
                 Some(waiting) => waiting,
                 None => {
@@ -111,6 +132,22 @@ impl<'d> Port<'d> {
                 self.waiting = Some((to, length));
                 return Poll::Pending;
             }
+            // There was no room for one that waited, so others have left.
+            if waited || self.busy_since.is_none() {
+                self.busy_since = Some(now);
+            }
+        }
+    }
+
+    /// Drops what the socket holds if that has not left for too long. A datagram stays at the head until its receiver
+    /// answers the question for its hardware address or there is a way to it, and all others would wait behind it.
+    fn unblock(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Some(deadline) = self.deadline() else { return };
+        if pin!(self.socket.flush()).poll(cx).is_ready() {
+            self.busy_since = None;
+        } else if now >= deadline {
+            // Open connections know this port, even if any would have done.
+            self.bind_again(self.socket.endpoint().port);
         }
     }
 }

@@ -61,12 +61,13 @@ impl<'d, D: Drive> Loop<'d, D> {
         let now = clock::now();
         self.driven.settle(now);
         let driven = self.driven;
-        let sent = self.port.poll_send(cx, |buffer| driven.compose(now, buffer));
+        let sent = self.port.poll_send(now, cx, |buffer| driven.compose(now, buffer));
         let next = match self.driven.wait(cx) {
             // Nothing more can be sent until the socket has room, which wakes this task too.
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };
+        let next = earlier(next, self.port.deadline());
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
         if received == TURN || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -86,5 +87,12 @@ impl<'d, D: Drive> Loop<'d, D> {
             count += 1;
         }
         count
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

@@ -45,9 +45,36 @@ impl Wire {
     }
 }
 
+/// What machines are connected with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Medium {
+    /// Packets that need no more than their address.
+    Ip,
+    /// Frames; machines ask each other for their hardware addresses.
+    Ethernet,
+}
+
+impl Medium {
+    const fn address(self, number: u8) -> HardwareAddress {
+        match self {
+            Self::Ip => HardwareAddress::Ip,
+            Self::Ethernet => HardwareAddress::Ethernet([2, 0, 0, 0, 0, number]),
+        }
+    }
+
+    /// The last byte of where it goes.
+    fn receiver(self, packet: &[u8]) -> u8 {
+        match self {
+            Self::Ip => packet[19],
+            Self::Ethernet => packet[5],
+        }
+    }
+}
+
 /// A network without any machine on it yet.
 pub(crate) struct Net {
     wire: Wire,
+    medium: Medium,
     machines: Rc<std::cell::RefCell<Vec<mpsc::UnboundedSender<Vec<u8>>>>>,
     next: u8,
 }
@@ -66,12 +93,25 @@ pub(crate) struct Machine {
 
 impl Net {
     pub(crate) fn new(wire: Wire) -> Self {
-        Self { wire, machines: Rc::default(), next: 1 }
+        Self::with_medium(wire, Medium::Ip)
+    }
+
+    pub(crate) fn with_medium(wire: Wire, medium: Medium) -> Self {
+        Self { wire, medium, machines: Rc::default(), next: 1 }
     }
 
     /// Adds a machine with a peer in this memory. Must be called in a `LocalSet`.
     pub(crate) fn machine<const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,
+        change: impl FnOnce(&mut Config),
+    ) -> Machine {
+        self.machine_at::<C, B, S, D>(PORT, change)
+    }
+
+    /// The same on this port; 0 is any.
+    pub(crate) fn machine_at<const C: usize, const B: usize, const S: usize, const D: usize>(
+        &mut self,
+        port: u16,
         change: impl FnOnce(&mut Config),
     ) -> Machine {
         let number = self.next;
@@ -81,9 +121,9 @@ impl Net {
         config.timeout = Duration::from_secs(30);
         change(&mut config);
         let state = Box::leak(Box::new(State::<C, B, S, D>::new()));
-        let (handle, mut runner) = raknet::new(state, stack, PORT, config);
+        let (handle, mut runner) = raknet::new(state, stack, port, config);
         tokio::task::spawn_local(async move { runner.run().await });
-        Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), PORT).into() }
+        Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
     }
 
     /// The same with a peer of the Game Protocol, on this port; 0 is any.
@@ -106,9 +146,14 @@ impl Net {
         Player { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
     }
 
+    /// Puts a packet on the wire to a machine, whoever it says that it comes from.
+    pub(crate) fn forge(&self, to: u8, packet: Vec<u8>) {
+        self.machines.borrow()[usize::from(to) - 1].send(packet).expect("a machine");
+    }
+
     fn stack(&self, number: u8) -> Stack<'static> {
         let state = Box::leak(Box::new(channel::State::<MTU, 32, 32>::new()));
-        let (driver, device) = channel::new(state, HardwareAddress::Ip);
+        let (driver, device) = channel::new(state, self.medium.address(number));
         let (status, mut rx, mut tx) = driver.split();
         status.set_link_state(embassy_net::driver::LinkState::Up);
         let (sender, mut arriving) = mpsc::unbounded_channel::<Vec<u8>>();
@@ -119,13 +164,12 @@ impl Net {
                 rx.rx_done(packet.len());
             }
         });
-        let (wire, machines) = (self.wire.clone(), Rc::clone(&self.machines));
+        let (wire, medium, machines) = (self.wire.clone(), self.medium, Rc::clone(&self.machines));
         tokio::task::spawn_local(async move {
             loop {
                 let packet = tx.tx_buf().await.to_vec();
                 tx.tx_done();
-                // Bytes 16 to 19 of an IPv4 header are where it goes.
-                let to = packet[19];
+                let to = medium.receiver(&packet);
                 for (at, machine) in machines.borrow().iter().enumerate() {
                     let own = at + 1 == usize::from(number);
                     if !own && (to == 255 || usize::from(to) == at + 1) && !wire.loses() {

@@ -1,5 +1,7 @@
 //! An address on the network: by DHCP, or a fixed one where nobody gives any.
 
+use embassy_futures::select::{Either, select};
+use embassy_net::udp::UdpSocket;
 use embassy_net::{ConfigV4, Ipv4Cidr, Stack, StaticConfigV4};
 use embassy_time::{Duration, with_timeout};
 use heapless::Vec;
@@ -13,12 +15,21 @@ pub const FALLBACK: &str = match option_env!("RAKWIRE_ADDRESS") {
     None => "192.168.0.50/24",
 };
 
-/// Waits until the stack, which tries DHCP, has an address; sets the fixed one if that takes too long.
+/// Waits until the stack, which tries DHCP, has an address; sets the fixed one if that takes too long. Where that one is
+/// set already DHCP gets another chance: a router may take longer than a board to start.
 pub async fn wait_for_address(stack: Stack<'_>) {
-    stack.wait_link_up().await;
-    if with_timeout(PATIENCE, stack.wait_config_up()).await.is_err() {
-        use_fallback(stack);
-        stack.wait_config_up().await;
+    if stack.config_v4().is_some_and(|config| Some(config) == fallback()) {
+        use_dhcp(stack);
+    }
+    loop {
+        stack.wait_link_up().await;
+        // Without a cable nobody can answer, so the time begins anew with it.
+        let answer = select(stack.wait_config_up(), stack.wait_link_down());
+        match with_timeout(PATIENCE, answer).await {
+            Ok(Either::First(())) => break,
+            Ok(Either::Second(())) => {}
+            Err(_) => use_fallback(stack),
+        }
     }
     if let Some(config) = stack.config_v4() {
         defmt::info!("this is {}", defmt::Display2Format(&config.address));
@@ -27,14 +38,24 @@ pub async fn wait_for_address(stack: Stack<'_>) {
 
 /// Sets the fixed address.
 pub fn use_fallback(stack: Stack<'_>) {
-    match FALLBACK.parse::<Ipv4Cidr>() {
-        Ok(address) => {
+    match fallback() {
+        Some(config) => {
             defmt::warn!("no answer from DHCP; using {}", FALLBACK);
-            let config = StaticConfigV4 { address, gateway: None, dns_servers: Vec::new() };
             stack.set_config_v4(ConfigV4::Static(config));
         }
-        Err(_) => {
+        None => {
             defmt::error!("RAKWIRE_ADDRESS was {} at build time; write it as 192.168.0.50/24", FALLBACK)
         }
     }
+}
+
+fn use_dhcp(stack: Stack<'_>) {
+    stack.set_config_v4(ConfigV4::Dhcp(Default::default()));
+    // The stack would ask when something else wakes it; to close a socket does.
+    UdpSocket::new(stack, &mut [], &mut [], &mut [], &mut []).close();
+}
+
+fn fallback() -> Option<StaticConfigV4> {
+    let address = FALLBACK.parse::<Ipv4Cidr>().ok()?;
+    Some(StaticConfigV4 { address, gateway: None, dns_servers: Vec::new() })
 }

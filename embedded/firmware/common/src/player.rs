@@ -131,8 +131,10 @@ impl<P: Panel> Board<'_, P> {
     pub async fn session(&mut self, frames: u32) -> Option<(Report, End)> {
         let pulse = self.pulse;
         pulse.while_waiting(network::wait_for_address(self.stack)).await;
-        let server = pulse.while_waiting(self.search.find(self.stack)).await;
-        let played = self.visit(server, frames).await;
+        let played = match pulse.while_waiting(self.search.find(self.stack)).await {
+            Some(server) => self.visit(server, frames).await,
+            None => None,
+        };
         self.panel.show(Health::default());
         pulse.while_waiting(Timer::after(PAUSE)).await;
         played

@@ -7,18 +7,17 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use embassy_net::udp::{PacketMetadata, UdpSocket};
 use embassy_net::{IpAddress, IpEndpoint, Stack};
-use embassy_time::{Duration, Instant, with_timeout};
+use embassy_time::{Instant, with_timeout};
 use rakwire::raknet::{Guid, PingScope};
 use rakwire::wire::offline::{MAGIC, Offline};
 use rakwire::wire::{Reader, Source, Wire, WireError, Writer, id};
 use snowfight::advertisement::Advertisement;
 
-use crate::server::PORT;
+use crate::server::{ATTEMPTS, PATIENCE, PORT};
 
 /// `RAKWIRE_GAME` at build time, as 192.168.0.10:8999.
 pub const FIXED: Option<&str> = option_env!("RAKWIRE_GAME");
 
-const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes of the longest answer that is looked at; one of this game has 15 at most behind its 35 of RakNet.
 const ANSWER: usize = 128;
 /// Bytes of a ping.
@@ -48,18 +47,19 @@ impl Search {
         }
     }
 
-    /// The address of the server; asks until one answers.
-    pub async fn find(self, stack: Stack<'_>) -> SocketAddrV4 {
+    /// The address of the server; nothing if none answers for half a minute.
+    pub async fn find(self, stack: Stack<'_>) -> Option<SocketAddrV4> {
         let to = match self {
-            Self::At(address) => return address,
+            Self::At(address) => return Some(address),
             Self::Ping(to) => to,
         };
         defmt::info!("looking for a game at {}", defmt::Display2Format(&to));
-        loop {
+        for _ in 0..ATTEMPTS {
             if let Ok(Some(server)) = with_timeout(PATIENCE, ask(stack, to)).await {
-                return server;
+                return Some(server);
             }
         }
+        None
     }
 }
 

@@ -62,8 +62,9 @@ pub struct Report {
 pub async fn run(handle: Handle<'_>, stack: Stack<'_>, pulse: &Pulse, mut read: impl FnMut() -> i16) -> ! {
     loop {
         pulse.while_waiting(network::wait_for_address(stack)).await;
-        let server = pulse.while_waiting(server::find(handle)).await;
-        let _ = visit(handle, server, pulse, u32::MAX, &mut read).await;
+        if let Some(server) = pulse.while_waiting(server::find(handle)).await {
+            let _ = visit(handle, server, pulse, u32::MAX, &mut read).await;
+        }
         pulse.while_waiting(Timer::after(PAUSE)).await;
     }
 }

@@ -10,10 +10,13 @@ use embassy_stm32::rng::{self, Rng};
 use embassy_stm32::wdg::IndependentWatchdog;
 use embassy_stm32::{Config, adc, bind_interrupts};
 use rakwire_firmware::panel::{Button, Health, Panel};
+use rakwire_firmware::pulse::PERIOD;
 use static_cell::{ConstStaticCell, StaticCell};
 
 /// How long the watchdog waits before it resets the chip.
-pub const WATCHDOG_MICROS: u32 = 8_000_000;
+const WATCHDOG_MICROS: u32 = 8_000_000;
+/// It must outlast two looks at the pulse.
+const _: () = assert!(WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros());
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
 
@@ -36,7 +39,7 @@ pub struct Board {
     pub thermometer: Thermometer,
     /// The button and the lights.
     pub panel: Lights,
-    /// Not started yet.
+    /// It runs.
     pub watchdog: Watchdog,
 }
 
@@ -50,6 +53,9 @@ pub async fn start(spawner: Spawner) -> Board {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_stm32::init(clocks());
+    // First of all: what follows may wait for ever for what does not answer.
+    let mut watchdog = IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS);
+    watchdog.unleash();
     let mut random = [0; 40];
     defmt::unwrap!(Rng::new(p.RNG, Interrupts).async_fill_bytes(&mut random).await);
     let mut entropy = [0; 32];
@@ -90,7 +96,7 @@ pub async fn start(spawner: Spawner) -> Board {
                 Output::new(p.PB14, Level::Low, Speed::Low),
             ],
         },
-        watchdog: IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS),
+        watchdog,
     }
 }
 

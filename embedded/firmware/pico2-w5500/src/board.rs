@@ -14,10 +14,13 @@ use embassy_rp::{bind_interrupts, dma};
 use embassy_time::{Delay, Duration, Instant};
 use embedded_hal_bus::spi::ExclusiveDevice;
 use rakwire_firmware::panel::{Button, Health, Panel};
+use rakwire_firmware::pulse::PERIOD;
 use static_cell::StaticCell;
 
 /// How long the watchdog waits before it resets the chip: it cannot count to much more than 16 s.
 pub const WATCHDOG: Duration = Duration::from_secs(8);
+/// It must outlast two looks at the pulse.
+const _: () = assert!(WATCHDOG.as_micros() > 2 * PERIOD.as_micros());
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
 /// What the wires of the board carry.
@@ -40,7 +43,7 @@ pub struct Board {
     pub thermometer: Thermometer,
     /// The button and the lights.
     pub panel: Lights,
-    /// Not started yet.
+    /// It runs.
     pub watchdog: Watchdog,
 }
 
@@ -59,6 +62,9 @@ pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
+    // First of all: the Ethernet chip may not answer yet, and then only a reset helps.
+    let mut watchdog = Watchdog::new(p.WATCHDOG);
+    watchdog.start(WATCHDOG);
     let mut random = [0; 45];
     Trng::new(p.TRNG, Interrupts, trng::Config::default()).fill_bytes(&mut random).await;
     let mut config = SpiConfig::default();
@@ -83,7 +89,7 @@ pub async fn start(spawner: Spawner) -> Board {
     let adc = Adc::new_blocking(p.ADC, AdcConfig::default());
     let thermometer = Thermometer { adc, channel: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR) };
     let panel = Lights { button: Input::new(p.PIN_15, Pull::Up), light: Output::new(p.PIN_25, Level::Low) };
-    Board { stack, entropy, thermometer, panel, watchdog: Watchdog::new(p.WATCHDOG) }
+    Board { stack, entropy, thermometer, panel, watchdog }
 }
 
 /// The chip's own thermometer, uncalibrated: the values of its converter.

@@ -6,10 +6,9 @@
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_net::Stack;
-use embassy_stm32::wdg::IndependentWatchdog;
 use panic_probe as _;
 use rakwire_firmware::echo;
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_nucleo_h743zi2::board::{self, Board};
 
 static PULSE: Pulse = Pulse::new();
@@ -28,8 +27,5 @@ async fn reply(stack: Stack<'static>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    // It counts in microseconds, and must outlast two looks at the pulse.
-    const { assert!(board::WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros()) };
-    IndependentWatchdog::unleash(&mut watchdog);
     PULSE.guard(|| watchdog.pet()).await
 }

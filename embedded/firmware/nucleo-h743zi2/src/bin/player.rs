@@ -8,12 +8,11 @@
 
 use defmt_rtt as _;
 use embassy_executor::Spawner;
-use embassy_stm32::wdg::IndependentWatchdog;
 use panic_probe as _;
 use rakwire_embassy::game::profiles::Player;
 use rakwire_embassy::game::{self, Runner};
 use rakwire_firmware::player::{self, World};
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::search::Search;
 use rakwire_nucleo_h743zi2::board::{self, Board, Lights};
 use static_cell::ConstStaticCell;
@@ -45,8 +44,5 @@ async fn play(board: player::Board<'static, Lights>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    // It counts in microseconds, and must outlast two looks at the pulse.
-    const { assert!(board::WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros()) };
-    IndependentWatchdog::unleash(&mut watchdog);
     PULSE.guard(|| watchdog.pet()).await
 }

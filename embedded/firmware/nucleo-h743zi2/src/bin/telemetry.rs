@@ -8,12 +8,11 @@
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use embassy_net::Stack;
-use embassy_stm32::wdg::IndependentWatchdog;
 use panic_probe as _;
 use rakwire::raknet::Config;
 use rakwire_embassy::raknet::profiles::Player;
 use rakwire_embassy::raknet::{self, Handle, Runner};
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::telemetry;
 use rakwire_nucleo_h743zi2::board::{self, Board, Thermometer};
 use static_cell::ConstStaticCell;
@@ -42,8 +41,5 @@ async fn report(handle: Handle<'static>, stack: Stack<'static>, mut thermometer:
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    // It counts in microseconds, and must outlast two looks at the pulse.
-    const { assert!(board::WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros()) };
-    IndependentWatchdog::unleash(&mut watchdog);
     PULSE.guard(|| watchdog.pet()).await
 }

@@ -9,7 +9,7 @@ use embassy_net::Stack;
 use embassy_rp::watchdog::Watchdog;
 use panic_probe as _;
 use rakwire_firmware::echo;
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_pico2_w5500::board::{self, Board};
 
 static PULSE: Pulse = Pulse::new();
@@ -28,7 +28,5 @@ async fn reply(stack: Stack<'static>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: Watchdog) -> ! {
-    const { assert!(board::WATCHDOG.as_micros() > 2 * PERIOD.as_micros()) };
-    watchdog.start(board::WATCHDOG);
     PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
 }

@@ -13,7 +13,7 @@ use panic_probe as _;
 use rakwire_embassy::game::profiles::Player;
 use rakwire_embassy::game::{self, Runner};
 use rakwire_firmware::player::{self, World};
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::search::Search;
 use rakwire_pico2_w5500::board::{self, Board, Lights};
 use static_cell::ConstStaticCell;
@@ -45,7 +45,5 @@ async fn play(board: player::Board<'static, Lights>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: Watchdog) -> ! {
-    const { assert!(board::WATCHDOG.as_micros() > 2 * PERIOD.as_micros()) };
-    watchdog.start(board::WATCHDOG);
     PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
 }

@@ -14,7 +14,7 @@ use panic_probe as _;
 use rakwire::raknet::Config;
 use rakwire_embassy::raknet::profiles::Player;
 use rakwire_embassy::raknet::{self, Handle, Runner};
-use rakwire_firmware::pulse::{PERIOD, Pulse};
+use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::telemetry;
 use rakwire_pico2_w5500::board::{self, Board, Thermometer};
 use static_cell::ConstStaticCell;
@@ -43,7 +43,5 @@ async fn report(handle: Handle<'static>, stack: Stack<'static>, mut thermometer:
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: Watchdog) -> ! {
-    const { assert!(board::WATCHDOG.as_micros() > 2 * PERIOD.as_micros()) };
-    watchdog.start(board::WATCHDOG);
     PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
 }

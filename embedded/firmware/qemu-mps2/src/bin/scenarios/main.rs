@@ -51,8 +51,10 @@ async fn peer(mut runner: Runner<'static>) -> ! {
 async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     if arguments.is("network", "fixed") {
         network::use_fallback(board.stack);
+        board.stack.wait_link_up().await;
+    } else {
+        network::wait_for_address(board.stack).await;
     }
-    network::wait_for_address(board.stack).await;
     let server = SocketAddrV4::new(HOST.into(), arguments.get("port").unwrap_or(19_132));
     let task = Task { stack: board.stack, handle, server, arguments: &arguments };
     let patience = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + PATIENCE);
