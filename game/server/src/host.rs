@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::bots::Bots;
-use crate::link::{Link, Protocol};
+use crate::link::{Backlog, Link, Protocol};
 use crate::meter::{Meter, Report};
 
 /// How long a tick may wait for its datagrams to leave; a driver that somebody keeps busy holds up no further ones.
@@ -293,20 +293,21 @@ async fn within_a_tick(flushed: impl Future) {
 enum Told {
     /// It is on its way, or a newer one will do as well.
     Enough,
-    /// It was refused, and is said only once: without it the connection is of no use.
+    /// It has no room, and is said only once: without it the connection is of no use.
     Never,
 }
 
 /// Gives a message to a connection, snapshots only while it keeps up.
 fn tell(link: &Link, payload: &[u8], delivery: Delivery) -> Told {
-    match delivery {
-        Delivery::Reliable if !link.send(payload, delivery) => Told::Never,
-        Delivery::Unreliable if !link.is_behind() => {
+    match (delivery, link.backlog()) {
+        (Delivery::Reliable, Backlog::Short | Backlog::Long) if link.send(payload, delivery) => Told::Enough,
+        (Delivery::Reliable, Backlog::Short | Backlog::Long | Backlog::Hopeless) => Told::Never,
+        (Delivery::Unreliable, Backlog::Short) => {
             // The next snapshot is newer, and a ping is asked again.
             let _ = link.send(payload, delivery);
             Told::Enough
         }
-        Delivery::Reliable | Delivery::Unreliable => Told::Enough,
+        (Delivery::Unreliable, Backlog::Long | Backlog::Hopeless) => Told::Enough,
     }
 }
 

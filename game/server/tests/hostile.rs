@@ -285,7 +285,7 @@ async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
     let (socket, seasoning) = challenged(1, server).await.expect("the server answers");
     let _ = socket.send_to(&seasoning, server).await;
     let mut buffer = [0; 2_048];
-    for sequence in 0..20_000_u16 {
+    for sequence in 0..8_000_u16 {
         let [high, low] = sequence.to_be_bytes();
         let _ = socket.send_to(&[0x05, 0, high, low, INIT[0], INIT[1]], server).await;
         while let Ok(length) = socket.try_recv(&mut buffer) {

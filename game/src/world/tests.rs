@@ -432,7 +432,7 @@ fn as_many_objects_grow_as_have_ended() {
     let ended = [3, 7, 150, 151, 300].map(EntityId);
     ended.into_iter().for_each(|id| world.end_thing(id));
     let mut other = world.clone();
-    run(&mut world, rules::SPRING - 1);
+    run(&mut world, SPRING - 1);
     assert_eq!(world.things.len(), MAX_OBJECTS - ended.len());
     run(&mut world, 1);
     assert_eq!(world.things.len(), MAX_OBJECTS);
@@ -447,9 +447,9 @@ fn as_many_objects_grow_as_have_ended() {
     let new: StdVec<_> =
         world.things.iter().filter(|thing| thing.id.0 > 301).map(|thing| thing.id.0).collect();
     assert_eq!(new, [302, 303, 304, 305, 306]);
-    run(&mut world, 3 * rules::SPRING);
+    run(&mut world, 3 * SPRING);
     assert_eq!(world.things.len(), MAX_OBJECTS);
-    run(&mut other, 4 * rules::SPRING);
+    run(&mut other, 4 * SPRING);
     assert_eq!(digest(&other), digest(&world));
 }
 
