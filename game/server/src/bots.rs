@@ -2,7 +2,7 @@
 
 use rakwire::Instant;
 use snowfight::bot;
-use snowfight::client::{Client, Input};
+use snowfight::client::{Client, Input, News};
 use snowfight::message::{Entity, Point};
 use snowfight::server::Server;
 use snowfight::world::TICKS_PER_SECOND;
@@ -30,6 +30,8 @@ struct Bot {
 enum Presence {
     Away,
     Connected,
+    /// The server has no room; it goes before the next tick, and tries again later.
+    Refused,
 }
 
 /// All of them.
@@ -42,12 +44,8 @@ pub(crate) struct Bots {
 
 impl Bots {
     pub(crate) fn new(count: u16) -> Self {
-        let bots = (0..count).map(|number| Bot {
-            key: Key::Bot(number),
-            client: Client::new(),
-            rest: u32::from(number) * TICKS_PER_SECOND / 4,
-            presence: Presence::Away,
-        });
+        let bots =
+            (0..count).map(|number| Bot::away(Key::Bot(number), u32::from(number) * TICKS_PER_SECOND / 4));
         Self { bots: bots.collect(), random: 0x9E37_79B9 }
     }
 
@@ -62,6 +60,7 @@ impl Bots {
             match bot.presence {
                 Presence::Away => bot.come(server),
                 Presence::Connected => bot.play(now, &entities, random),
+                Presence::Refused => bot.go(server),
             }
             bot.speak(server);
         }
@@ -71,19 +70,30 @@ impl Bots {
     pub(crate) fn hear(&mut self, now: Instant, key: Key, payload: &[u8]) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
             // Of a server that lives beside it nothing is unreadable.
-            let _ = bot.client.handle_message(now, &payload);
+            if let Ok(News::Refused(_)) = bot.client.handle_message(now, &payload) {
+                bot.presence = Presence::Refused;
+            }
         }
     }
 
     /// The server has ended the connection of a bot.
     pub(crate) fn leave(&mut self, key: Key) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
-            *bot = Bot { key, client: Client::new(), rest: AWAY, presence: Presence::Away };
+            *bot = Bot::away(key, AWAY);
         }
     }
 }
 
 impl Bot {
+    const fn away(key: Key, rest: u32) -> Self {
+        Self { key, client: Client::new(), rest, presence: Presence::Away }
+    }
+
+    fn go(&mut self, server: &mut Server<Key>) {
+        server.handle_disconnected(self.key);
+        *self = Self::away(self.key, AWAY);
+    }
+
     fn come(&mut self, server: &mut Server<Key>) {
         if self.rest > 0 {
             self.rest -= 1;
@@ -126,9 +136,55 @@ fn astray(random: &mut u32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use rakwire::rabbit::to_vec;
+    use snowfight::message::{Channel, ClientMessage, Request, RequestKind};
     use snowfight::server::{MAX_MESSAGE, Output};
+    use snowfight::world::MAX_PLAYERS;
 
     use super::*;
+
+    /// A tick of a server and its bots; how many connections of bots have ended.
+    fn pass(server: &mut Server<Key>, bots: &mut Bots, buffer: &mut [u8], tick: u64) -> u32 {
+        let now = Instant::from_micros(tick * 16_667);
+        bots.act(now, server);
+        server.tick();
+        let mut ends = 0;
+        while let Some(output) = server.poll_output(buffer) {
+            match output {
+                Output::Send { to, payload, .. } => bots.hear(now, to, payload),
+                Output::Close { connection } => {
+                    ends += 1;
+                    bots.leave(connection);
+                }
+            }
+        }
+        ends
+    }
+
+    /// A bot that found no room once comes when there is some.
+    #[test]
+    fn a_bot_that_is_refused_comes_again() {
+        let mut server = Server::new(3);
+        let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
+        let init = to_vec(&init).unwrap();
+        let guests = (0..MAX_PLAYERS as u64).map(Key::Peer);
+        for guest in guests.clone() {
+            server.handle_connected(guest).unwrap();
+            server.handle_message(guest, &init.as_slice());
+        }
+        let mut bots = Bots::new(1);
+        let mut buffer = vec![0; MAX_MESSAGE];
+        (0..10).for_each(|tick| {
+            pass(&mut server, &mut bots, &mut buffer, tick);
+        });
+        assert_eq!(bots.bots[0].presence, Presence::Away);
+        guests.for_each(|guest| server.handle_disconnected(guest));
+        let comes = (10..20 + u64::from(AWAY)).any(|tick| {
+            pass(&mut server, &mut bots, &mut buffer, tick);
+            server.world().players().count() == 1
+        });
+        assert!(comes);
+    }
 
     /// Bots come, play, lose or win, and come again.
     #[test]
@@ -138,18 +194,7 @@ mod tests {
         let mut buffer = vec![0; MAX_MESSAGE];
         let mut ends = 0;
         for tick in 0..60 * 600_u64 {
-            let now = Instant::from_micros(tick * 16_667);
-            bots.act(now, &mut server);
-            server.tick();
-            while let Some(output) = server.poll_output(&mut buffer) {
-                match output {
-                    Output::Send { to, payload, .. } => bots.hear(now, to, payload),
-                    Output::Close { connection } => {
-                        ends += 1;
-                        bots.leave(connection);
-                    }
-                }
-            }
+            ends += pass(&mut server, &mut bots, &mut buffer, tick);
             if ends == 4 && server.world().players().count() == 3 {
                 return;
             }

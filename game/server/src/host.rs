@@ -9,14 +9,16 @@ use rakwire_native::{BindError, Capacity, Endpoint, Simulation, game};
 use snowfight::advertisement::Advertisement;
 use snowfight::message::Delivery;
 use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Server};
-use snowfight::world::MAX_PLAYERS;
+use snowfight::world::{MAX_PLAYERS, TICKS_PER_SECOND};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::bots::Bots;
-use crate::link::{Link, Protocol};
+use crate::link::{Backlog, Link, Protocol};
 use crate::meter::{Meter, Report};
 
+/// How long a tick may wait for its datagrams to leave; a driver that somebody keeps busy holds up no further ones.
+const LONGEST_FLUSH: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
 /// News of connections that wait for the server; whoever has more to say waits.
 const NEWS: usize = 1_024;
 /// News that are taken in a row before what they led to is sent.
@@ -222,7 +224,7 @@ impl Host {
             }
         }
         self.send();
-        tokio::join!(self.game.flush(), self.raknet.flush());
+        within_a_tick(async { tokio::join!(self.game.flush(), self.raknet.flush()) }).await;
         self.meter.note(began.elapsed(), began.saturating_duration_since(due));
     }
 
@@ -233,19 +235,21 @@ impl Host {
             match output {
                 Output::Send { to: bot @ Key::Bot(_), payload, .. } => self.bots.hear(now, bot, payload),
                 Output::Send { to, delivery, payload } => {
-                    let link = self.links.get(&to);
-                    if let Some(link) = link.filter(|link| takes(link, delivery)) {
-                        // What is not taken now is of no use later: the client asks again, or the connection ends.
-                        let _ = link.send(payload, delivery);
+                    let told = self.links.get(&to).map(|link| tell(link, payload, delivery));
+                    if told == Some(Told::Never) {
+                        self.server.handle_disconnected(to);
+                        self.close(to);
                     }
                 }
                 Output::Close { connection: bot @ Key::Bot(_) } => self.bots.leave(bot),
-                Output::Close { connection } => {
-                    if let Some(link) = self.links.remove(&connection) {
-                        tokio::spawn(async move { link.close().await });
-                    }
-                }
+                Output::Close { connection } => self.close(connection),
             }
+        }
+    }
+
+    fn close(&mut self, connection: Key) {
+        if let Some(link) = self.links.remove(&connection) {
+            tokio::spawn(async move { link.close().await });
         }
     }
 
@@ -282,9 +286,32 @@ impl Host {
     }
 }
 
-/// Whether a connection gets a message now: snapshots only while it keeps up.
-fn takes(link: &Link, delivery: Delivery) -> bool {
-    delivery == Delivery::Reliable || !link.is_behind()
+/// Waits for datagrams to leave; what has not left in time leaves during the next tick.
+async fn within_a_tick(flushed: impl Future) {
+    let _ = tokio::time::timeout(LONGEST_FLUSH, flushed).await;
+}
+
+/// What has become of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// It is on its way, or a newer one will do as well.
+    Enough,
+    /// It has no room, and is said only once: without it the connection is of no use.
+    Never,
+}
+
+/// Gives a message to a connection, snapshots only while it keeps up.
+fn tell(link: &Link, payload: &[u8], delivery: Delivery) -> Told {
+    match (delivery, link.backlog()) {
+        (Delivery::Reliable, Backlog::Short | Backlog::Long) if link.send(payload, delivery) => Told::Enough,
+        (Delivery::Reliable, Backlog::Short | Backlog::Long | Backlog::Hopeless) => Told::Never,
+        (Delivery::Unreliable, Backlog::Short) => {
+            // The next snapshot is newer, and a ping is asked again.
+            let _ = link.send(payload, delivery);
+            Told::Enough
+        }
+        (Delivery::Unreliable, Backlog::Long | Backlog::Hopeless) => Told::Enough,
+    }
 }
 
 fn game_options(simulate: Option<Simulation>) -> Result<game::Options, OptionsError> {
@@ -303,4 +330,16 @@ fn raknet_options(simulate: Option<Simulation>) -> Result<rakwire_native::Option
     options.receive_queue = RECEIVE_QUEUE;
     options.simulate = simulate;
     Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever keeps a driver busy for ever, so that it never says that it is idle, stops no tick.
+    #[tokio::test]
+    async fn a_driver_that_is_never_idle_holds_up_no_tick() {
+        let patience = Duration::from_secs(10);
+        tokio::time::timeout(patience, within_a_tick(std::future::pending::<()>())).await.unwrap();
+    }
 }

@@ -11,6 +11,9 @@ use snowfight::message::Delivery;
 const BEHIND: u32 = 32 * 1_024;
 /// Chunks that may wait in a connection of the Game Protocol before it gets no further snapshots.
 const BEHIND_CHUNKS: u32 = 64;
+/// How many times as much may wait until the connection gets nothing at all: only who acknowledges hardly anything, and
+/// asks for more, lets so much pile up.
+const HOPELESS: u32 = 4;
 /// Snapshots are sequenced on a channel of their own.
 const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 
@@ -68,6 +71,28 @@ pub enum DialError {
     /// No keys.
     #[error("the system gives no random bytes: {0}")]
     Random(#[source] std::io::Error),
+}
+
+/// How much waits to be sent on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backlog {
+    Short,
+    /// A further snapshot would come too late.
+    Long,
+    /// It takes the memory of all others.
+    Hopeless,
+}
+
+impl Backlog {
+    const fn of(waiting: u32, behind: u32) -> Self {
+        if waiting <= behind {
+            Self::Short
+        } else if waiting <= behind.saturating_mul(HOPELESS) {
+            Self::Long
+        } else {
+            Self::Hopeless
+        }
+    }
 }
 
 /// A connection.
@@ -139,15 +164,15 @@ impl Link {
         }
     }
 
-    /// Whether so much waits to be sent that a further snapshot would come too late.
-    pub(crate) fn is_behind(&self) -> bool {
+    /// How much waits to be sent, or to be acknowledged.
+    pub(crate) fn backlog(&self) -> Backlog {
         match self {
-            Self::Game(connection) => {
-                connection.stats().is_some_and(|stats| stats.waiting + stats.in_flight > BEHIND_CHUNKS)
-            }
-            Self::RakNet(connection) => connection
+            Self::Game(connection) => connection
                 .stats()
-                .is_some_and(|stats| stats.waiting.iter().map(|waiting| waiting.bytes).sum::<u32>() > BEHIND),
+                .map_or(Backlog::Short, |stats| Backlog::of(stats.waiting + stats.in_flight, BEHIND_CHUNKS)),
+            Self::RakNet(connection) => connection.stats().map_or(Backlog::Short, |stats| {
+                Backlog::of(stats.waiting.iter().map(|waiting| waiting.bytes).sum(), BEHIND)
+            }),
         }
     }
 

@@ -28,6 +28,9 @@ pub enum PlayerError {
     /// The server says no.
     #[error("the server refuses: {0}")]
     Refused(String),
+    /// The game was over before it began.
+    #[error("the game was over at once")]
+    Over(GameOver),
     /// The server says nothing.
     #[error("the server does not let anybody in")]
     Silent,
@@ -49,6 +52,7 @@ pub struct Player {
 enum Heard {
     Nothing,
     Joined(PlayerId),
+    Over(GameOver),
     Refused(String),
 }
 
@@ -85,6 +89,7 @@ impl Player {
                 let message = this.link.recv().await.ok_or(PlayerError::Ended)?;
                 match this.hear(&message) {
                     Heard::Joined(player) => return Ok(player),
+                    Heard::Over(result) => return Err(PlayerError::Over(result)),
                     Heard::Refused(why) => return Err(PlayerError::Refused(why)),
                     Heard::Nothing => {}
                 }
@@ -182,7 +187,8 @@ impl Player {
                 Heard::Nothing
             }
             Ok(News::Refused(why)) => Heard::Refused(text(why)),
-            Ok(News::Over(_) | News::Pong { .. } | News::Nothing) | Err(_) => Heard::Nothing,
+            Ok(News::Over(result)) => Heard::Over(result),
+            Ok(News::Pong { .. } | News::Nothing) | Err(_) => Heard::Nothing,
         }
     }
 

@@ -3,6 +3,11 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+/// Lines that wait for whoever reads them.
+const LINES: usize = 16;
 
 /// Why a program ends without success: one line that says what to do, and an exit status.
 ///
@@ -50,6 +55,52 @@ pub fn print(line: impl Display) -> Result<(), Failure> {
             Err(Failure::runtime(format!("cannot write to the standard output: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes lines from a thread of its own, so that a reader who stalls holds up nobody; lines that do not fit are dropped.
+///
+/// ```
+/// let mut printer = snowfight_server::program::Printer::start()?;
+/// printer.offer(format_args!("{} players", 3));
+/// assert_eq!(printer.dropped(), 0);
+/// # Ok::<(), snowfight_server::program::Failure>(())
+/// ```
+#[derive(Debug)]
+pub struct Printer {
+    lines: SyncSender<String>,
+    dropped: u64,
+}
+
+impl Printer {
+    /// A printer to the standard output.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start() -> Result<Self, Failure> {
+        Self::writing(|line| {
+            // Whoever does not read the lines does not want them.
+            let _ = print(line);
+        })
+    }
+
+    fn writing(mut write: impl FnMut(String) + Send + 'static) -> Result<Self, Failure> {
+        let (lines, waiting) = sync_channel(LINES);
+        let work = move || waiting.into_iter().for_each(&mut write);
+        let thread = thread::Builder::new().name("printer".into()).spawn(work);
+        thread.map_err(|error| Failure::runtime(format!("cannot start a thread: {error}")))?;
+        Ok(Self { lines, dropped: 0 })
+    }
+
+    /// Writes a line if there is room for it.
+    pub fn offer(&mut self, line: impl Display) {
+        self.dropped += u64::from(self.lines.try_send(line.to_string()).is_err());
+    }
+
+    /// How many lines there was no room for.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped
     }
 }
 
@@ -101,4 +152,29 @@ pub fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
             _ = second.recv() => {}
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_who_stalls_holds_up_nobody() {
+        let (begun, begins) = channel();
+        let (goes_on, stall) = channel::<()>();
+        let mut printer = Printer::writing(move |line| {
+            begun.send(line).unwrap();
+            let _ = stall.recv();
+        })
+        .unwrap();
+        printer.offer("first");
+        assert_eq!(begins.recv().unwrap(), "first");
+        (0..100).for_each(|number| printer.offer(number));
+        assert_eq!(printer.dropped(), 100 - LINES as u64);
+        drop(goes_on);
+        let rest: Vec<_> = begins.iter().take(LINES).collect();
+        assert_eq!(rest, (0..LINES).map(|number| number.to_string()).collect::<Vec<_>>());
+    }
 }

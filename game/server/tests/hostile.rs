@@ -244,8 +244,8 @@ async fn a_flood_of_ends_from_clients() {
     assert!(server.join(Protocol::Game, Scope::Whole).await.me().is_some(), "there is room for the next");
 }
 
-/// Whether the server challenged it.
-async fn join_and_end(number: u8, server: SocketAddr) -> bool {
+/// A socket that the server has challenged, and what that makes of its salt.
+async fn challenged(number: u8, server: SocketAddr) -> Option<(tokio::net::UdpSocket, [u8; 4])> {
     // Networks of their own, which the server challenges as often as it likes.
     let here = Ipv4Addr::new(127, 77, number, 1);
     let socket = tokio::net::UdpSocket::bind((here, 0)).await.expect("all of 127/8 is loopback");
@@ -253,15 +253,49 @@ async fn join_and_end(number: u8, server: SocketAddr) -> bool {
     let _ = socket.send_to(&salt.to_be_bytes(), server).await;
     let mut pepper = [0; 4];
     let heard = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
-    if heard.is_err() {
-        return false;
-    }
+    heard.ok()?.ok()?;
     let seasoning = salt ^ u32::from_be_bytes(pepper);
+    Some((socket, seasoning.to_be_bytes()))
+}
+
+/// Whether the server challenged it.
+async fn join_and_end(number: u8, server: SocketAddr) -> bool {
+    let Some((socket, seasoning)) = challenged(number, server).await else { return false };
     let init = [&[0x05, 0, 0, 0], &INIT[..]].concat();
-    for datagram in [&seasoning.to_be_bytes()[..], &init].into_iter().chain([&END[..]; 50]) {
+    for datagram in [&seasoning[..], &init].into_iter().chain([&END[..]; 50]) {
         let _ = socket.send_to(datagram, server).await;
     }
     true
+}
+
+/// A player that acknowledges nothing, and asks for more answers than can wait: a connection that cannot be told what is
+/// said only once is ended.
+#[tokio::test]
+async fn a_client_that_acknowledges_nothing_is_ended() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let flood = tokio::spawn(ask_and_acknowledge_nothing(server.game));
+    goes_on(player, |_| {}).await;
+    assert!(flood.await.expect("it asks to the end"), "it is still connected");
+}
+
+/// Whether the server has ended the connection.
+async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
+    let (socket, seasoning) = challenged(1, server).await.expect("the server answers");
+    let _ = socket.send_to(&seasoning, server).await;
+    let mut buffer = [0; 2_048];
+    for sequence in 0..8_000_u16 {
+        let [high, low] = sequence.to_be_bytes();
+        let _ = socket.send_to(&[0x05, 0, high, low, INIT[0], INIT[1]], server).await;
+        while let Ok(length) = socket.try_recv(&mut buffer) {
+            if buffer[..length] == END {
+                return true;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    false
 }
 
 /// A client that plays and floods the server with actions slows nobody but itself.

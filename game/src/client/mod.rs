@@ -112,6 +112,8 @@ pub enum News<'m> {
 ///
 /// ```text
 ///  Connecting --> Joining --> Playing --> Over
+///                    |                      ^
+///                    +----------------------+
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -242,20 +244,22 @@ impl Client {
     }
 
     fn on_event<'m>(&mut self, event: Event<'m>) -> News<'m> {
-        let State::Playing { newest, scope, .. } = &mut self.state else { return News::Nothing };
-        match event.kind {
-            EventKind::Snapshot(snapshot) => {
+        match (event.kind, &mut self.state) {
+            (EventKind::Snapshot(snapshot), State::Playing { newest, scope, .. }) => {
                 if newest.is_some_and(|newest| !is_later(event.time, newest)) {
                     return News::Nothing;
                 }
                 *newest = Some(event.time);
                 News::Snapshot { time: event.time, entities: snapshot.entities, scope: *scope }
             }
-            EventKind::GameOver(result) => {
+            // Nothing is ordered on the wire: the end may overtake the Connect.
+            (EventKind::GameOver(result), State::Joining | State::Playing { .. }) => {
                 self.state = State::Over(result);
                 self.waiting.clear();
                 News::Over(result)
             }
+            (EventKind::Snapshot(_), State::Connecting | State::Joining | State::Over(_))
+            | (EventKind::GameOver(_), State::Connecting | State::Over(_)) => News::Nothing,
         }
     }
 

@@ -159,13 +159,13 @@ impl<K: Copy + Eq> Server<K> {
         self.stats
     }
 
-    /// A connection is open. One that is known begins anew.
+    /// A connection is open, and has ten seconds to join. One that is known begins anew.
     ///
     /// # Errors
     /// [`Full`].
     pub fn handle_connected(&mut self, connection: K) -> Result<(), Full> {
         self.handle_disconnected(connection);
-        self.sessions.push(Session::new(connection)).map_err(|_| Full)
+        self.sessions.push(Session::new(connection, self.world.time())).map_err(|_| Full)
     }
 
     /// A connection has ended. Nobody wins by that.
@@ -186,7 +186,10 @@ impl<K: Copy + Eq> Server<K> {
         let message = ClientMessage::unpack(&mut reader);
         match (session.state, message) {
             (State::Leaving { .. } | State::Closing, _) => self.stats.ignored += 1,
-            (State::Waiting, Ok(ClientMessage::Request(Request { channel, kind: RequestKind::Init }))) => {
+            (
+                State::Waiting { .. },
+                Ok(ClientMessage::Request(Request { channel, kind: RequestKind::Init })),
+            ) => {
                 self.add_to_session(connection, channel, Scope::read(&mut reader));
             }
             (State::Playing { .. }, Ok(ClientMessage::Request(request))) => {
@@ -195,7 +198,7 @@ impl<K: Copy + Eq> Server<K> {
             (State::Playing { player }, Ok(ClientMessage::Action(action))) => {
                 self.world.act(player, action.kind);
             }
-            (State::Waiting, Ok(_)) | (_, Err(_)) => self.reject(connection),
+            (State::Waiting { .. }, Ok(_)) | (_, Err(_)) => self.reject(connection),
         }
     }
 
@@ -229,19 +232,13 @@ impl<K: Copy + Eq> Server<K> {
         self.clock.next()
     }
 
-    /// One tick: the world moves, its snapshot goes to every player, and those who fell have lost.
+    /// One tick: the world moves, its snapshot goes to every player, those who fell have lost, and whose time is up goes.
     pub fn tick(&mut self) {
         let fallen = self.world.tick();
         self.dispatch_snapshot();
         self.check_win_condition(&fallen);
         let now = self.world.time();
-        for session in &mut self.sessions {
-            if let State::Leaving { until } = session.state
-                && now.wrapping_sub(until) < u32::MAX / 2
-            {
-                session.state = State::Closing;
-            }
-        }
+        self.sessions.iter_mut().for_each(|session| session.expire(now));
     }
 
     /// What to send, packed into `buffer`, or which connection to end. Call it until there is nothing.
@@ -291,8 +288,9 @@ impl<K: Copy + Eq> Server<K> {
 
     /// What is next, connection by connection, each in its turn.
     fn next_work(&mut self) -> Option<(usize, Work)> {
-        let (before, from) = self.sessions.split_at_mut_checked(self.cursor).unwrap_or_default();
-        let first = self.cursor.min(before.len());
+        // Sessions may have ended since: then it goes on from the first one.
+        let first = self.cursor.min(self.sessions.len());
+        let (before, from) = self.sessions.split_at_mut_checked(first).unwrap_or_default();
         let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
         let mut all = behind.chain(before.iter_mut().enumerate());
         let found = all.find_map(|(index, session)| Some((index, session.take_work()?)));

@@ -3,9 +3,12 @@
 use heapless::Deque;
 
 use crate::message::{Channel, GameOver, PlayerId, Scope};
+use crate::world::TICKS_PER_SECOND;
 
 /// Answers that wait to be sent; a client that asks for more before they are gets none.
 pub(super) const MAX_ANSWERS: usize = 8;
+/// How many ticks a connection has to join, so that those who never do keep nobody out.
+pub(super) const TIME_TO_JOIN: u32 = 10 * TICKS_PER_SECOND;
 
 /// How far a connection is in the state diagram.
 ///
@@ -13,12 +16,12 @@ pub(super) const MAX_ANSWERS: usize = 8;
 ///           Init                   game over                  acknowledged, or a second later
 ///  Waiting ------> Playing ------------------------> Leaving ---------------------------------> closed
 ///     |               |                                                                            ^
-///     +---------------+---- anything but Init first, or no message at all ------------------------+
+///     +---------------+---- anything but Init first, or not in time, or no message at all --------+
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Accepted; nothing else than Init is taken.
-    Waiting,
+    /// Accepted; nothing else than Init is taken, and that until this tick.
+    Waiting { until: u32 },
     /// In the game.
     Playing { player: PlayerId },
     /// Its game is over: the end of the connection waits until that has arrived, or until this tick.
@@ -64,15 +67,26 @@ pub(super) enum Work {
 }
 
 impl<K> Session<K> {
-    pub(super) const fn new(connection: K) -> Self {
-        let (state, scope) = (State::Waiting, Scope::Whole);
+    /// A connection that was accepted in this tick.
+    pub(super) const fn new(connection: K, now: u32) -> Self {
+        let state = State::Waiting { until: now.wrapping_add(TIME_TO_JOIN) };
+        let scope = Scope::Whole;
         Self { connection, state, scope, answers: Deque::new(), snapshot: Snapshot::None }
     }
 
     pub(super) const fn player(&self) -> Option<PlayerId> {
         match self.state {
             State::Playing { player } => Some(player),
-            State::Waiting | State::Leaving { .. } | State::Closing => None,
+            State::Waiting { .. } | State::Leaving { .. } | State::Closing => None,
+        }
+    }
+
+    /// Ends what may last only until a tick that has come; what waits is still said.
+    pub(super) const fn expire(&mut self, now: u32) {
+        if let State::Waiting { until } | State::Leaving { until } = self.state
+            && now.wrapping_sub(until) < u32::MAX / 2
+        {
+            self.state = State::Closing;
         }
     }
 

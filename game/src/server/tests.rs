@@ -410,6 +410,68 @@ fn any_first_message_but_init_ends_the_connection() {
     }
 }
 
+/// Whoever never asks to join loses its place, and a player that was let in keeps its own.
+#[test]
+fn a_connection_that_never_joins_ends_after_ten_seconds() {
+    let mut server = joined(&['a']);
+    server.tick();
+    server.handle_connected('x').expect("there is room");
+    let closed = |server: &mut Server<Key>| {
+        server.tick();
+        is_closed(&poll(server))
+    };
+    assert!((1..session::TIME_TO_JOIN).all(|_| !closed(&mut server)));
+    assert!(closed(&mut server));
+    assert_eq!(server.world().players().count(), 1);
+    ask(&mut server, 'a', 2, RequestKind::Ping);
+    assert_eq!(message(&poll(&mut server)[0]), pong(2));
+}
+
+#[test]
+fn connections_that_never_join_keep_nobody_out_for_long() {
+    let mut server = Server::<usize>::new(1);
+    for connection in 0..MAX_SESSIONS {
+        server.handle_connected(connection).expect("there is room");
+    }
+    assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
+    (0..session::TIME_TO_JOIN).for_each(|_| server.tick());
+    let mut buffer = [0; MAX_MESSAGE];
+    let mut closed = 0;
+    while let Some(output) = server.poll_output(&mut buffer) {
+        closed += usize::from(matches!(output, Output::Close { .. }));
+    }
+    assert_eq!(closed, MAX_SESSIONS);
+    assert_eq!(server.handle_connected(MAX_SESSIONS), Ok(()));
+}
+
+/// What is said to whoever finds no room is said before the connection ends.
+#[test]
+fn who_is_refused_hears_so_before_the_end() {
+    let mut server = Server::new(5);
+    while server.world.join().is_some() {}
+    server.handle_connected('x').expect("there is room");
+    (1..session::TIME_TO_JOIN).for_each(|_| server.tick());
+    ask(&mut server, 'x', 1, RequestKind::Init);
+    server.tick();
+    assert!(matches!(
+        poll(&mut server).as_slice(),
+        [Done::Sent('x', Delivery::Reliable, _), Done::Closed('x')]
+    ));
+}
+
+#[test]
+fn work_is_found_although_connections_have_ended_meanwhile() {
+    let mut server = joined(&['a', 'b', 'c']);
+    server.tick();
+    let mut buffer = [0; MAX_MESSAGE];
+    for _ in 0..3 {
+        assert!(server.poll_output(&mut buffer).is_some());
+    }
+    ['c', 'b'].into_iter().for_each(|gone| server.handle_disconnected(gone));
+    server.tick();
+    assert!(matches!(server.poll_output(&mut buffer), Some(Output::Send { to: 'a', .. })));
+}
+
 /// No message of a client has a count; those of a server, sent to one, are an action or none.
 #[test]
 fn counts_beyond_all_bytes_change_nothing_for_others() {

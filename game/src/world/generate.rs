@@ -28,6 +28,15 @@ pub(super) fn objects(random: &mut Pcg32) -> Vec<Thing, MAX_OBJECTS> {
     numbered.map(thing).take(MAX_OBJECTS).collect()
 }
 
+/// A place on a tile of grass that is not taken, none in the middle: the first such tile behind a random one.
+pub(super) fn place(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -> Option<Point> {
+    let grass = || Tile::all_grass().filter(|tile| *tile != (0, 0));
+    let start = random.next_u32() as usize % grass().count().max(1);
+    let mut tiles = grass().skip(start).chain(grass().take(start));
+    let (x, y) = tiles.find(|tile| !is_taken(*tile))?;
+    Some(Point::new(x as f32 + offset(random), y as f32 + offset(random), 0.0))
+}
+
 /// A number from -0.5 up to, but not, 0.5.
 pub(super) fn offset(random: &mut Pcg32) -> f32 {
     const STEPS: u32 = 1 << 24;

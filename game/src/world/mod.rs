@@ -21,6 +21,7 @@ mod carry;
 mod cuboid;
 mod flight;
 mod generate;
+mod grow;
 mod observe;
 mod rules;
 mod terrain;
@@ -36,7 +37,7 @@ pub use rules::{
     DURABILITY, GRAVITY, HEALTH, HOLD_HEIGHT, LONGEST_THROW, MAX_DEAD, MAX_ENTITIES, MAX_OBJECTS,
     MAX_PLAYERS, OBJECTS_OF_A_KIND, REACH, SPEED, THROW_SPEED, TICKS_PER_SECOND,
 };
-use rules::{LONGEST_BACKLOG, STEP, TICK};
+use rules::{LONGEST_BACKLOG, SPRING, STEP, TICK};
 pub use terrain::Tile;
 
 /// The first id of a player's entity.
@@ -67,6 +68,8 @@ pub struct World {
     dead: Deque<EntityId, MAX_DEAD>,
     /// Those that fell and were not told yet.
     fallen: Fallen,
+    /// How many objects have ended since the last spring.
+    ended: usize,
     next_entity: u32,
     time: u32,
     random: Pcg32,
@@ -78,8 +81,8 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let mut random = Pcg32::seed_from_u64(seed);
         let things = generate::objects(&mut random);
-        let (dead, next_entity) = (Deque::new(), FIRST_PLAYER_ENTITY);
-        Self { walkers: Vec::new(), things, dead, fallen: Vec::new(), next_entity, time: 0, random }
+        let (walkers, dead, fallen) = (Vec::new(), Deque::new(), Vec::new());
+        Self { walkers, things, dead, fallen, ended: 0, next_entity: FIRST_PLAYER_ENTITY, time: 0, random }
     }
 
     /// How many ticks there were; it wraps.
@@ -126,6 +129,9 @@ impl World {
     pub fn tick(&mut self) -> Fallen {
         self.advance(TICK);
         self.time = self.time.wrapping_add(1);
+        if self.time.is_multiple_of(SPRING) {
+            self.grow();
+        }
         core::mem::take(&mut self.fallen)
     }
 
@@ -178,6 +184,7 @@ impl World {
     fn end_thing(&mut self, id: EntityId) {
         let Some(index) = self.things.iter().position(|thing| thing.id == id) else { return };
         let thing = self.things.remove(index);
+        self.ended += 1;
         if let Place::Held { by } = thing.place
             && let Some(holder) = self.walkers.iter_mut().find(|walker| walker.id == by)
         {

@@ -37,6 +37,8 @@ pub(super) const STEP: f32 = 1.0 / 120.0;
 pub(super) const TICK: f32 = 1.0 / 60.0;
 /// The longest time that is caught up with, in seconds.
 pub(super) const LONGEST_BACKLOG: f32 = 1.0;
+/// Ticks between two springs: in each as many objects grow as have ended. In the original nothing grows.
+pub(super) const SPRING: u32 = 10 * TICKS_PER_SECOND;
 /// Of what a hit takes.
 pub(super) const DAMAGE: u32 = 1;
 

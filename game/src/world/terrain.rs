@@ -44,6 +44,16 @@ impl Tile {
         }
     }
 
+    /// The coordinates of the tile below a point.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float that is too large becomes the largest integer"
+    )]
+    pub(super) fn below(point: Point) -> (i32, i32) {
+        let tile = |at: f32| libm::floorf(at + 0.5) as i32;
+        (tile(point.x), tile(point.y))
+    }
+
     /// All tiles of grass, row by row.
     pub(super) fn all_grass() -> impl Iterator<Item = (i32, i32)> {
         let range = -Self::RADIUS..=Self::RADIUS;

@@ -424,6 +424,60 @@ fn the_list_of_the_dead_is_bounded() {
     assert_eq!(entities.last().map(|entity| entity.id), Some(EntityId(999)));
 }
 
+/// What has ended grows again in spring: as much, on grass where nothing else stands, and the same everywhere.
+#[test]
+fn as_many_objects_grow_as_have_ended() {
+    let mut world = World::new(4);
+    world.join().expect("there is room");
+    let ended = [3, 7, 150, 151, 300].map(EntityId);
+    ended.into_iter().for_each(|id| world.end_thing(id));
+    let mut other = world.clone();
+    run(&mut world, SPRING - 1);
+    assert_eq!(world.things.len(), MAX_OBJECTS - ended.len());
+    run(&mut world, 1);
+    assert_eq!(world.things.len(), MAX_OBJECTS);
+    let trees = world.things.iter().filter(|thing| thing.kind == ObjectKind::Tree).count();
+    assert_eq!(trees, 150);
+    let mut tiles = BTreeSet::from([Tile::below(world.walkers[0].position)]);
+    for thing in &world.things {
+        let (x, y) = Tile::below(thing.position);
+        assert!(tiles.insert((x, y)) && Tile::at(x, y) == Tile::Grass, "{thing:?}");
+        assert!(!is_dead(&world, thing.id));
+    }
+    let new: StdVec<_> =
+        world.things.iter().filter(|thing| thing.id.0 > 301).map(|thing| thing.id.0).collect();
+    assert_eq!(new, [302, 303, 304, 305, 306]);
+    run(&mut world, 3 * SPRING);
+    assert_eq!(world.things.len(), MAX_OBJECTS);
+    run(&mut other, 4 * SPRING);
+    assert_eq!(digest(&other), digest(&world));
+}
+
+/// Four bots throw more than there was in the beginning, and there is still something to throw.
+#[test]
+fn ten_minutes_of_bots_leave_objects() {
+    let mut world = World::new(6);
+    for _ in 0..600 * TICKS_PER_SECOND {
+        while world.players().count() < 4 {
+            world.join().expect("there is room");
+        }
+        let entities = world.entities();
+        let players: StdVec<_> = world.players().collect();
+        for player in players {
+            let input = crate::bot::decide(&entities, player);
+            world.act(player, ActionKind::Move(Move { direction: input.movement }));
+            world.act(player, ActionKind::Break(Break { entity: input.breaking }));
+            if let Some(target) = input.throw {
+                throw(&mut world, player, target);
+            }
+        }
+        world.tick();
+        assert!(world.things.len() + world.ended == MAX_OBJECTS && world.things.len() > 200);
+    }
+    let grown = world.things.iter().filter(|thing| thing.id.0 >= FIRST_PLAYER_ENTITY).count();
+    assert!(grown > 100, "only {grown} have grown");
+}
+
 /// An error of the original (supplement 3, last paragraph).
 #[test]
 fn two_players_can_fall_in_one_tick() {

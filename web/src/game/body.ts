@@ -3,6 +3,7 @@
 import { Container, Graphics, Text } from "pixi.js";
 
 import * as figures from "./figures.js";
+import { hearts } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 /** How far something rises on the screen for each tile above the ground. */
@@ -72,9 +73,10 @@ export class Body {
     this.#shown = key;
     this.#badge.clear();
     if (figure.kind === "player") {
-      for (let index = 0; index < figure.mostHealth; index++) {
-        this.#badge.circle((index - (figure.mostHealth - 1) / 2) * 26, -152, 10);
-        this.#badge.fill(index < figure.health ? 0xd21f3c : 0xffffff).stroke({ color: 0x12202e, width: 3 });
+      const { full, most } = hearts(figure);
+      for (let index = 0; index < most; index++) {
+        this.#badge.circle((index - (most - 1) / 2) * 26, -152, 10);
+        this.#badge.fill(index < full ? 0xd21f3c : 0xffffff).stroke({ color: 0x12202e, width: 3 });
       }
     } else if (part < 1) {
       this.#badge.roundRect(-47, 12, 94, 18, 7).fill(0x12202e);

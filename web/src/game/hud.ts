@@ -4,6 +4,7 @@ import type { ConnectionStats } from "rakwire";
 
 import { element, make } from "../dom.js";
 import { colourOf } from "./figures.js";
+import { hearts } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 export type State = "start" | "connecting" | "playing" | "won" | "lost" | "failed";
@@ -64,7 +65,7 @@ export class Hud {
 
   showVitals(own: Figure | undefined, hint: string): void {
     if (own !== undefined) {
-      this.#text(this.#health, "♥".repeat(own.health) + "♡".repeat(Math.max(0, own.mostHealth - own.health)));
+      this.#text(this.#health, inHearts(own));
       this.#health.setAttribute("aria-label", `health ${own.health} of ${own.mostHealth}`);
     }
     this.#text(this.#hint, hint);
@@ -83,6 +84,11 @@ export class Hud {
   }
 }
 
+function inHearts(player: Figure): string {
+  const { full, most } = hearts(player);
+  return "♥".repeat(full) + "♡".repeat(most - full);
+}
+
 function row(player: Figure, isOwn: boolean): HTMLElement {
   const item = make("li", "player", "");
   item.dataset["owner"] = String(player.owner);
@@ -91,8 +97,8 @@ function row(player: Figure, isOwn: boolean): HTMLElement {
   colour.style.background = `#${colourOf(player.owner).toString(16).padStart(6, "0")}`;
   const hands = player.holding === undefined ? "" : " · armed";
   const name = make("span", "name", (isOwn ? `You, P${player.owner}` : `P${player.owner}`) + hands);
-  const hearts = make("span", "hearts", "♥".repeat(player.health) + "♡".repeat(Math.max(0, player.mostHealth - player.health)));
-  hearts.setAttribute("aria-label", `health ${player.health} of ${player.mostHealth}`);
-  item.append(colour, name, hearts);
+  const health = make("span", "hearts", inHearts(player));
+  health.setAttribute("aria-label", `health ${player.health} of ${player.mostHealth}`);
+  item.append(colour, name, health);
   return item;
 }

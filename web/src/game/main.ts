@@ -8,6 +8,7 @@ import { Controls } from "./controls.js";
 import { World } from "./draw.js";
 import type { Spot } from "./draw.js";
 import { Hud } from "./hud.js";
+import type { State } from "./hud.js";
 import { Net } from "./net.js";
 import type { Transport } from "./net.js";
 import { readScene } from "./scene.js";
@@ -17,6 +18,8 @@ const FRAME_MS = 1_000 / 60;
 /** Frames that are caught up with after the page was held up: as many as the server does (supplement 3, Timing). */
 const LONGEST_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
+/** How long a server may take to let somebody in. */
+const PATIENCE_MS = 10_000;
 /** How far an arm reaches, in tiles. */
 const REACH = 2;
 /** What breaks things loose: a key, or a button for fingers. */
@@ -129,19 +132,39 @@ async function play(): Promise<void> {
   const game = new Game(chosen("scope") === "changes");
   const playing: Round = { game, net: undefined, scene: [] };
   round = playing;
+  const is = (...states: State[]): boolean => round === playing && states.includes(hud.state);
   const over = (state: "won" | "lost" | "failed", reason: string): void => {
-    if (round === playing && (hud.state === "playing" || hud.state === "connecting")) {
+    if (is("playing", "connecting")) {
       hud.set(state, reason);
+    }
+  };
+  const giveUp = (reason: string): void => {
+    over("failed", reason);
+    playing.net?.close();
+  };
+  const patience = setTimeout(() => {
+    if (is("connecting")) {
+      giveUp(`The server has not let you in for ${PATIENCE_MS / 1_000} seconds. Try again, or the other protocol.`);
+    }
+  }, PATIENCE_MS);
+  const onJoined = (player: number): void => {
+    clearTimeout(patience);
+    if (is("connecting")) {
+      hud.set("playing", `You are player ${player}, over ${words}.`);
     }
   };
   try {
     playing.net = await Net.open(game, transport, {
-      onJoined: (player) => hud.set("playing", `You are player ${player}, over ${words}.`),
+      onJoined,
       onWon: () => over("won", "You are the last one standing."),
       onLost: () => over("lost", "Three hits were too many."),
-      onRefused: (reason) => over("failed", `The server refuses: ${reason}.`),
+      onRefused: (reason) => giveUp(`The server refuses: ${reason}.`),
       onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
     });
+    // Who gave up meanwhile, or began anew, has no use for it.
+    if (!is("connecting", "playing")) {
+      playing.net.close();
+    }
   } catch (error) {
     over("failed", error instanceof Error ? `${error.message}.` : String(error));
   }

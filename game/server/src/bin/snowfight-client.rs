@@ -34,10 +34,12 @@ fn main() -> ExitCode {
 }
 
 async fn play(arguments: Arguments) -> Result<(), Failure> {
-    let end = program::end_of_operation()?;
+    let mut end = std::pin::pin!(program::end_of_operation()?);
     let scope = if arguments.changes { Scope::Changes } else { Scope::Whole };
-    let mut player =
-        Player::join(arguments.server, arguments.protocol, scope).await.map_err(Failure::runtime)?;
+    let mut player = tokio::select! {
+        player = Player::join(arguments.server, arguments.protocol, scope) => player.map_err(Failure::runtime)?,
+        () = &mut end => return Ok(()),
+    };
     print(format_args!("joined as player {}", player.id().0))?;
     let game = async {
         loop {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use rakwire_native::Simulation;
-use snowfight_server::program::{self, Failure, print};
+use snowfight_server::program::{self, Failure, Printer, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
 
 /// A snowball fight over UDP: one world for players of the Game Protocol and of RakNet.
@@ -54,11 +54,13 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     let end = program::end_of_operation()?;
     let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
     print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
+    let mut printer = Printer::start()?;
     let every = arguments.report.map_or(Duration::MAX, Duration::from_secs);
     tokio::select! {
         () = host.run_reporting(every, |report| {
-            // Whoever does not read the reports does not want them.
-            let _ = print(report.to_json());
+            let mut line = report.to_json();
+            line["reports_dropped"] = printer.dropped().into();
+            printer.offer(line);
         }) => {}
         () = end => {}
     }
