@@ -19,7 +19,7 @@ const FRAME_MS = 1_000 / 60;
 const LONGEST_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
 /** How long a server may take to let somebody in. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 15_000;
 /** How far an arm reaches, in tiles. */
 const REACH = 2;
 /** What breaks things loose: a key, or a button for fingers. */
