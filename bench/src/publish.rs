@@ -32,10 +32,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = options.document.parent().unwrap_or_else(|| Path::new(".")).join(&options.images);
     std::fs::create_dir_all(&folder)?;
     let mut plots = Vec::new();
-    for row in report.rows.iter().filter(|row| !bars(row).is_empty()) {
-        let name = format!("bench-{}.svg", row.name);
-        plot(row, &folder.join(&name)).with_context(|| format!("{name} cannot be drawn"))?;
-        plots.push(format!("![{}]({}/{name})", row.name, options.images.display()));
+    for chart in charts(&report) {
+        let name = format!("bench-{}.svg", chart.name);
+        plot(&chart, &folder.join(&name)).with_context(|| format!("{name} cannot be drawn"))?;
+        plots.push(format!("![{}]({}/{name})", chart.name, options.images.display()));
     }
     let text = std::fs::read_to_string(&options.document)
         .with_context(|| format!("{} cannot be read", options.document.display()))?;
@@ -93,6 +93,40 @@ fn pairings(report: &Report) -> String {
     markdown(&lines)
 }
 
+/// Bars beside each other.
+struct Chart {
+    name: String,
+    unit: String,
+    better: Better,
+    bars: Vec<(String, f64)>,
+}
+
+/// Rows of the same thing in other numbers, which are drawn together.
+const FAMILIES: [&str; 2] = ["core_connections", "core_queue"];
+
+/// A chart for each row that has something to compare, and one for each family.
+fn charts(report: &Report) -> Vec<Chart> {
+    let chart = |name: &str, row: &Row, bars| {
+        let (name, unit) = (name.to_owned(), row.unit.clone());
+        Chart { name, unit, better: row.better, bars }
+    };
+    let rows = report.rows.iter().map(|row| chart(&row.name, row, bars(row)));
+    let families = FAMILIES.iter().filter_map(|family| {
+        let members = report.rows.iter().filter(|row| number_in(family, row).is_some());
+        let bars = members
+            .clone()
+            .filter_map(|row| Some((format!("rakwire, {}", number_in(family, row)?), row.value)));
+        Some(chart(family, members.clone().next()?, bars.collect()))
+    });
+    rows.chain(families).filter(|chart| !chart.bars.is_empty()).collect()
+}
+
+/// The number of a row of a family: 10 of `core_queue_10`.
+fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
+    let number = row.name.strip_prefix(family)?.strip_prefix('_')?;
+    number.parse::<u32>().is_ok().then_some(number)
+}
+
 /// What a plot of the row shows: names and values.
 fn bars(row: &Row) -> Vec<(String, f64)> {
     let values = row.pairings.iter().filter_map(|entry| Some((entry.pairing.to_string(), entry.value?)));
@@ -110,8 +144,8 @@ fn bars(row: &Row) -> Vec<(String, f64)> {
     bars
 }
 
-fn plot(row: &Row, path: &Path) -> Result<()> {
-    let bars = bars(row);
+fn plot(chart: &Chart, path: &Path) -> Result<()> {
+    let bars = &chart.bars;
     let count = u32::try_from(bars.len())?;
     let most = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let root = SVGBackend::new(path, (WIDTH, 50 + count * BAR)).into_drawing_area();
@@ -120,9 +154,9 @@ fn plot(row: &Row, path: &Path) -> Result<()> {
     let text = |size| ("sans-serif", size).into_font();
     let title = format!(
         "{}, {} ({} is better)",
-        row.name,
-        row.unit,
-        match row.better {
+        chart.name,
+        chart.unit,
+        match chart.better {
             Better::Higher => "more",
             Better::Lower => "less",
         }
@@ -157,11 +191,22 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_differ_in_a_number_are_drawn_together() {
+        let row = |name: &str, value| Row::new(name, value, "ns/message", Better::Lower);
+        let rows = vec![row("core_100b", 1.0), row("core_queue_1", 2.0), row("core_queue_1000", 3.0)];
+        let charts = charts(&Report { rows, ..Report::default() });
+        assert_eq!(charts.len(), 1);
+        assert_eq!(charts[0].name, "core_queue");
+        assert_eq!(charts[0].bars, [("rakwire, 1".to_owned(), 2.0), ("rakwire, 1000".to_owned(), 3.0)]);
+    }
+
+    #[test]
     fn a_plot_shows_every_bar() {
         let row = Row::new("idle_memory", 1_000.0, "bytes", Better::Lower)
             .beside_peer(Some(Best { name: "other".to_owned(), value: 4_000.0 }));
         let path = std::env::temp_dir().join(format!("rakwire-bench-plot-{}.svg", std::process::id()));
-        plot(&row, &path).unwrap();
+        let report = Report { rows: vec![row], ..Report::default() };
+        plot(&charts(&report)[0], &path).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         for part in ["rakwire", "other", "4,000", "idle_memory, bytes (less is better)"] {
