@@ -1,5 +1,4 @@
 //! Any bytes, unpacked as every type of Rabbit. A fuzz target does the same for longer.
-#![allow(missing_docs)]
 
 mod model;
 

@@ -1,5 +1,4 @@
 //! What cannot be derived is said where it stands.
-#![allow(missing_docs)]
 
 #[test]
 fn what_has_no_encoding_does_not_compile() {

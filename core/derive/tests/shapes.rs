@@ -1,5 +1,4 @@
 //! Every shape that can be derived, against the bits that the encoding says.
-#![allow(missing_docs)]
 
 use rakwire::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
