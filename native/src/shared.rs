@@ -53,6 +53,21 @@ impl Io {
         }
     }
 
+    /// Rings for those that wait until all is sent, if it is. Only who holds the lock knows that nobody asked for more.
+    pub(crate) fn ring_if_idle(&self, next: Next) {
+        if matches!(next, Next::Sleep(_)) {
+            self.idle.notify_waiters();
+        }
+    }
+
+    /// Rings for the driver if something was taken for sending. Who was refused waits for the driver; ringing for it would
+    /// let the two wake each other for ever.
+    pub(crate) fn ring_if_taken<T, E>(&self, sent: &Result<T, E>) {
+        if sent.is_ok() {
+            self.wake.notify_one();
+        }
+    }
+
     /// Waits until the driver has sent what there was to send, or has ended.
     pub(crate) async fn flush(&self) {
         let mut idle = std::pin::pin!(self.idle.notified());
@@ -125,9 +140,7 @@ impl Driven for Shared {
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.tables.backlog.is_empty() || next == Next::End;
         let has_heard = !state.tables.strangers.is_empty() || next == Next::End;
-        if matches!(next, Next::Sleep(_)) {
-            self.io.idle.notify_waiters();
-        }
+        self.io.ring_if_idle(next);
         drop(state);
         self.room.notify_waiters();
         if has_newcomers {
@@ -187,12 +200,11 @@ impl Link {
         }
         let now = state.catch_up(&io.arrivals, &io.clock);
         let sent = state.hooked.send(now, self.id, message, delivery);
-        // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
         if sent.is_ok() {
             state.ring = Some(Ring::new(now));
-            drop(state);
-            io.wake.notify_one();
         }
+        drop(state);
+        io.ring_if_taken(&sent);
         sent
     }
 }

@@ -116,9 +116,7 @@ impl Driven for Shared {
         let now = state.catch_up(&self.io);
         let next = state.turn(now, outgoing);
         let has_newcomers = !state.backlog.is_empty() || next == Next::End;
-        if matches!(next, Next::Sleep(_)) {
-            self.io.idle.notify_waiters();
-        }
+        self.io.ring_if_idle(next);
         drop(state);
         self.room.notify_waiters();
         if has_newcomers {
@@ -290,10 +288,7 @@ impl Link {
         let now = state.catch_up(&self.shared.io);
         let sent = state.hooked.peer.send(now, self.id, message, reliability);
         drop(state);
-        // Who was refused waits for the driver; ringing for it would let the two wake each other for ever.
-        if sent.is_ok() {
-            self.shared.io.wake.notify_one();
-        }
+        self.shared.io.ring_if_taken(&sent);
         sent
     }
 }
