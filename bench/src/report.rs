@@ -176,7 +176,7 @@ impl Report {
     /// The rows as a table of Markdown.
     pub(crate) fn table(&self) -> String {
         let mut lines = vec![
-            ["row", "ours", "unit", "best of others", "ratio", "bare socket", "ratio", "goals"]
+            ["row", "ours", "unit", "CPU, µs", "best of others", "ratio", "bare socket", "ratio", "goals"]
                 .map(str::to_owned),
         ];
         for row in &self.rows {
@@ -191,6 +191,7 @@ impl Report {
                 row.name.clone(),
                 number(row.value),
                 row.unit.clone(),
+                row.cpu_us.map_or(String::new(), number),
                 best,
                 ratio(row.ratio_to_best_peer),
                 row.limit.map_or(String::new(), number),
@@ -269,9 +270,9 @@ mod tests {
     #[test]
     fn the_table_has_every_row_and_the_report_survives_a_file() {
         let mut report = Report::default();
-        report.rows.push(row(200.0, Better::Higher).goal_beside_peer(3.0));
+        report.rows.push(Row { cpu_us: Some(1.5), ..row(200.0, Better::Higher).goal_beside_peer(3.0) });
         let table = report.table();
-        assert!(table.contains("| a   | 200  | messages/s | 100 (b)"), "{table}");
+        assert!(table.contains("| a   | 200  | messages/s | 1.50    | 100 (b)"), "{table}");
         assert!(table.contains("3 x the best pairing of others: **missed**"), "{table}");
         assert_eq!(report.goals(), (0, 1));
         let text = serde_json::to_string(&report).unwrap();
