@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for chart in charts(&report) {
         let name = format!("bench-{}.svg", chart.name);
         plot(&chart, &folder.join(&name)).with_context(|| format!("{name} cannot be drawn"))?;
-        plots.push(format!("![{}]({}/{name})", chart.name, options.images.display()));
+        plots.push(format!("{}:\n\n![{}]({}/{name})", chart.covered(), chart.name, options.images.display()));
     }
     let text = std::fs::read_to_string(&options.document)
         .with_context(|| format!("{} cannot be read", options.document.display()))?;
@@ -71,6 +71,8 @@ fn figures(report: &Report, plots: &[String]) -> String {
     text += &report.table();
     text += "\nEvery pairing, client to server:\n\n";
     text += &pairings(report);
+    text +=
+        "\nEvery row in a plot: blue is ours, at one end or both, grey is not, and a hollow bar is a goal.\n";
     for plot in plots {
         text += &format!("\n{plot}\n");
     }
@@ -94,31 +96,91 @@ fn pairings(report: &Report) -> String {
 }
 
 /// Bars beside each other.
+#[derive(Debug)]
 struct Chart {
     name: String,
     unit: String,
     better: Better,
-    bars: Vec<(String, f64)>,
+    /// The names of the rows that it shows.
+    rows: Vec<String>,
+    bars: Vec<Bar>,
 }
 
-/// Rows of the same thing in other numbers, which are drawn together.
-const FAMILIES: [&str; 2] = ["core_connections", "core_queue"];
+/// A value with a name.
+#[derive(Debug, PartialEq)]
+struct Bar {
+    name: String,
+    value: f64,
+    of: Of,
+}
 
-/// A chart for each row that has something to compare, and one for each family.
+/// What a bar stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// A measurement with an end of ours.
+    Ours,
+    /// A measurement without one.
+    Others,
+    /// What ours should reach.
+    Goal,
+}
+
+impl Of {
+    fn style(self) -> ShapeStyle {
+        match self {
+            Self::Ours => RGBColor(30, 110, 180).filled(),
+            Self::Others => RGBColor(170, 170, 170).filled(),
+            Self::Goal => RGBColor(110, 110, 110).stroke_width(1),
+        }
+    }
+}
+
+impl Bar {
+    fn new(name: impl Into<String>, value: f64, of: Of) -> Self {
+        Self { name: name.into(), value, of }
+    }
+}
+
+impl Chart {
+    /// Its rows, as text of the document.
+    fn covered(&self) -> String {
+        let names = self.rows.iter().map(|name| format!("`{name}`"));
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A chart for each row, except for those that share one.
 fn charts(report: &Report) -> Vec<Chart> {
-    let chart = |name: &str, row: &Row, bars| {
-        let (name, unit) = (name.to_owned(), row.unit.clone());
-        Chart { name, unit, better: row.better, bars }
-    };
-    let rows = report.rows.iter().map(|row| chart(&row.name, row, bars(row)));
-    let families = FAMILIES.iter().filter_map(|family| {
-        let members = report.rows.iter().filter(|row| number_in(family, row).is_some());
-        let bars = members
-            .clone()
-            .filter_map(|row| Some((format!("rakwire, {}", number_in(family, row)?), row.value)));
-        Some(chart(family, members.clone().next()?, bars.collect()))
-    });
-    rows.chain(families).filter(|chart| !chart.bars.is_empty()).collect()
+    let mut charts: Vec<Chart> = Vec::new();
+    for row in &report.rows {
+        let (name, bars) = match shared(row) {
+            Some((name, bar)) => (name, vec![bar]),
+            None => (row.name.as_str(), bars(row)),
+        };
+        let at = charts.iter().position(|chart| chart.name == name).unwrap_or_else(|| {
+            let (name, unit) = (name.to_owned(), row.unit.clone());
+            charts.push(Chart { name, unit, better: row.better, rows: Vec::new(), bars: Vec::new() });
+            charts.len() - 1
+        });
+        charts[at].rows.push(row.name.clone());
+        charts[at].bars.extend(bars);
+    }
+    charts
+}
+
+/// The chart that a row shares with others, and its bar there.
+fn shared(row: &Row) -> Option<(&'static str, Bar)> {
+    let bare = |chart, what| Some((chart, Bar::new(format!("bare socket, {what}"), row.value, Of::Others)));
+    match row.name.as_str() {
+        "bare_udp" => bare("bare_udp", "one datagram a call"),
+        "bare_udp_batched" => bare("bare_udp", "many datagrams a call"),
+        "bare_pingpong_64b" => bare("bare_pingpong_64b", "median"),
+        "bare_pingpong_64b_p99" => bare("bare_pingpong_64b", "99th percentile"),
+        _ => ["core_connections", "core_queue"].into_iter().find_map(|family| {
+            let number = number_in(family, row)?;
+            Some((family, Bar::new(format!("rakwire, {number}"), row.value, Of::Ours)))
+        }),
+    }
 }
 
 /// The number of a row of a family: 10 of `core_queue_10`.
@@ -127,27 +189,45 @@ fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
     number.parse::<u32>().is_ok().then_some(number)
 }
 
-/// What a plot of the row shows: names and values.
-fn bars(row: &Row) -> Vec<(String, f64)> {
-    let values = row.pairings.iter().filter_map(|entry| Some((entry.pairing.to_string(), entry.value?)));
-    let mut bars: Vec<(String, f64)> = values.collect();
-    if bars.is_empty() {
-        let ours = row
-            .best_peer
-            .as_ref()
-            .map(|best| vec![("rakwire".to_owned(), row.value), (best.name.clone(), best.value)]);
-        bars = ours.unwrap_or_default();
-    } else if let Some(limit) = row.limit {
-        bars.push(("bare socket".to_owned(), limit));
+/// What a chart of this row alone shows, the best first.
+fn bars(row: &Row) -> Vec<Bar> {
+    let mut bars = if row.pairings.is_empty() { beside_peer(row) } else { paired(row) };
+    if let Some(wanted) = row.wanted() {
+        bars.push(Bar::new(goal_name(row.better), wanted, Of::Goal));
     }
-    bars.sort_by(|(_, a), (_, b)| if row.better == Better::Higher { b.total_cmp(a) } else { a.total_cmp(b) });
+    bars.sort_by(|a, b| match row.better {
+        Better::Higher => b.value.total_cmp(&a.value),
+        Better::Lower => a.value.total_cmp(&b.value),
+    });
     bars
+}
+
+fn beside_peer(row: &Row) -> Vec<Bar> {
+    let ours = Bar::new("rakwire", row.value, Of::Ours);
+    let best = row.best_peer.as_ref().map(|best| Bar::new(&best.name, best.value, Of::Others));
+    [ours].into_iter().chain(best).collect()
+}
+
+/// Every pairing that has a value, and the bare socket.
+fn paired(row: &Row) -> Vec<Bar> {
+    let pairings = row.pairings.iter().filter_map(|entry| {
+        let of = if entry.pairing.is_foreign() { Of::Others } else { Of::Ours };
+        Some(Bar::new(entry.pairing.to_string(), entry.value?, of))
+    });
+    pairings.chain(row.limit.map(|limit| Bar::new("bare socket", limit, Of::Others))).collect()
+}
+
+const fn goal_name(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "goal: at least",
+        Better::Lower => "goal: at most",
+    }
 }
 
 fn plot(chart: &Chart, path: &Path) -> Result<()> {
     let bars = &chart.bars;
     let count = u32::try_from(bars.len())?;
-    let most = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let most = bars.iter().map(|bar| bar.value).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let root = SVGBackend::new(path, (WIDTH, 50 + count * BAR)).into_drawing_area();
     let drawn = |error: &dyn std::fmt::Display| anyhow!("{error}");
     root.fill(&WHITE).map_err(|error| drawn(&error))?;
@@ -163,11 +243,10 @@ fn plot(chart: &Chart, path: &Path) -> Result<()> {
     );
     root.draw(&Text::new(title, (10, 10), text(18))).map_err(|error| drawn(&error))?;
     let (left, room) = (230, f64::from(WIDTH) - 330.0);
-    for (at, (name, value)) in bars.iter().enumerate() {
+    for (at, Bar { name, value, of }) in bars.iter().enumerate() {
         let top = 40 + i32::try_from(at)? * i32::try_from(BAR)?;
-        let color = if name.contains("rakwire") { RGBColor(30, 110, 180) } else { RGBColor(170, 170, 170) };
         let right = left + (room * value / most).round().max(1.0) as i32;
-        let bar = Rectangle::new([(left, top), (right, top + 18)], color.filled());
+        let bar = Rectangle::new([(left, top), (right, top + 18)], of.style());
         root.draw(&bar).map_err(|error| drawn(&error))?;
         root.draw(&Text::new(name.clone(), (10, top + 2), text(14))).map_err(|error| drawn(&error))?;
         root.draw(&Text::new(number(*value), (right + 6, top + 2), text(14)))
@@ -179,7 +258,16 @@ fn plot(chart: &Chart, path: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Best;
+    use crate::pairing::Pairing;
+    use crate::report::{Best, Entry};
+
+    fn row(name: &str, value: f64) -> Row {
+        Row::new(name, value, "ns/message", Better::Lower)
+    }
+
+    fn report(rows: Vec<Row>) -> Report {
+        Report { rows, ..Report::default() }
+    }
 
     #[test]
     fn only_what_stands_between_the_marks_is_replaced() {
@@ -192,24 +280,57 @@ mod tests {
 
     #[test]
     fn rows_that_differ_in_a_number_are_drawn_together() {
-        let row = |name: &str, value| Row::new(name, value, "ns/message", Better::Lower);
         let rows = vec![row("core_100b", 1.0), row("core_queue_1", 2.0), row("core_queue_1000", 3.0)];
-        let charts = charts(&Report { rows, ..Report::default() });
-        assert_eq!(charts.len(), 1);
-        assert_eq!(charts[0].name, "core_queue");
-        assert_eq!(charts[0].bars, [("rakwire, 1".to_owned(), 2.0), ("rakwire, 1000".to_owned(), 3.0)]);
+        let charts = charts(&report(rows));
+        assert_eq!(charts.len(), 2);
+        assert_eq!(charts[1].name, "core_queue");
+        let bars = [Bar::new("rakwire, 1", 2.0, Of::Ours), Bar::new("rakwire, 1000", 3.0, Of::Ours)];
+        assert_eq!(charts[1].bars, bars);
+    }
+
+    #[test]
+    fn every_row_is_in_one_plot_with_its_value() {
+        let pairing = Entry { pairing: Pairing::OURS, value: Some(1.0), error: None, runs: Vec::new() };
+        let peer = Best { name: "other".to_owned(), value: 20.0 };
+        let report = report(vec![
+            row("bare_udp", 5.0),
+            row("bare_udp_batched", 6.0),
+            row("bare_pingpong_64b", 7.0),
+            row("bare_pingpong_64b_p99", 8.0),
+            Row { pairings: vec![pairing], ..row("pingpong_64b", 1.0).beside_limit(Some(9.0)) },
+            row("core_100b", 2.0).goal(150.0),
+            row("core_queue_1", 3.0),
+            row("idle_memory", 4.0).beside_peer(Some(peer)),
+            row("neither_goal_nor_peer", 10.0),
+        ]);
+        let charts = charts(&report);
+        for row in &report.rows {
+            let mut with = charts.iter().filter(|chart| chart.rows.contains(&row.name));
+            let chart = with.next().unwrap_or_else(|| panic!("{} has no plot", row.name));
+            assert!(chart.bars.iter().any(|bar| bar.value == row.value), "{} in {chart:?}", row.name);
+            assert!(with.next().is_none(), "{} has two plots", row.name);
+        }
+        assert_eq!(charts[0].covered(), "`bare_udp`, `bare_udp_batched`");
+    }
+
+    #[test]
+    fn a_goal_stands_beside_what_should_reach_it() {
+        let charts = charts(&report(vec![row("core_100b", 175.0).goal(150.0)]));
+        let bars = [Bar::new("goal: at most", 150.0, Of::Goal), Bar::new("rakwire", 175.0, Of::Ours)];
+        assert_eq!(charts[0].bars, bars);
     }
 
     #[test]
     fn a_plot_shows_every_bar() {
-        let row = Row::new("idle_memory", 1_000.0, "bytes", Better::Lower)
-            .beside_peer(Some(Best { name: "other".to_owned(), value: 4_000.0 }));
+        let peer = Best { name: "other".to_owned(), value: 4_000.0 };
+        let row =
+            Row::new("idle_memory", 1_000.0, "bytes", Better::Lower).beside_peer(Some(peer)).goal(2_048.0);
         let path = std::env::temp_dir().join(format!("rakwire-bench-plot-{}.svg", std::process::id()));
-        let report = Report { rows: vec![row], ..Report::default() };
-        plot(&charts(&report)[0], &path).unwrap();
+        plot(&charts(&report(vec![row]))[0], &path).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        for part in ["rakwire", "other", "4,000", "idle_memory, bytes (less is better)"] {
+        let title = "idle_memory, bytes (less is better)";
+        for part in ["rakwire", "other", "4,000", "goal: at most", "2,048", title] {
             assert!(svg.contains(part), "{part:?} in\n{svg}");
         }
     }

@@ -150,6 +150,14 @@ impl Row {
         let text = format!("{} {}", number(wanted), self.unit);
         self.with_goal(met, text)
     }
+
+    /// The value that [`goal`](Self::goal) was set to; a report has it as text.
+    pub(crate) fn wanted(&self) -> Option<f64> {
+        self.goals.iter().find_map(|goal| {
+            let value = goal.text.strip_suffix(self.unit.as_str())?.trim_end();
+            value.replace(',', "").parse().ok()
+        })
+    }
 }
 
 impl Report {
@@ -265,6 +273,13 @@ mod tests {
         assert_eq!(goals(201.0, Better::Lower), [false, false, false]);
         let alone = Row::new("a", 1e9, "", Better::Higher).goal_beside_peer(2.0);
         assert!(!alone.goals[0].met, "nothing to compare with is no success");
+    }
+
+    #[test]
+    fn a_goal_in_the_rows_own_unit_is_read_back() {
+        let row = row(1.0, Better::Lower).goal_beside_peer(3.0).goal_beside_limit(0.5);
+        assert_eq!(row.wanted(), None);
+        assert_eq!(row.goal(12_048.0).wanted(), Some(12_048.0));
     }
 
     #[test]
