@@ -4,7 +4,7 @@ use heapless::{Deque, Vec};
 
 use super::connection::{Acknowledgement, Connection, Envelope};
 use crate::storage::{
-    Block, Bytes, Deadline, Deadlines, Index, Link, Node, Pool, Ring, SlotEntry, SlotIndex, SlotQueue, Slots,
+    Block, Deadline, Deadlines, Index, Link, Node, Pool, Ring, SlotEntry, SlotIndex, SlotQueue, Slots,
 };
 
 /// All memory of a [`Peer`](super::Peer): `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
@@ -90,7 +90,7 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
             noticed: SlotQueue::Lent(&mut self.noticed),
             vacant: SlotQueue::Lent(&mut self.vacant),
             pool: Pool::new(
-                Bytes::Lent(self.bytes.as_flattened_mut()),
+                Slots::Lent(self.bytes.as_flattened_mut()),
                 Slots::Lent(&mut self.nodes),
                 BLOCK_SIZE,
             ),
@@ -172,23 +172,18 @@ impl Capacity {
         let blocks = self.blocks.clamp(4, Block::MAX_COUNT);
         let block_size = self.block_size.clamp(32, usize::from(u16::MAX));
         Tables {
-            connections: owned(connections),
-            addresses: SlotIndex::new(owned(connections), secret),
-            deadlines: Deadlines::new(owned(connections)),
+            connections: Slots::owned(connections),
+            addresses: SlotIndex::new(Slots::owned(connections), secret),
+            deadlines: Deadlines::new(Slots::owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             noticed: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
-            pool: Pool::new(Bytes::Owned(alloc::vec![0; blocks * block_size]), owned(blocks), block_size),
-            index: Index::new(owned(blocks), index_secret(secret)),
+            pool: Pool::new(Slots::zeros(blocks * block_size), Slots::owned(blocks), block_size),
+            index: Index::new(Slots::owned(blocks), index_secret(secret)),
             acknowledgements: Ring::Owned {
                 queue: alloc::collections::VecDeque::with_capacity(blocks),
                 capacity: blocks,
             },
         }
     }
-}
-
-#[cfg(feature = "alloc")]
-fn owned<T: Default>(length: usize) -> Slots<'static, T> {
-    Slots::Owned(core::iter::repeat_with(T::default).take(length).collect())
 }

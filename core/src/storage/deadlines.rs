@@ -137,7 +137,7 @@ mod tests {
     fn the_first_is_always_the_earliest() {
         let mut entries: Vec<Deadline, 12> = Vec::new();
         entries.resize_default(12).expect("as long as its capacity");
-        let mut deadlines = Deadlines::new(Slots::Lent(entries.as_mut_view()));
+        let mut deadlines = Deadlines::new(Slots::Lent(&mut entries));
         let mut model = [None; 12];
         let mut state = 1_u32;
         for _ in 0..10_000 {

@@ -87,9 +87,9 @@ mod tests {
         with_pool(|pool| {
             let mut buckets: Vec<Link, 4> = Vec::new();
             buckets.resize_default(4).expect("as long as its capacity");
-            let mut index = Index::new(Slots::Lent(buckets.as_mut_view()), 0x9E37_79B9_7F4A_7C15);
+            let mut index = Index::new(Slots::Lent(&mut buckets), 0x9E37_79B9_7F4A_7C15);
             for key in 0..16_u32 {
-                let message = pool.store(b"x", Purpose::Receive, key).expect("room");
+                let message = pool.store(b"x", Purpose::Receive, &key).expect("room");
                 index.insert(pool, key.into(), message);
             }
             for key in [3, 0, 15, 7, 8, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13, 14] {

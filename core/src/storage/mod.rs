@@ -23,7 +23,7 @@ pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
-pub(crate) use pool::{Bytes, Node, Pool, Purpose};
+pub(crate) use pool::{Node, Pool, Purpose};
 pub(crate) use queue::Queue;
 pub(crate) use ring::Ring;
 pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};

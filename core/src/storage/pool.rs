@@ -39,7 +39,8 @@ pub(crate) enum Purpose {
 /// Blocks of one size.
 #[derive(Debug)]
 pub(crate) struct Pool<'a, H> {
-    bytes: Bytes<'a>,
+    /// The bytes of all blocks, one after the other.
+    bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
     /// Stands in for a block that does not exist, so that no link can lead to a panic.
     spare: Node<H>,
@@ -54,36 +55,8 @@ pub(crate) struct Pool<'a, H> {
     tables: usize,
 }
 
-/// The bytes of all blocks, one after the other.
-#[derive(Debug)]
-pub(crate) enum Bytes<'a> {
-    Lent(&'a mut [u8]),
-    #[cfg(feature = "alloc")]
-    Owned(alloc::vec::Vec<u8>),
-}
-
-impl Bytes<'_> {
-    #[inline]
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Lent(bytes) => bytes,
-            #[cfg(feature = "alloc")]
-            Self::Owned(bytes) => bytes,
-        }
-    }
-
-    #[inline]
-    fn as_mut_slice(&mut self) -> &mut [u8] {
-        match self {
-            Self::Lent(bytes) => bytes,
-            #[cfg(feature = "alloc")]
-            Self::Owned(bytes) => bytes,
-        }
-    }
-}
-
 impl<'a, H: Copy + Default> Pool<'a, H> {
-    pub(crate) fn new(bytes: Bytes<'a>, nodes: Slots<'a, Node<H>>, block_size: usize) -> Self {
+    pub(crate) fn new(bytes: Slots<'a, u8>, nodes: Slots<'a, Node<H>>, block_size: usize) -> Self {
         let count = nodes.len().min(Block::MAX_COUNT);
         Self {
             bytes,
@@ -215,29 +188,32 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// Copies `payload` into as many blocks as it takes.
     #[inline]
-    pub(crate) fn store(&mut self, payload: &[u8], purpose: Purpose, header: H) -> Link {
+    pub(crate) fn store(&mut self, payload: &[u8], purpose: Purpose, header: &H) -> Link {
         if self.blocks_for(payload.len()) > self.room(purpose) {
             return None;
         }
         let (part, mut rest) = payload.split_at_checked(self.block_size).unwrap_or((payload, &[]));
-        let first = self.take_block(part, header)?;
+        let first = self.take_block(part, payload.len(), header)?;
+        if rest.is_empty() {
+            return Some(first);
+        }
         let mut last = first;
         while !rest.is_empty() {
             let (part, remaining) = rest.split_at_checked(self.block_size).unwrap_or((rest, &[]));
-            let block = self.take_block(part, H::default())?;
+            let block = self.take_block(part, 0, &H::default())?;
             self.node_mut(last).next = Some(block);
             last = block;
             rest = remaining;
         }
-        let node = self.node_mut(first);
-        node.last = Some(last);
-        node.size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        self.node_mut(first).last = Some(last);
         Some(first)
     }
 
+    /// A block that begins, and so far ends, a message of `size` bytes.
+
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn take_block(&mut self, part: &[u8], header: H) -> Link {
+    fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> Link {
         let block = match self.free {
             Some(block) => {
                 self.free = self.node(block).next;
@@ -254,17 +230,17 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let used = u16::try_from(part.len()).unwrap_or(u16::MAX);
         *node = Node {
             next: None,
-            last: None,
+            last: Some(block),
             after: None,
             older: None,
             newer: None,
             bucket: None,
             used,
-            size: 0,
-            header,
+            size: u32::try_from(size).unwrap_or(u32::MAX),
+            header: *header,
         };
         let start = block.index() * self.block_size;
-        let rest = self.bytes.as_mut_slice().get_mut(start..);
+        let rest = self.bytes.get_mut(start..);
         if let Some(bytes) = rest.and_then(|rest| rest.get_mut(..part.len())) {
             bytes.copy_from_slice(part);
         }
@@ -276,12 +252,9 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         if self.room(purpose) == 0 {
             return None;
         }
-        let block = self.take_block(&[], H::default())?;
         let length = self.block_size;
-        let node = self.node_mut(block);
-        node.used = u16::try_from(length).unwrap_or(u16::MAX);
-        node.last = Some(block);
-        node.size = u32::try_from(length).unwrap_or(u32::MAX);
+        let block = self.take_block(&[], length, &H::default())?;
+        self.node_mut(block).used = u16::try_from(length).unwrap_or(u16::MAX);
         self.bytes_mut(block).fill(0);
         Some(block)
     }
@@ -299,14 +272,14 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     pub(crate) fn bytes(&self, block: Block) -> &[u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
-        self.bytes.as_slice().get(start..start + used).unwrap_or(&[])
+        self.bytes.get(start..start + used).unwrap_or(&[])
     }
 
     /// The bytes of one block, to change.
     pub(crate) fn bytes_mut(&mut self, block: Block) -> &mut [u8] {
         let start = block.index() * self.block_size;
         let used = usize::from(self.node(block).used);
-        self.bytes.as_mut_slice().get_mut(start..start + used).unwrap_or(&mut [])
+        self.bytes.get_mut(start..start + used).unwrap_or(&mut [])
     }
 
     /// The block after this one in the same message.
@@ -381,7 +354,7 @@ pub(super) mod tests {
         let mut bytes = [0; 128];
         let mut nodes: Vec<Node<u32>, 16> = Vec::new();
         nodes.resize_default(16).expect("as long as its capacity");
-        let mut pool = Pool::new(Bytes::Lent(&mut bytes), Slots::Lent(nodes.as_mut_view()), 8);
+        let mut pool = Pool::new(Slots::Lent(&mut bytes), Slots::Lent(&mut nodes), 8);
         check(&mut pool);
     }
 
@@ -398,10 +371,10 @@ pub(super) mod tests {
     #[test]
     fn messages_take_and_give_back_blocks() {
         with_pool(|pool| {
-            let message = pool.store(b"twenty bytes of text", Purpose::Receive, 7).expect("room");
+            let message = pool.store(b"twenty bytes of text", Purpose::Receive, &7).expect("room");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
             assert_eq!(content(pool, message), b"twenty bytes of text");
-            let other = pool.store(b"!", Purpose::Receive, 8).expect("room");
+            let other = pool.store(b"!", Purpose::Receive, &8).expect("room");
             pool.join(message, other);
             assert_eq!(content(pool, message), b"twenty bytes of text!");
             assert_eq!(pool.free(message), 4);
@@ -412,22 +385,22 @@ pub(super) mod tests {
     #[test]
     fn sending_leaves_a_reserve_and_promises_are_kept() {
         with_pool(|pool| {
-            let filled: StdVec<_> = core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, 0)).collect();
+            let filled: StdVec<_> = core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, &0)).collect();
             assert_eq!((filled.len(), pool.available()), (12, 4));
             assert!(pool.promise(3));
             assert!(!pool.promise(2));
-            assert!(pool.store(&[0; 16], Purpose::Receive, 0).is_none());
-            assert!(pool.store(&[0; 24], Purpose::Promised, 0).is_some());
+            assert!(pool.store(&[0; 16], Purpose::Receive, &0).is_none());
+            assert!(pool.store(&[0; 24], Purpose::Promised, &0).is_some());
             pool.release_promise(3);
-            assert!(pool.store(&[0; 8], Purpose::Receive, 0).is_some());
-            assert!(pool.store(&[], Purpose::Promised, 0).is_none());
+            assert!(pool.store(&[0; 8], Purpose::Receive, &0).is_some());
+            assert!(pool.store(&[], Purpose::Promised, &0).is_none());
         });
     }
 
     #[test]
     fn truncating_keeps_the_header() {
         with_pool(|pool| {
-            let message = pool.store(&[1; 30], Purpose::Receive, 5).expect("room");
+            let message = pool.store(&[1; 30], Purpose::Receive, &5).expect("room");
             assert_eq!(pool.truncate(message), 3);
             assert_eq!((pool.size(message), *pool.header(message), pool.available()), (0, 5, 15));
             assert_eq!(pool.free(message), 1);

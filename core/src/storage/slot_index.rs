@@ -110,7 +110,7 @@ mod tests {
     fn addresses_are_found_until_removed() {
         let mut entries: Vec<SlotEntry, 8> = Vec::new();
         entries.resize_default(8).expect("as long as its capacity");
-        let mut index = SlotIndex::new(Slots::Lent(entries.as_mut_view()), [7; 16]);
+        let mut index = SlotIndex::new(Slots::Lent(&mut entries), [7; 16]);
         let address = |slot: u16| AddressKey(SocketAddr::from(([10, 0, 0, 1], 1_000 + slot)));
         for slot in 0..8 {
             index.insert(&address(slot), slot);

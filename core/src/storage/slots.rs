@@ -2,15 +2,30 @@
 
 use core::ops::{Deref, DerefMut};
 
-use heapless::VecView;
 use heapless::deque::DequeView;
 
-/// A table of fixed length.
+/// A table of fixed length. Both kinds are a pointer and a length, so that an access need not ask which it is.
 #[derive(Debug)]
 pub(crate) enum Slots<'a, T> {
-    Lent(&'a mut VecView<T>),
+    Lent(&'a mut [T]),
     #[cfg(feature = "alloc")]
-    Owned(alloc::vec::Vec<T>),
+    Owned(alloc::boxed::Box<[T]>),
+}
+
+#[cfg(feature = "alloc")]
+impl<T: Default> Slots<'_, T> {
+    /// A table of empty values.
+    pub(crate) fn owned(length: usize) -> Self {
+        Self::Owned(core::iter::repeat_with(T::default).take(length).collect())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Slots<'_, u8> {
+    /// A table of zeros, which takes no memory of the machine before it is used.
+    pub(crate) fn zeros(length: usize) -> Self {
+        Self::Owned(alloc::vec![0; length].into())
+    }
 }
 
 impl<T> Deref for Slots<'_, T> {

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_full_pool_is_said() {
         with_pool(|pool| {
-            while pool.store(&[0; 8], Purpose::Receive, 0).is_some() {}
+            while pool.store(&[0; 8], Purpose::Receive, &0).is_some() {}
             let mut window = SparseWindow::new(U24::new(0));
             assert!(!window.prepare(pool, U24::new(5)));
             assert!(window.prepare(pool, U24::new(0)));

@@ -113,7 +113,7 @@ impl Receiver {
         }
         let reliability = planted::or(Planted::ReliabilityMixedUp, Reliability::Reliable, chunk.reliability);
         let header = Envelope { reliability, part: Part::Arrived, ..Envelope::default() };
-        let message = cx.pool.store(chunk.body, Purpose::Receive, header).ok_or(DropReason::NoMemory)?;
+        let message = cx.pool.store(chunk.body, Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
         self.held += blocks;
         self.window.advance(chunk.sequence);
         self.window.mark(chunk.sequence);
@@ -136,7 +136,7 @@ impl Receiver {
             at: cx.now,
             ..Envelope::default()
         };
-        let record = cx.pool.store(&[], Purpose::Receive, header).ok_or(DropReason::NoMemory)?;
+        let record = cx.pool.store(&[], Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
         cx.index.insert(cx.pool, header.key(), record);
         self.list(chunk.reliability).push(cx.pool, record);
         self.held += 1;
@@ -199,7 +199,7 @@ impl Receiver {
         if promised == 0 && !self.make_room(cx, blocks, Some(record)) {
             return None;
         }
-        let block = cx.pool.store(chunk.body, purpose, header)?;
+        let block = cx.pool.store(chunk.body, purpose, &header)?;
         self.held += blocks;
         self.release(cx, record, u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX));
         Some(block)

@@ -112,12 +112,12 @@ impl Sender {
         if chunks > 1 && reliability.is_reliable() {
             let count = u16::try_from(chunks).unwrap_or(u16::MAX);
             let record = Envelope { part: Part::Departure, count, ..name };
-            let record_block = cx.pool.store(&[], Purpose::Send, record).ok_or(SendError::PoolExhausted)?;
+            let record_block = cx.pool.store(&[], Purpose::Send, &record).ok_or(SendError::PoolExhausted)?;
             cx.index.insert(cx.pool, record.key(), record_block);
             self.departures.push(cx.pool, record_block);
         }
         for (chunk, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
-            let block = cx.pool.store(bytes, Purpose::Send, Envelope { chunk, ..name });
+            let block = cx.pool.store(bytes, Purpose::Send, &Envelope { chunk, ..name });
             self.waiting.push(cx.pool, block.ok_or(SendError::PoolExhausted)?);
             self.counts.waiting += 1;
         }

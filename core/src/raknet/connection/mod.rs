@@ -252,7 +252,7 @@ impl Connection {
     ) -> bool {
         self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
         if !options.password.is_empty() {
-            self.password = cx.pool.store(options.password, Purpose::Send, Envelope::default());
+            self.password = cx.pool.store(options.password, Purpose::Send, &Envelope::default());
             if self.password.is_none() {
                 self.state = State::Free;
                 self.attached = Listed::No;

@@ -146,7 +146,7 @@ impl Outbox {
         for part in payload.chunks(part_size) {
             envelope.weight = self.weight(cx, delivery.priority);
             // The room was checked for all parts at once.
-            let Some(message) = cx.pool.store(part, purpose, envelope) else { break };
+            let Some(message) = cx.pool.store(part, purpose, &envelope) else { break };
             self.queue(delivery.priority).push(cx.pool, message);
             self.count(delivery.priority.index(), part.len(), Change::In);
             envelope.split_index += 1;
@@ -158,7 +158,7 @@ impl Outbox {
     /// Keeps a record of a message in parts until all are acknowledged.
     fn record(&mut self, cx: &mut Context<'_, '_>, envelope: &Envelope, purpose: Purpose) {
         let header = Envelope { role: Role::Sending, ..*envelope };
-        let Some(record) = cx.pool.store(&[], purpose, header) else { return };
+        let Some(record) = cx.pool.store(&[], purpose, &header) else { return };
         cx.index.insert(cx.pool, key::sending(cx.slot, envelope.split_id), record);
         self.sending.push(cx.pool, record);
     }
@@ -271,16 +271,19 @@ impl Outbox {
 
     /// The first message of the lowest weight among those that `may` go.
     fn lightest(&self, cx: &Context<'_, '_>, may: impl Fn(&Envelope) -> bool) -> Option<(Priority, Block)> {
+        let [immediate, high, medium, low] = &self.waiting;
         let mut best: Option<(Priority, Block, u32)> = None;
-        for (priority, queue) in Priority::ALL.into_iter().zip(&self.waiting) {
-            let Some(message) = queue.front() else {
-                continue;
-            };
+        let mut consider = |priority, queue: &Queue| {
+            let Some(message) = queue.front() else { return };
             let envelope = cx.pool.header(message);
             if best.is_none_or(|(_, _, least)| is_less(envelope.weight, least)) && may(envelope) {
                 best = Some((priority, message, envelope.weight));
             }
-        }
+        };
+        consider(Priority::Immediate, immediate);
+        consider(Priority::High, high);
+        consider(Priority::Medium, medium);
+        consider(Priority::Low, low);
         best.map(|(priority, message, _)| (priority, message))
     }
 
@@ -360,10 +363,11 @@ impl Outbox {
 
     /// It is known what became of a message, or of a part of one.
     pub(super) fn settle(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
-        let envelope = *cx.pool.header(message);
+        let envelope = cx.pool.header(message);
         if envelope.split_count > 0 {
+            let split_id = envelope.split_id;
             self.free(cx, message);
-            self.settle_part(cx, envelope.split_id);
+            self.settle_part(cx, split_id);
         } else if envelope.receipt != 0 {
             let freed = cx.pool.truncate(message);
             self.give_back(freed);

@@ -423,7 +423,7 @@ impl Connection {
         };
         let blocks = cx.pool.blocks_for(payload.len());
         let stored = if self.inbox.admits(cx, blocks, turn) {
-            cx.pool.store(payload, Purpose::Receive, *envelope)
+            cx.pool.store(payload, Purpose::Receive, envelope)
         } else {
             None
         };
@@ -490,8 +490,8 @@ impl Connection {
 
     /// The time in a time-stamped message is the sender's; the application reads its own (supplement 3.3).
     fn translate_timestamp(&self, cx: &mut Context<'_, '_>, message: Block) {
-        let Some(difference) = self.clock.difference() else { return };
         let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
+        let Some(difference) = self.clock.difference() else { return };
         if let Some(time) = rest.first_chunk_mut::<8>() {
             *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
         }

@@ -70,7 +70,7 @@ impl Connection {
         if !self.inbox.admits(cx, promised + 1, turn) || !cx.pool.promise(promised) {
             return Err(self.starve(cx));
         }
-        let Some(record) = cx.pool.store(&[], Purpose::Receive, *envelope) else {
+        let Some(record) = cx.pool.store(&[], Purpose::Receive, envelope) else {
             cx.pool.release_promise(promised);
             return Err(self.starve(cx));
         };
@@ -100,7 +100,7 @@ impl Connection {
         let fits = excess == 0
             || self.inbox.admits(cx, excess, self.turn(cx, envelope))
                 && cx.pool.room(Purpose::Receive) >= excess;
-        let stored = if fits { cx.pool.store(payload, Purpose::Promised, kept) } else { None };
+        let stored = if fits { cx.pool.store(payload, Purpose::Promised, &kept) } else { None };
         let Some(part) = stored else {
             return Err(self.starve(cx));
         };

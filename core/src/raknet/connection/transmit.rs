@@ -235,7 +235,7 @@ impl Connection {
             return false;
         };
         let bytes = cx.pool.size(message);
-        let envelope = *cx.pool.header(message);
+        let mut envelope = *cx.pool.header(message);
         if writer.written() + envelope.header_size() + bytes > limit {
             return false;
         }
@@ -249,10 +249,10 @@ impl Connection {
         }
         self.metrics.add(cx.now, Metric::Sent, bytes);
         if envelope.reliability.is_reliable() {
-            let reliable = self.outbox.take_reliable_number();
-            cx.pool.header_mut(message).reliable = reliable;
+            envelope.reliable = self.outbox.take_reliable_number();
+            cx.pool.header_mut(message).reliable = envelope.reliable;
             tracked.push(cx.pool, message);
-            return write_capsule(cx, writer, message, &Envelope { reliable, ..envelope }).is_ok();
+            return write_capsule(cx, writer, message, &envelope).is_ok();
         }
         if envelope.since + cx.config.unreliable_timeout < cx.now {
             cx.stats.drop(DropReason::Expired);
@@ -300,6 +300,7 @@ fn bytes_a_second(bits: u64) -> u32 {
     u32::try_from(bits / 8).unwrap_or(u32::MAX)
 }
 
+#[cfg_attr(target_pointer_width = "64", inline)]
 fn write_capsule(
     cx: &Context<'_, '_>,
     writer: &mut Writer<'_>,

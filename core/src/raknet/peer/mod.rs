@@ -82,8 +82,12 @@ pub struct ConnectionInfo {
 #[derive(Clone, Copy, Debug)]
 enum Lent {
     Nothing,
-    Message { message: Block, id: ConnectionId },
-    Stranger { data: Block },
+    Message {
+        message: Block,
+        id: ConnectionId,
+    },
+    /// The bytes of the first stranger in the queue.
+    Stranger,
 }
 
 /// Where the ban list stands.

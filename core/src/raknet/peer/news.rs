@@ -81,11 +81,14 @@ impl Peer<'_> {
     /// The bytes that the last event lent: of a message, or of what a stranger said. They stay until the next event is
     /// asked for or they are [given back](Self::give_back), whatever else happens meanwhile. Empty when nothing is lent.
     #[must_use]
-    pub const fn lent(&self) -> Message<'_> {
+    pub fn lent(&self) -> Message<'_> {
         match self.lent {
             Lent::Nothing => Message::empty(&self.tables.pool),
             Lent::Message { message, .. } => Message::new(&self.tables.pool, message),
-            Lent::Stranger { data } => Message::new(&self.tables.pool, data),
+            Lent::Stranger => match self.strangers.front() {
+                Some(stranger) => Message::new(&self.tables.pool, stranger.data),
+                None => Message::empty(&self.tables.pool),
+            },
         }
     }
 }

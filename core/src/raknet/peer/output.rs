@@ -68,7 +68,7 @@ impl Peer<'_> {
     /// Whether there is anything to tell: the connection may be gone.
     fn is_told(&self, (slot, news): (u16, News)) -> bool {
         let connection = self.tables.connections.get(usize::from(slot));
-        matches!(news, News::Stranger(_) | News::Message(_))
+        matches!(news, News::Stranger | News::Message(_))
             || connection.is_some_and(|connection| connection.remote().is_some())
     }
 
@@ -86,6 +86,7 @@ impl Peer<'_> {
         }
     }
 
+    #[cfg_attr(target_pointer_width = "64", inline)]
     fn next_news(&mut self) -> Option<(u16, News)> {
         if let Some(news) = self.news_of_strangers() {
             return Some((0, news));
@@ -104,9 +105,11 @@ impl Peer<'_> {
     }
 
     pub(super) fn news_of_strangers(&mut self) -> Option<News> {
-        let stranger = self.strangers.pop_front()?;
-        self.lent = Lent::Stranger { data: stranger.data };
-        Some(News::Stranger(stranger))
+        if self.strangers.is_empty() {
+            return None;
+        }
+        self.lent = Lent::Stranger;
+        Some(News::Stranger)
     }
 
     pub(super) fn news_of(&mut self, slot: u16) -> Option<News> {
@@ -118,11 +121,14 @@ impl Peer<'_> {
     }
 
     /// Gives back what the last event lent.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     pub(super) fn take_back(&mut self) {
         match core::mem::replace(&mut self.lent, Lent::Nothing) {
             Lent::Nothing => {}
-            Lent::Stranger { data } => {
-                self.tables.pool.free(data);
+            Lent::Stranger => {
+                if let Some(stranger) = self.strangers.pop_front() {
+                    self.tables.pool.free(stranger.data);
+                }
             }
             Lent::Message { message, id } => {
                 let blocks = self.tables.pool.free(message);
@@ -151,9 +157,11 @@ impl Peer<'_> {
     }
 
     /// Puts news into the words of an event.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     pub(super) fn tell(&self, (slot, news): (u16, News)) -> Option<Event<'_>> {
         let pool = &self.tables.pool;
-        if let News::Stranger(Stranger { from, guid, said, data }) = news {
+        if let News::Stranger = news {
+            let &Stranger { from, guid, said, data } = self.strangers.front()?;
             let data = Message::new(pool, data);
             return Some(match said {
                 Said::Pong(latency) => Event::Pong { from, guid, latency, data },
@@ -178,7 +186,7 @@ impl Peer<'_> {
             News::Progress(progress) => Event::Progress { id, progress },
             News::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             News::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
-            News::Message(_) | News::Stranger(_) => return None,
+            News::Message(_) | News::Stranger => return None,
         })
     }
 }
@@ -190,5 +198,6 @@ pub(super) enum News {
     Progress(Progress),
     Message(Block),
     Ended(Ending),
-    Stranger(Stranger),
+    /// The first stranger in the queue.
+    Stranger,
 }

@@ -127,7 +127,7 @@ impl Peer<'_> {
             self.stats.drop(DropReason::AnswersFull);
             return;
         }
-        match self.tables.pool.store(data, Purpose::Receive, Envelope::default()) {
+        match self.tables.pool.store(data, Purpose::Receive, &Envelope::default()) {
             Some(data) => {
                 // There is room, as was just seen.
                 let _ = self.strangers.push_back(Stranger { from, guid, said, data });

@@ -55,7 +55,7 @@ impl Peer<'_> {
         if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
             return Err(OutOfBandError::BadLength);
         }
-        let stored = self.tables.pool.store(data, Purpose::Send, Envelope::default());
+        let stored = self.tables.pool.store(data, Purpose::Send, &Envelope::default());
         let stored = stored.ok_or(OutOfBandError::TooMany)?;
         if self.desk.out_of_band(to, stored) {
             return Ok(());

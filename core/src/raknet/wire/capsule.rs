@@ -142,8 +142,8 @@ impl<'a> Wire<'a> for CapsuleHeader {
     #[inline]
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError> {
         let split = if self.split.is_some() { SPLIT } else { 0 };
-        writer.u8(self.reliability.to_wire() << 5 | split)?;
-        writer.u16(self.bits)?;
+        let [high, low] = self.bits.to_be_bytes();
+        writer.bytes(&[self.reliability.to_wire() << 5 | split, high, low])?;
         if self.reliability.has_number_on_wire() {
             writer.u24(self.reliable)?;
         }
@@ -151,8 +151,8 @@ impl<'a> Wire<'a> for CapsuleHeader {
             writer.u24(self.sequence)?;
         }
         if self.reliability.has_channel() {
-            writer.u24(self.order)?;
-            writer.u8(self.channel)?;
+            let [low, middle, high, _] = self.order.get().to_le_bytes();
+            writer.bytes(&[low, middle, high, self.channel])?;
         }
         let Some(split) = self.split else {
             return Ok(());
