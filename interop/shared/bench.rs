@@ -161,10 +161,17 @@ pub fn verdict(count: u32, seconds: f64, nanos: &mut [u64]) -> Result<(), String
 }
 
 /// Sends every message back until the connection ends.
-pub async fn echo(mut link: impl Link) {
-    while let Ok(message) = link.recv().await {
-        if link.send(message.as_ref()).await.is_err() {
-            break;
+#[allow(
+    clippy::manual_async_fn,
+    reason = "the future of an async function has room for the connection twice"
+)]
+pub fn echo(mut link: impl Link) -> impl Future<Output = ()> {
+    async move {
+        loop {
+            let Ok(message) = link.recv().await else { return };
+            if link.send(message.as_ref()).await.is_err() {
+                return;
+            }
         }
     }
 }

@@ -78,6 +78,11 @@ impl Connection {
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
             result => return result,
         }
+        // Boxed, so that those who need not wait take little memory.
+        Box::pin(self.send_when_room(message, delivery)).await
+    }
+
+    async fn send_when_room(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
         loop {
             let mut room = std::pin::pin!(self.link.shared.room.notified());
             // From here on no room is missed.
@@ -124,7 +129,7 @@ impl Connection {
     /// }
     /// ```
     pub async fn recv(&self) -> Option<Incoming> {
-        self.link.entry.inbox.recv().await
+        self.link.inbox.recv().await
     }
 
     /// What became of the next message that was sent with a receipt reliability; waits until that is known of one.
@@ -145,7 +150,7 @@ impl Connection {
     /// }
     /// ```
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
-        self.link.entry.inbox.recv_receipt().await
+        self.link.inbox.recv_receipt().await
     }
 
     /// How far a large message has come that this side sends or receives; waits until one has come further. Nothing once
@@ -172,7 +177,7 @@ impl Connection {
     /// }
     /// ```
     pub async fn recv_progress(&self) -> Option<Progress> {
-        self.link.entry.inbox.recv_progress().await
+        self.link.inbox.recv_progress().await
     }
 
     /// Why the connection ended; nothing while it has not.
@@ -186,7 +191,7 @@ impl Connection {
     /// ```
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
-        match self.link.entry.inbox.phase() {
+        match self.link.inbox.phase() {
             Phase::Opening | Phase::Open(_) => None,
             Phase::Failed(_) => Some(DisconnectReason::Local),
             Phase::Closed(reason) => Some(reason),
@@ -208,7 +213,7 @@ impl Connection {
     pub async fn disconnect(&self) {
         let link = &self.link;
         link.shared.act(|state, now| state.hooked.peer.disconnect(now, link.id));
-        link.entry.inbox.ended().await;
+        link.inbox.ended().await;
     }
 
     /// The counters and measurements of the connection; nothing once it has ended.
@@ -245,7 +250,7 @@ impl Connection {
     /// The address of the other peer.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
-        self.link.entry.remote
+        self.link.inbox.remote
     }
 
     /// The identity that the other peer gave itself.

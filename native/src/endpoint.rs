@@ -188,9 +188,9 @@ impl Endpoint {
             let id = state.hooked.peer.connect_with(now, address, options)?;
             Ok((id, state.tables.expect(id, address)))
         });
-        let (id, entry) = opened?;
-        let link = Link { shared: Arc::clone(&self.shared), id, entry };
-        let opened = link.entry.inbox.opened().await;
+        let (id, inbox) = opened?;
+        let link = Link { shared: Arc::clone(&self.shared), id, inbox };
+        let opened = link.inbox.opened().await;
         let guid = opened.map_err(|failure| failure.unwrap_or(ConnectFailure::Closed))?;
         Ok(Connection { link, guid })
     }
@@ -214,7 +214,7 @@ impl Endpoint {
                 Some(newcomer) => {
                     let guid = newcomer.guid;
                     let link =
-                        Link { shared: Arc::clone(&self.shared), id: newcomer.id, entry: newcomer.entry };
+                        Link { shared: Arc::clone(&self.shared), id: newcomer.id, inbox: newcomer.inbox };
                     return Some(Connection { link, guid });
                 }
             }

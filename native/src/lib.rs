@@ -52,6 +52,7 @@ mod socket;
 mod state;
 mod stats;
 mod strangers;
+mod waiters;
 
 pub use connection::{Connection, Incoming};
 pub use endpoint::Endpoint;

@@ -9,11 +9,12 @@ use tokio::sync::{Notify, watch};
 
 use crate::arrivals::Arrivals;
 use crate::clock::Clock;
+use crate::inbox::Inbox;
 use crate::options::Options;
 use crate::outgoing::Outgoing;
 use crate::plugin::Plugin;
 use crate::simulation::Simulation;
-use crate::state::{Entry, Next, State};
+use crate::state::{Next, State};
 
 /// The protocol behind its lock, and the bells that tasks wait for.
 #[derive(Debug)]
@@ -181,7 +182,7 @@ impl Ring {
 pub(crate) struct Link {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: ConnectionId,
-    pub(crate) entry: Entry,
+    pub(crate) inbox: Arc<Inbox>,
 }
 
 impl Link {

@@ -34,13 +34,6 @@ pub(crate) enum Door {
 pub(crate) struct Newcomer {
     pub(crate) id: ConnectionId,
     pub(crate) guid: Guid,
-    pub(crate) entry: Entry,
-}
-
-/// Where the messages of a connection go.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) remote: SocketAddr,
     pub(crate) inbox: Arc<Inbox>,
 }
 
@@ -57,7 +50,8 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) door: Door,
-    pub(crate) entries: HashMap<ConnectionId, Entry>,
+    /// Where the messages of each connection go.
+    inboxes: HashMap<ConnectionId, Arc<Inbox>>,
     /// The inbox of the last message: mostly the next one's, too.
     last: Option<(ConnectionId, Arc<Inbox>)>,
     /// Connections whose application has not read what came before.
@@ -87,7 +81,7 @@ impl State {
     pub(crate) fn new(options: Options, plugin: Plugin) -> Self {
         let tables = Tables {
             door: Door::Open,
-            entries: HashMap::new(),
+            inboxes: HashMap::new(),
             last: None,
             paused: HashMap::new(),
             backlog: VecDeque::new(),
@@ -198,8 +192,8 @@ impl State {
 
     /// Ends a connection that nobody reads any more.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(entry) = self.tables.forget(id) {
-            self.tables.paused.remove(&entry.remote);
+        if let Some(inbox) = self.tables.forget(id) {
+            self.tables.paused.remove(&inbox.remote);
         }
         self.hooked.peer.disconnect(now, id);
     }
@@ -218,7 +212,7 @@ impl Tables {
         let Some(inbox) = self.paused.get(&from) else {
             return true;
         };
-        if inbox.level() == Level::Free {
+        if inbox.level(self.receive_queue) == Level::Free {
             self.paused.remove(&from);
             return true;
         }
@@ -234,22 +228,23 @@ impl Tables {
         match event {
             Event::Connected { id, remote, guid, side } => match side {
                 Side::Client => {
-                    if let Some(entry) = self.entries.get(&id) {
-                        entry.inbox.set_phase(Phase::Open(guid));
+                    if let Some(inbox) = self.inboxes.get(&id) {
+                        inbox.set_phase(Phase::Open(guid));
                     }
                 }
                 Side::Server => self.welcome(id, remote, guid),
             },
-            Event::ConnectFailed { id, remote, reason } => {
-                self.finish(id, remote, Phase::Failed(reason));
+            Event::ConnectFailed { id, reason, .. } => {
+                self.finish(id, Phase::Failed(reason));
             }
-            Event::Disconnected { id, remote, reason } => {
-                self.finish(id, remote, Phase::Closed(reason));
+            Event::Disconnected { id, reason, .. } => {
+                self.finish(id, Phase::Closed(reason));
             }
             Event::Message { id, delivery, message } => {
+                let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
                 let bytes = message.to_vec();
-                if inbox.push(Incoming { bytes, delivery }) == Level::Full {
+                if inbox.push(Incoming { bytes, delivery }, limit) == Level::Full {
                     self.pause(id);
                 }
             }
@@ -263,13 +258,13 @@ impl Tables {
                 self.strangers.push(Stranger { from, guid, said: Said::Advertisement, data: data.to_vec() });
             }
             Event::Receipt { id, receipt, outcome } => {
-                if let Some(entry) = self.entries.get(&id) {
-                    entry.inbox.push_receipt(receipt, outcome);
+                if let Some(inbox) = self.inboxes.get(&id) {
+                    inbox.push_receipt(receipt, outcome);
                 }
             }
             Event::Progress { id, progress } => {
-                if let Some(entry) = self.entries.get(&id) {
-                    entry.inbox.push_progress(progress);
+                if let Some(inbox) = self.inboxes.get(&id) {
+                    inbox.push_progress(progress);
                 }
             }
             // What a later core may tell.
@@ -280,14 +275,14 @@ impl Tables {
     /// Where the messages of a connection go.
     fn inbox(&mut self, id: ConnectionId) -> Option<&Arc<Inbox>> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
-            self.last = Some((id, Arc::clone(&self.entries.get(&id)?.inbox)));
+            self.last = Some((id, Arc::clone(self.inboxes.get(&id)?)));
         }
         self.last.as_ref().map(|(_, inbox)| inbox)
     }
 
     fn pause(&mut self, id: ConnectionId) {
-        if let Some(entry) = self.entries.get(&id) {
-            self.paused.insert(entry.remote, Arc::clone(&entry.inbox));
+        if let Some(inbox) = self.inboxes.get(&id) {
+            self.paused.insert(inbox.remote, Arc::clone(inbox));
         }
     }
 
@@ -297,29 +292,27 @@ impl Tables {
             self.backlog_full += u64::from(self.door == Door::Open);
             return;
         }
-        let inbox = Arc::new(Inbox::new(self.receive_queue, Phase::Open(guid)));
-        let entry = Entry { remote, inbox };
-        self.entries.insert(id, entry.clone());
-        self.backlog.push_back(Newcomer { id, guid, entry });
+        let inbox = Arc::new(Inbox::new(remote, Phase::Open(guid)));
+        self.inboxes.insert(id, Arc::clone(&inbox));
+        self.backlog.push_back(Newcomer { id, guid, inbox });
     }
 
-    fn forget(&mut self, id: ConnectionId) -> Option<Entry> {
+    fn forget(&mut self, id: ConnectionId) -> Option<Arc<Inbox>> {
         self.last.take_if(|(last, _)| *last == id);
-        self.entries.remove(&id)
+        self.inboxes.remove(&id)
     }
 
-    fn finish(&mut self, id: ConnectionId, remote: SocketAddr, phase: Phase) {
-        if let Some(entry) = self.forget(id) {
-            self.paused.remove(&remote);
-            entry.inbox.set_phase(phase);
+    fn finish(&mut self, id: ConnectionId, phase: Phase) {
+        if let Some(inbox) = self.forget(id) {
+            self.paused.remove(&inbox.remote);
+            inbox.set_phase(phase);
         }
     }
 
     /// An inbox for a connection that this endpoint opens.
-    pub(crate) fn expect(&mut self, id: ConnectionId, remote: SocketAddr) -> Entry {
-        let inbox = Arc::new(Inbox::new(self.receive_queue, Phase::Opening));
-        let entry = Entry { remote, inbox };
-        self.entries.insert(id, entry.clone());
-        entry
+    pub(crate) fn expect(&mut self, id: ConnectionId, remote: SocketAddr) -> Arc<Inbox> {
+        let inbox = Arc::new(Inbox::new(remote, Phase::Opening));
+        self.inboxes.insert(id, Arc::clone(&inbox));
+        inbox
     }
 }

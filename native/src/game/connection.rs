@@ -85,13 +85,13 @@ impl Connection {
     /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
     /// before was taken: [`closed_reason`](Self::closed_reason) says why.
     pub async fn recv(&self) -> Option<Incoming> {
-        self.link.entry.inbox.recv().await
+        self.link.inbox.recv().await
     }
 
     /// Why the connection ended; nothing while it has not.
     #[must_use]
     pub fn closed_reason(&self) -> Option<DisconnectReason> {
-        match self.link.entry.inbox.phase() {
+        match self.link.inbox.phase() {
             Phase::Opening | Phase::Open(()) => None,
             Phase::Failed(_) => Some(DisconnectReason::Local),
             Phase::Closed(reason) => Some(reason),
@@ -103,7 +103,7 @@ impl Connection {
     pub async fn disconnect(&self) {
         let link = &self.link;
         link.shared.act(|state, now| state.hooked.peer.disconnect(now, link.id));
-        link.entry.inbox.ended().await;
+        link.inbox.ended().await;
     }
 
     /// The counters and measurements of the connection; nothing once it has ended.
@@ -114,7 +114,7 @@ impl Connection {
 
     /// The address of the other peer.
     #[must_use]
-    pub const fn remote(&self) -> SocketAddr {
-        self.link.entry.remote
+    pub fn remote(&self) -> SocketAddr {
+        self.link.inbox.remote
     }
 }

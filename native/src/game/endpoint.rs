@@ -124,14 +124,14 @@ impl Endpoint {
         if !self.has_ipv6 && address.is_ipv6() {
             return Err(ConnectError::AddressFamily);
         }
-        let (id, entry) = self.shared.act(|state, now| {
+        let (id, inbox) = self.shared.act(|state, now| {
             if state.door == Door::Shut {
                 return Err(ConnectError::EndpointClosed);
             }
             Ok(state.dial(now, address)?)
         })?;
-        let link = Link { shared: Arc::clone(&self.shared), id, entry };
-        let opened = link.entry.inbox.opened().await;
+        let link = Link { shared: Arc::clone(&self.shared), id, inbox };
+        let opened = link.inbox.opened().await;
         opened.map_err(|failure| failure.map_or(ConnectError::TurnedAway, ConnectError::Failed))?;
         Ok(Connection { link })
     }
@@ -144,8 +144,8 @@ impl Endpoint {
             newcomers.as_mut().enable();
             {
                 let mut state = self.shared.lock();
-                if let Some((id, entry)) = state.backlog.pop_front() {
-                    let link = Link { shared: Arc::clone(&self.shared), id, entry };
+                if let Some((id, inbox)) = state.backlog.pop_front() {
+                    let link = Link { shared: Arc::clone(&self.shared), id, inbox };
                     return Some(Connection { link });
                 }
                 if state.door == Door::Shut {

@@ -40,23 +40,17 @@ impl Letter for Incoming {
 pub(super) type Inbox = inbox::Inbox<Game>;
 pub(super) type Phase = inbox::Phase<Game>;
 
-/// Where the messages of a connection go.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) remote: SocketAddr,
-    pub(super) inbox: Arc<Inbox>,
-}
-
 /// The protocol behind its lock.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) hooked: Hooked<'static, Plugin>,
     pub(super) door: Door,
-    entries: HashMap<ConnectionId, Entry>,
+    /// Where the messages of each connection go.
+    inboxes: HashMap<ConnectionId, Arc<Inbox>>,
     /// Connections whose application has not read what came before.
     paused: HashMap<SocketAddr, Arc<Inbox>>,
     /// Connections that somebody else opened and nobody has accepted yet.
-    pub(super) backlog: VecDeque<(ConnectionId, Entry)>,
+    pub(super) backlog: VecDeque<(ConnectionId, Arc<Inbox>)>,
     backlog_limit: usize,
     receive_queue: usize,
 }
@@ -77,7 +71,7 @@ impl Shared {
         let state = State {
             hooked: Hooked::new(Peer::with_capacity(options.capacity, options.config), plugin),
             door: Door::Open,
-            entries: HashMap::new(),
+            inboxes: HashMap::new(),
             paused: HashMap::new(),
             backlog: VecDeque::new(),
             backlog_limit: options.backlog,
@@ -148,7 +142,7 @@ impl State {
     /// sends again what is reliable.
     fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         let Some(inbox) = self.paused.get(&from) else { return true };
-        if inbox.level() == Level::Free {
+        if inbox.level(self.receive_queue) == Level::Free {
             self.paused.remove(&from);
             return true;
         }
@@ -165,16 +159,16 @@ impl State {
                     turned_away.extend(refused);
                 }
                 Event::ConnectFailed { id, reason, .. } => {
-                    finish(&mut self.entries, &mut self.paused, id, Phase::Failed(reason));
+                    finish(&mut self.inboxes, &mut self.paused, id, Phase::Failed(reason));
                 }
                 Event::Disconnected { id, reason, .. } => {
-                    finish(&mut self.entries, &mut self.paused, id, Phase::Closed(reason));
+                    finish(&mut self.inboxes, &mut self.paused, id, Phase::Closed(reason));
                 }
                 Event::Message { id, reliability, message } => {
-                    if let Some(entry) = self.entries.get(&id) {
+                    if let Some(inbox) = self.inboxes.get(&id) {
                         let message = Incoming { bytes: message.to_vec(), reliability };
-                        if entry.inbox.push(message) == Level::Full {
-                            self.paused.insert(entry.remote, Arc::clone(&entry.inbox));
+                        if inbox.push(message, self.receive_queue) == Level::Full {
+                            self.paused.insert(inbox.remote, Arc::clone(inbox));
                         }
                     }
                 }
@@ -189,17 +183,17 @@ impl State {
     /// Tells the application of a connection that is open; false if it cannot have it.
     fn welcome(&mut self, id: ConnectionId, remote: SocketAddr, side: Side) -> bool {
         if side == Side::Client {
-            if let Some(entry) = self.entries.get(&id) {
-                entry.inbox.set_phase(Phase::Open(()));
+            if let Some(inbox) = self.inboxes.get(&id) {
+                inbox.set_phase(Phase::Open(()));
             }
             return true;
         }
         if self.door == Door::Shut || self.backlog.len() >= self.backlog_limit {
             return false;
         }
-        let entry = Entry { remote, inbox: Arc::new(Inbox::new(self.receive_queue, Phase::Open(()))) };
-        self.entries.insert(id, entry.clone());
-        self.backlog.push_back((id, entry));
+        let inbox = Arc::new(Inbox::new(remote, Phase::Open(())));
+        self.inboxes.insert(id, Arc::clone(&inbox));
+        self.backlog.push_back((id, inbox));
         true
     }
 
@@ -229,11 +223,11 @@ impl State {
         &mut self,
         now: Instant,
         to: SocketAddr,
-    ) -> Result<(ConnectionId, Entry), rakwire::game_protocol::ConnectError> {
+    ) -> Result<(ConnectionId, Arc<Inbox>), rakwire::game_protocol::ConnectError> {
         let id = self.hooked.peer.connect(now, to)?;
-        let entry = Entry { remote: to, inbox: Arc::new(Inbox::new(self.receive_queue, Phase::Opening)) };
-        self.entries.insert(id, entry.clone());
-        Ok((id, entry))
+        let inbox = Arc::new(Inbox::new(to, Phase::Opening));
+        self.inboxes.insert(id, Arc::clone(&inbox));
+        Ok((id, inbox))
     }
 
     /// Begins to end every connection, and takes no new ones.
@@ -255,22 +249,22 @@ impl State {
 
     /// Ends a connection that nobody reads any more.
     fn abandon(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(entry) = self.entries.remove(&id) {
-            self.paused.remove(&entry.remote);
+        if let Some(inbox) = self.inboxes.remove(&id) {
+            self.paused.remove(&inbox.remote);
         }
         self.hooked.peer.disconnect(now, id);
     }
 }
 
 fn finish(
-    entries: &mut HashMap<ConnectionId, Entry>,
+    inboxes: &mut HashMap<ConnectionId, Arc<Inbox>>,
     paused: &mut HashMap<SocketAddr, Arc<Inbox>>,
     id: ConnectionId,
     phase: Phase,
 ) {
-    if let Some(entry) = entries.remove(&id) {
-        paused.remove(&entry.remote);
-        entry.inbox.set_phase(phase);
+    if let Some(inbox) = inboxes.remove(&id) {
+        paused.remove(&inbox.remote);
+        inbox.set_phase(phase);
     }
 }
 
@@ -279,7 +273,7 @@ fn finish(
 pub(super) struct Link {
     pub(super) shared: Arc<Shared>,
     pub(super) id: ConnectionId,
-    pub(super) entry: Entry,
+    pub(super) inbox: Arc<Inbox>,
 }
 
 impl Link {
@@ -312,8 +306,8 @@ mod tests {
     async fn a_refused_sender_does_not_ring() {
         let shared = Arc::new(Shared::new(Options::new(Config::new([7; 32])), Plugin::NONE));
         let dialled = shared.act(|state, now| state.dial(now, ([127, 0, 0, 1], 9).into()));
-        let (id, entry) = dialled.expect("room for a connection");
-        let link = Link { shared: Arc::clone(&shared), id, entry };
+        let (id, inbox) = dialled.expect("room for a connection");
+        let link = Link { shared: Arc::clone(&shared), id, inbox };
         let rings = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
         assert!(rings().await.is_ok(), "an attempt to connect is for the driver");
         assert_eq!(link.try_send(b"x", Reliability::Reliable), Err(SendError::NotConnected));
