@@ -1,5 +1,6 @@
 //! The clock of the core: microseconds since an epoch that the caller chose.
 
+use core::num::NonZeroU64;
 use core::ops::Add;
 use core::time::Duration;
 
@@ -18,47 +19,56 @@ use core::time::Duration;
 /// assert_eq!(later.saturating_since(start), Duration::from_millis(2));
 /// assert_eq!(start.saturating_since(later), Duration::ZERO);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Instant(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instant(
+    /// One more than the microseconds, so that an instant or none takes no more than an instant.
+    NonZeroU64,
+);
 
 impl Instant {
     /// The epoch itself.
-    pub const ZERO: Self = Self(0);
+    pub const ZERO: Self = Self(NonZeroU64::MIN);
 
     /// The instant `micros` microseconds after the epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
+        Self(NonZeroU64::MIN.saturating_add(micros))
     }
 
     /// Microseconds since the epoch.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// Whole milliseconds since the epoch, the unit of every RakNet time on the wire.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
-        self.0 / 1_000
+        self.as_micros() / 1_000
     }
 
     /// The time from `earlier` to `self`, zero when `earlier` is the later one.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_micros(self.0.saturating_sub(earlier.0))
+        Duration::from_micros(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// Microseconds from `earlier` to `self`, cut to 32 bits: small machines divide 64 bits, as a `Duration` does, slowly.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn micros_since(self, earlier: Self) -> u32 {
-        u32::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(u32::MAX)
+        u32::try_from(self.0.get().saturating_sub(earlier.0.get())).unwrap_or(u32::MAX)
     }
 
     /// The instant `micros` microseconds later.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn plus_micros(self, micros: u32) -> Self {
         Self(self.0.saturating_add(micros.into()))
+    }
+}
+
+impl Default for Instant {
+    fn default() -> Self {
+        Self::ZERO
     }
 }
 

@@ -210,7 +210,6 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// A block that begins, and so far ends, a message of `size` bytes.
-
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> Link {

@@ -68,9 +68,8 @@ pub(super) struct Arrivals {
     /// One more than the newest number that arrived.
     next: U24,
     seen: Bits,
-    /// Arrived, but not with all its messages.
-    refused: Bits,
-    unacknowledged: Bits,
+    /// Of what was seen: not acknowledged yet. Of the others: arrived, but not with all its messages.
+    waiting: Bits,
     missing: Bits,
     unacknowledged_count: u32,
     missing_count: u32,
@@ -102,7 +101,7 @@ impl Arrivals {
             Verdict::Outside
         } else if self.seen.get(number) {
             Verdict::Duplicate
-        } else if self.refused.get(number) {
+        } else if self.waiting.get(number) {
             Verdict::Again
         } else {
             Verdict::New
@@ -114,10 +113,14 @@ impl Arrivals {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.seen.set(planted::or(Planted::SeenOffByOne, number.next(), number), true);
-        if !self.unacknowledged.get(number) {
-            self.unacknowledged.set(number, true);
+        if !self.is_unacknowledged(number) {
             self.unacknowledged_count += 1;
+        }
+        self.seen.set(number, true);
+        self.waiting.set(number, true);
+        // One that waits would be counted wrong.
+        if planted::is_on(Planted::SeenOffByOne) && !self.waiting.get(number.next()) {
+            self.seen.set(number.next(), true);
         }
         self.forget_missing(number);
     }
@@ -128,7 +131,7 @@ impl Arrivals {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.refused.set(number, true);
+        self.waiting.set(number, true);
         self.forget_missing(number);
         if self.oldest_refused.is_none_or(|oldest| number.is_older_than(oldest)) {
             self.oldest_refused = Some(number);
@@ -148,7 +151,7 @@ impl Arrivals {
         let first = if refused.is_older_than(oldest) { oldest } else { refused };
         for offset in 0..self.next.since(first).min(WINDOW) {
             let number = first.plus(offset);
-            if self.refused.get(number) && !self.seen.get(number) && !self.missing.get(number) {
+            if self.waiting.get(number) && !self.seen.get(number) && !self.missing.get(number) {
                 self.missing.set(number, true);
                 self.missing_count += 1;
             }
@@ -160,10 +163,10 @@ impl Arrivals {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
-            self.seen.set(passed, planted::is_on(Planted::GapsSeen));
-            self.refused.set(passed, false);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
+            self.seen.set(passed, planted::is_on(Planted::GapsSeen));
+            self.waiting.set(passed, false);
             if behind > 0 && behind <= MAX_MISSING {
                 self.missing.set(passed, true);
                 self.missing_count += 1;
@@ -172,9 +175,13 @@ impl Arrivals {
         self.next = number.next();
     }
 
+    fn is_unacknowledged(&self, number: U24) -> bool {
+        self.waiting.get(number) && self.seen.get(number)
+    }
+
     fn forget_unacknowledged(&mut self, number: U24) {
-        if self.unacknowledged.get(number) {
-            self.unacknowledged.set(number, false);
+        if self.is_unacknowledged(number) {
+            self.waiting.set(number, false);
             self.unacknowledged_count -= 1;
         }
     }
@@ -232,10 +239,11 @@ impl Arrivals {
     /// The first run of listed numbers from `at` to `last`.
     fn next_run(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<Record> {
         let bits = match kind {
-            RecordKind::Ack => &self.unacknowledged,
+            RecordKind::Ack => &self.waiting,
             RecordKind::Nack => &self.missing,
         };
-        while !bits.get(at) {
+        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.seen.get(number));
+        while !is_listed(at) {
             let skip = bits.clear_run(at).max(1);
             if skip > last.since(at) {
                 return None;
@@ -243,7 +251,7 @@ impl Arrivals {
             at = at.plus(skip);
         }
         let first = at;
-        while at != last && bits.get(at.next()) {
+        while at != last && is_listed(at.next()) {
             at = at.next();
         }
         Some(Record { first, last: planted::or(Planted::RecordTooLong, at.next(), at) })

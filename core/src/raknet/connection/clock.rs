@@ -4,18 +4,13 @@ use core::time::Duration;
 
 const SAMPLES: usize = 5;
 
-/// One ping that came back.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sample {
-    micros: u32,
-    /// The other clock minus ours, in milliseconds.
-    difference: i64,
-}
-
 /// The last five pings, and the shortest of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
-    samples: [Sample; SAMPLES],
+    /// How long they took, in microseconds; zero for none yet.
+    micros: [u32; SAMPLES],
+    /// The other clock minus ours at each of them, in milliseconds.
+    differences: [i64; SAMPLES],
     count: u32,
     lowest: u32,
 }
@@ -25,21 +20,22 @@ impl Clock {
     pub(super) fn sample(&mut self, ping: Duration, local: u64, remote: u64) {
         let micros = u32::try_from(ping.as_micros()).unwrap_or(u32::MAX).max(1);
         let difference = remote.wrapping_sub(local) as i64;
-        if let Some(sample) = self.samples.get_mut(self.count as usize % SAMPLES) {
-            *sample = Sample { micros, difference };
+        let at = self.count as usize % SAMPLES;
+        if let (Some(place), Some(beside)) = (self.micros.get_mut(at), self.differences.get_mut(at)) {
+            (*place, *beside) = (micros, difference);
         }
         self.lowest = if self.count == 0 { micros } else { self.lowest.min(micros) };
         self.count = self.count.wrapping_add(1).max(1);
     }
 
-    fn filled(&self) -> impl Iterator<Item = &Sample> {
-        self.samples.iter().filter(|sample| sample.micros > 0)
+    fn filled(&self) -> impl Iterator<Item = (u32, i64)> {
+        let samples = self.micros.iter().copied().zip(self.differences);
+        samples.filter(|(micros, _)| *micros > 0)
     }
 
     pub(super) fn last(&self) -> Duration {
         let last = self.count.wrapping_sub(1) as usize % SAMPLES;
-        let sample = self.samples.get(last).copied().unwrap_or_default();
-        Duration::from_micros(sample.micros.into())
+        Duration::from_micros(self.micros.get(last).copied().unwrap_or(0).into())
     }
 
     pub(super) const fn lowest(&self) -> Duration {
@@ -47,14 +43,14 @@ impl Clock {
     }
 
     pub(super) fn average(&self) -> Duration {
-        let sum: u64 = self.filled().map(|sample| u64::from(sample.micros)).sum();
+        let sum: u64 = self.filled().map(|(micros, _)| u64::from(micros)).sum();
         let count = self.filled().count() as u64;
         Duration::from_micros(sum.checked_div(count).unwrap_or(0))
     }
 
     /// The other clock minus ours in milliseconds, by the ping that was the fastest of the last five.
     pub(super) fn difference(&self) -> Option<i64> {
-        self.filled().min_by_key(|sample| sample.micros).map(|sample| sample.difference)
+        self.filled().min_by_key(|(micros, _)| *micros).map(|(_, difference)| difference)
     }
 }
 

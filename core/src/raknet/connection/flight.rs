@@ -51,8 +51,6 @@ pub(super) struct Flight {
     patience: u8,
     /// The newest number that was acknowledged.
     newest: Option<U24>,
-    /// What the acknowledgement at hand has said so far.
-    news: News,
     remembered: Remembered,
     pub(super) round_trip: RoundTrip,
     pub(super) congestion: Congestion,
@@ -71,7 +69,7 @@ pub(super) struct Sent {
 
 /// What the records of an acknowledgement say together.
 #[derive(Clone, Copy, Debug, Default)]
-struct News {
+pub(super) struct News {
     bytes: u32,
     /// When the oldest datagram was sent, and the newest one's number and time.
     sent: Option<(Instant, (U24, Instant))>,
@@ -80,7 +78,11 @@ struct News {
 /// The numbers of the last lost datagrams, and the ordinals of their losses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
-    datagrams: [Option<(U24, u32)>; REMEMBERED],
+    numbers: [U24; REMEMBERED],
+    /// The low bits of the ordinals, which are never far from the newest.
+    ordinals: [u16; REMEMBERED],
+    /// Which places hold one, a bit for each.
+    held: u16,
     at: u8,
 }
 
@@ -176,16 +178,18 @@ impl Flight {
         Some((oldest, start..=newest.min(end)))
     }
 
-    /// Takes a record of an acknowledgement; `lookups` is what the whole datagram may still cost.
+    /// Takes a record of an acknowledgement into the news of all; `lookups` is what the whole datagram may still cost.
     pub(super) fn on_acknowledged(
         &mut self,
         cx: &mut Context<'_, '_>,
         outbox: &mut Outbox,
         record: Record,
         lookups: &mut u32,
+        news: &mut News,
     ) {
         while let Some(ordinal) = self.remembered.take(record) {
-            self.on_found(ordinal);
+            let since = (self.lost as u16).wrapping_sub(ordinal);
+            self.on_found((self.lost as u32).wrapping_sub(since.into()));
         }
         let Some((oldest, offsets)) = self.in_flight(cx, record) else {
             return;
@@ -196,19 +200,19 @@ impl Flight {
             }
             let number = oldest.plus(planted::or(Planted::AckOffByOne, offset + 1, offset));
             if let Some(first) = Self::find(cx, number) {
-                self.acknowledge(cx, outbox, first);
+                self.acknowledge(cx, outbox, first, news);
             }
         }
     }
 
     /// Frees an acknowledged datagram.
-    fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block) {
+    fn acknowledge(&mut self, cx: &mut Context<'_, '_>, outbox: &mut Outbox, first: Block, news: &mut News) {
         let header = cx.pool.header(first);
         let (number, bytes, sent_at) = (header.datagram, header.count, header.since);
         match header.role {
             Role::LostDatagram => self.on_found(header.weight),
             Role::Datagram | Role::Message | Role::Partial | Role::Part | Role::Sending | Role::Receipt => {
-                self.news.bytes += bytes;
+                news.bytes += bytes;
                 if let Some(stall) = &mut self.stall {
                     stall.on_acknowledged(header);
                 }
@@ -216,8 +220,8 @@ impl Flight {
         }
         self.acknowledged += 1;
         let sent = (number, sent_at);
-        let (oldest, newest) = self.news.sent.unwrap_or((sent_at, sent));
-        self.news.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
+        let (oldest, newest) = news.sent.unwrap_or((sent_at, sent));
+        news.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.forget(cx, first);
         let mut at = Some(first);
         while let Some(message) = at {
@@ -227,8 +231,7 @@ impl Flight {
     }
 
     /// Draws the conclusions from all records of an acknowledgement.
-    pub(super) fn conclude(&mut self, cx: &mut Context<'_, '_>) {
-        let news = core::mem::take(&mut self.news);
+    pub(super) fn conclude(&mut self, cx: &mut Context<'_, '_>, news: News) {
         let Some((oldest_sent_at, (newest, sent_at))) = news.sent else {
             return;
         };
@@ -379,10 +382,7 @@ impl Flight {
             return;
         };
         let header = cx.pool.header(first);
-        let forgotten = self.remembered.push((header.datagram, header.weight));
-        if forgotten.is_some() {
-            self.patience = self.patience.saturating_sub(1);
-        }
+        self.patience = self.patience.saturating_sub(self.remembered.push(header.datagram, header.weight));
         self.forget(cx, first);
         let mut at = Some(first);
         while let Some(message) = at {
@@ -464,20 +464,31 @@ impl Flight {
 }
 
 impl Remembered {
-    /// Remembers a datagram in place of the one that was remembered longest.
-    fn push(&mut self, datagram: (U24, u32)) -> Option<(U24, u32)> {
-        let place = self.datagrams.get_mut(usize::from(self.at))?;
+    /// Remembers a datagram in place of the one that was remembered longest; returns how many are forgotten for it.
+    fn push(&mut self, number: U24, ordinal: u32) -> u8 {
+        let at = usize::from(self.at);
+        if let (Some(place), Some(beside)) = (self.numbers.get_mut(at), self.ordinals.get_mut(at)) {
+            (*place, *beside) = (number, ordinal as u16);
+        }
+        let bit = 1 << self.at;
+        let forgotten = u8::from(self.held & bit != 0);
+        self.held |= bit;
         self.at = (self.at + 1) % REMEMBERED as u8;
-        place.replace(datagram)
+        forgotten
     }
 
-    /// Forgets a datagram of the record and returns its ordinal.
+    /// Forgets a datagram of the record and returns the low bits of its ordinal.
     #[inline]
-    fn take(&mut self, record: Record) -> Option<u32> {
+    fn take(&mut self, record: Record) -> Option<u16> {
+        if self.held == 0 {
+            return None;
+        }
         let length = record.last.since(record.first);
-        let is_it = |(number, _): &(U24, u32)| number.since(record.first) <= length;
-        let place = self.datagrams.iter_mut().find(|place| place.as_ref().is_some_and(is_it))?;
-        place.take().map(|(_, ordinal)| ordinal)
+        let mut places = self.numbers.iter().zip(self.ordinals).zip(0..);
+        let ((_, ordinal), at) = places
+            .find(|((number, _), at)| self.held & 1 << at != 0 && number.since(record.first) <= length)?;
+        self.held &= !(1 << at);
+        Some(ordinal)
     }
 }
 

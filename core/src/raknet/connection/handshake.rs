@@ -1,7 +1,6 @@
 //! How a connection opens and closes, on both sides (supplement 2.4, 2.5, 3).
 
 use core::net::SocketAddr;
-use core::time::Duration;
 
 use super::{Connection, Context, Ending, Flight, Listed, Sizes, State};
 use crate::cursor::{Reader, Source, Writer};
@@ -15,7 +14,7 @@ use crate::raknet::wire::address::{AddressList, UNASSIGNED};
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, MAX_MTU, Wire};
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 
 /// MTUs that a client tries, a third of its attempts each (supplement 2.4).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
@@ -26,7 +25,8 @@ pub(crate) struct Opening {
     requests: u8,
     attempts: u8,
     protocol: u8,
-    interval: Duration,
+    /// Microseconds between two first requests.
+    interval: u32,
     next_request: Instant,
     answer: Option<Answer>,
 }
@@ -43,7 +43,7 @@ impl Opening {
         Self {
             attempts: options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254),
             protocol: options.protocol_version.unwrap_or(cx.config.protocol_version),
-            interval: options.interval.unwrap_or(cx.config.connect_interval),
+            interval: micros(options.interval.unwrap_or(cx.config.connect_interval)),
             next_request: cx.now,
             ..Self::default()
         }
@@ -70,7 +70,7 @@ impl Opening {
             None if self.next_request <= cx.now && self.requests <= self.attempts => {
                 let mtu = self.probe_mtu(cx.config);
                 self.requests += 1;
-                self.next_request = cx.now + self.interval;
+                self.next_request = cx.now.plus_micros(self.interval);
                 Offline::Request1 { protocol: self.protocol, mtu }
             }
             None => return None,
@@ -201,7 +201,10 @@ impl Connection {
             (Ok(Control::InvalidPassword { .. }), State::Requested) => {
                 self.end(cx, State::Draining, Ending::Failed(ConnectFailure::InvalidPassword));
             }
-            (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => self.times.pong_due = Some(time),
+            (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => {
+                self.times.pong_time = time;
+                self.times.pong_due = Listed::Yes;
+            }
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
                 self.on_pong(cx, ping_time, time);
             }

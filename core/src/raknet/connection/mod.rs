@@ -224,8 +224,8 @@ pub(crate) struct Connection {
     mode: Mode,
     sizes: Sizes,
     times: Times,
-    /// How long the other peer may stay silent.
-    timeout: Duration,
+    /// How long the other peer may stay silent, in microseconds.
+    timeout: u64,
     /// What a client says to be let in, until it was said.
     password: Link,
     arrivals: Arrivals,
@@ -260,7 +260,7 @@ impl Connection {
                 return false;
             }
         }
-        self.timeout = options.timeout.unwrap_or(cx.config.timeout);
+        self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
         self.state = State::Opening(Opening::new(cx, options));
         true
     }
@@ -286,12 +286,12 @@ impl Connection {
             mode,
             sizes,
             times: Times::new(cx.now),
-            timeout: cx.config.timeout,
             outbox: Outbox::new(),
             flight: Flight::new(cx.config.congestion_control, sizes.data_datagram()),
             pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(mtu)),
             ..Self::default()
         };
+        self.set_timeout(cx.config.timeout);
     }
 
     /// Starts all counters just before they wrap, as a long life of the connection would.
@@ -302,8 +302,12 @@ impl Connection {
         self.flight = self.flight.starting_at(start);
     }
 
-    pub(crate) const fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = timeout;
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
+    }
+
+    const fn timeout(&self) -> Duration {
+        Duration::from_micros(self.timeout)
     }
 
     pub(crate) const fn remote(&self) -> Option<SocketAddr> {

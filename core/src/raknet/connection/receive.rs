@@ -2,7 +2,7 @@
 
 use super::arrivals::Verdict;
 use super::envelope::Envelope;
-use super::flight::LOOKUPS_PER_DATAGRAM;
+use super::flight::{LOOKUPS_PER_DATAGRAM, News};
 use super::handshake::Farewell;
 use super::metrics::Metric;
 use super::order::{Turn, comes_before};
@@ -124,13 +124,13 @@ impl Connection {
         records: u16,
         mut reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        let mut lookups = LOOKUPS_PER_DATAGRAM;
+        let (mut lookups, mut news) = (LOOKUPS_PER_DATAGRAM, News::default());
         let parsed = (0..records).try_for_each(|_| {
             let record = Record::read(&mut reader)?;
-            self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups);
+            self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups, &mut news);
             Ok(())
         });
-        self.flight.conclude(cx);
+        self.flight.conclude(cx, news);
         if self.flight.is_empty() && !self.outbox.has_resends() {
             self.times.owed_since = None;
         }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Connection, Context, State};
+use super::{Connection, Context, Listed, State};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
 use crate::raknet::wire::control::Control;
@@ -25,11 +25,12 @@ pub(super) struct Times {
     pub(super) ping_at: Option<Instant>,
     /// When the last ping was sent.
     pub(super) pinged: Option<Instant>,
-    /// A ping is due.
-    pub(super) ping_due: Option<Instant>,
+    /// Whether a ping is due.
+    pub(super) ping_due: Listed,
     /// The time of the last ping of the other peer that got no pong yet. Others before it get none: a flood of pings
     /// takes no memory.
-    pub(super) pong_due: Option<u64>,
+    pub(super) pong_time: u64,
+    pub(super) pong_due: Listed,
     /// Since when nothing more fits into the memory for what arrives.
     pub(super) starved_since: Option<Instant>,
 }
@@ -58,7 +59,7 @@ impl Connection {
             State::Draining => Some(self.times.state_since + DRAIN),
         };
         let acknowledge = self.times.acknowledge_at.filter(|_| self.arrivals.unacknowledged() > 0);
-        let starved = self.times.starved_since.map(|since| since + self.timeout);
+        let starved = self.times.starved_since.map(|since| since + self.timeout());
         let resend = self.flight.deadline(cx);
         let send = self.send_deadline(cx);
         [in_state, acknowledge, starved, resend, send, self.silence_deadline()].into_iter().flatten().min()
@@ -71,13 +72,13 @@ impl Connection {
 
     /// When an idle connection makes sure that the other peer still acknowledges.
     fn probe_at(&self) -> Instant {
-        self.times.reliable_sent + self.timeout / 2
+        self.times.reliable_sent + self.timeout() / 2
     }
 
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self) -> Option<Instant> {
         let owed_since = self.times.owed_since?;
-        Some(owed_since.max(self.times.silent_since) + self.timeout)
+        Some(owed_since.max(self.times.silent_since) + self.timeout())
     }
 
     /// Does what is due.
@@ -86,7 +87,7 @@ impl Connection {
             self.break_off(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
             return;
         }
-        if self.times.starved_since.is_some_and(|since| since + self.timeout <= cx.now) {
+        if self.times.starved_since.is_some_and(|since| since + self.timeout() <= cx.now) {
             self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
             return;
         }
@@ -126,7 +127,7 @@ impl Connection {
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.times.ping_at = cx.config.ping_interval.map(|interval| cx.now + interval);
         if !delivery.reliability.is_reliable() {
-            self.times.ping_due = Some(cx.now);
+            self.times.ping_due = Listed::Yes;
             return;
         }
         self.times.pinged = Some(cx.now);

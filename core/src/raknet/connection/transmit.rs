@@ -17,7 +17,7 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, Queue};
+use crate::storage::{Block, Listed, Queue};
 use crate::time::Instant;
 
 /// How far a message that is sent again may be from the one before it in its datagram, in reliable numbers.
@@ -128,11 +128,12 @@ impl Connection {
     /// time at which they leave.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
         let time = cx.now.as_millis();
-        if self.times.ping_due.take().is_some() {
+        if core::mem::take(&mut self.times.ping_due) == Listed::Yes {
             self.times.pinged = Some(cx.now);
             self.compose_control(cx, writer, &Control::Ping { time })?;
         }
-        if let Some(ping_time) = self.times.pong_due.take() {
+        if core::mem::take(&mut self.times.pong_due) == Listed::Yes {
+            let ping_time = self.times.pong_time;
             self.compose_control(cx, writer, &Control::Pong { ping_time, time })?;
         }
         Ok(())
