@@ -18,8 +18,9 @@ use core::time::Duration;
 /// assert_eq!(later.as_micros(), 7_000);
 /// assert_eq!(later.saturating_since(start), Duration::from_millis(2));
 /// assert_eq!(start.saturating_since(later), Duration::ZERO);
+/// assert_eq!(format!("{later:?}"), "Instant(7000)");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instant(
     /// One more than the microseconds, so that an instant or none takes no more than an instant.
     NonZeroU64,
@@ -29,7 +30,7 @@ impl Instant {
     /// The epoch itself.
     pub const ZERO: Self = Self(NonZeroU64::MIN);
 
-    /// The instant `micros` microseconds after the epoch.
+    /// The instant `micros` microseconds after the epoch; the last one is that of `u64::MAX - 1`.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(NonZeroU64::MIN.saturating_add(micros))
@@ -63,6 +64,12 @@ impl Instant {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn plus_micros(self, micros: u32) -> Self {
         Self(self.0.saturating_add(micros.into()))
+    }
+}
+
+impl core::fmt::Debug for Instant {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("Instant").field(&self.as_micros()).finish()
     }
 }
 

@@ -65,6 +65,7 @@ impl Waiters {
             Self::One { ticket: one, .. } if *one == ticket => self.take(),
             Self::None { .. } | Self::One { .. } => Self::default(),
             Self::Many(crowd) => match crowd.wakers.iter().position(|(one, _)| *one == ticket) {
+                Some(_) if crowd.wakers.len() == 1 => self.take(),
                 Some(place) => {
                     let (ticket, waker) = crowd.wakers.swap_remove(place);
                     Self::One { ticket, waker }
@@ -134,6 +135,15 @@ mod tests {
         assert!(matches!(waiters.leave(old), Waiters::None { .. }));
         assert!(matches!(waiters.leave(new), Waiters::One { .. }));
         assert!(![old, new].contains(&waiters.enter(&wakers[1])));
+    }
+
+    #[test]
+    fn a_crowd_that_has_left_takes_no_memory() {
+        let waker = Waker::from(Arc::<Bell>::default());
+        let mut waiters = Waiters::default();
+        let tickets = [waiters.enter(&waker), waiters.enter(&waker)];
+        tickets.into_iter().for_each(|ticket| drop(waiters.leave(ticket)));
+        assert!(matches!(waiters, Waiters::None { next } if !tickets.contains(&next)));
     }
 
     #[test]

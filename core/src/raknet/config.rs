@@ -105,7 +105,7 @@ pub struct Config {
     /// How often a client repeats its first request, at least 3: a third of them at each MTU. As in the original it is
     /// sent once more than this.
     pub connect_attempts: u8,
-    /// The time between two first requests.
+    /// The time between two first requests, at most 71 minutes; more counts as that.
     pub connect_interval: Duration,
     /// How long the handshake inside the connection may take.
     pub handshake_timeout: Duration,

@@ -79,7 +79,8 @@ pub(super) struct News {
 #[derive(Clone, Copy, Debug, Default)]
 struct Remembered {
     numbers: [U24; REMEMBERED],
-    /// The low bits of the ordinals, which are never far from the newest.
+    /// The low bits of the ordinals. One that is 65,536 losses old seems new, which may undo a reduction of the classic
+    /// window too early.
     ordinals: [u16; REMEMBERED],
     /// Which places hold one, a bit for each.
     held: u16,

@@ -48,7 +48,7 @@ pub struct ConnectOptions<'p> {
     pub protocol_version: Option<u8>,
     /// How often the first request is repeated, at least 3.
     pub attempts: Option<u8>,
-    /// The time between two first requests.
+    /// The time between two first requests, at most 71 minutes; more counts as that.
     pub interval: Option<Duration>,
     /// How long the other peer may stay silent once the connection is open.
     pub timeout: Option<Duration>,
