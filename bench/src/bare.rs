@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::alone::Effort;
 use crate::pairing::{Bench, Verdict, itself, median};
@@ -10,51 +10,70 @@ use crate::process::Program;
 use crate::raw::DATAGRAM;
 use crate::report::{Better, Row};
 
-/// Medians of the runs.
-#[derive(Clone, Copy, Debug)]
+/// What each run found. The runs stand between those of the implementations that are compared with them, so that a
+/// machine that is slower for a while is so for all.
+#[derive(Debug, Default)]
 pub(crate) struct Bare {
     /// Full datagrams a second that one socket sends and another one receives, one call each.
-    pub(crate) datagrams: f64,
+    floods: Vec<f64>,
     /// The same with many datagrams in a call.
-    batched: f64,
+    batched: Vec<f64>,
     /// Round trips of 64 bytes on tokio.
-    pub(crate) p50_us: f64,
-    pub(crate) p99_us: f64,
+    trips: Vec<Verdict>,
 }
 
 impl Bare {
-    pub(crate) fn measure(bench: &Bench, effort: Effort) -> Result<Self> {
+    /// Measures once how many datagrams arrive.
+    pub(crate) fn flood(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let millis = if effort == Effort::Quick { "20" } else { "500" };
+        self.floods.push(flood(bench, millis, &[])?);
+        self.batched.push(flood(bench, millis, &["--batched"])?);
+        Ok(())
+    }
+
+    /// Measures once how long round trips take.
+    pub(crate) fn trip(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let count = if effort == Effort::Quick { "200" } else { "10000" };
-        let rate = |more: &[&str]| -> Result<f64> {
-            let runs = (0..bench.runs).map(|_| flood(bench, millis, more));
-            let rates = runs.collect::<Result<Vec<f64>>>()?;
-            median(rates).context("no run")
-        };
-        let (datagrams, batched) = (rate(&[])?, rate(&["--batched"])?);
-        let trips: Vec<Verdict> = (0..bench.runs).map(|_| trip(bench, count)).collect::<Result<_>>()?;
-        let middle = |value: fn(&Verdict) -> Option<f64>| {
-            median(trips.iter().filter_map(value)).context("no round trip")
-        };
-        Ok(Self {
-            datagrams,
-            batched,
-            p50_us: middle(|verdict| verdict.p50_us)?,
-            p99_us: middle(|verdict| verdict.p99_us)?,
-        })
+        self.trips.push(trip(bench, count)?);
+        Ok(())
     }
 
-    pub(crate) fn megabytes(&self) -> f64 {
-        self.datagrams * DATAGRAM as f64 / 1e6
+    /// Adds the runs of another one.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.floods.extend(other.floods);
+        self.batched.extend(other.batched);
+        self.trips.extend(other.trips);
     }
 
-    pub(crate) fn rows(&self) -> [Row; 4] {
-        [
-            Row::new("bare_udp", self.datagrams, "datagrams/s", Better::Higher),
-            Row::new("bare_udp_batched", self.batched, "datagrams/s", Better::Higher),
-            Row::new("bare_pingpong_64b", self.p50_us, "µs", Better::Lower),
-            Row::new("bare_pingpong_64b_p99", self.p99_us, "µs", Better::Lower),
-        ]
+    pub(crate) fn datagrams(&self) -> Option<f64> {
+        median(self.floods.iter().copied())
+    }
+
+    pub(crate) fn megabytes(&self) -> Option<f64> {
+        self.datagrams().map(|datagrams| datagrams * DATAGRAM as f64 / 1e6)
+    }
+
+    pub(crate) fn p50_us(&self) -> Option<f64> {
+        median(self.trips.iter().filter_map(|trip| trip.p50_us))
+    }
+
+    pub(crate) fn p99_us(&self) -> Option<f64> {
+        median(self.trips.iter().filter_map(|trip| trip.p99_us))
+    }
+
+    /// Rows of what was measured.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let batched = median(self.batched.iter().copied());
+        let rows = [
+            ("bare_udp", self.datagrams(), "datagrams/s", Better::Higher),
+            ("bare_udp_batched", batched, "datagrams/s", Better::Higher),
+            ("bare_pingpong_64b", self.p50_us(), "µs", Better::Lower),
+            ("bare_pingpong_64b_p99", self.p99_us(), "µs", Better::Lower),
+        ];
+        let row = |(name, value, unit, better): (&str, Option<f64>, &str, Better)| {
+            Some(Row::new(name, value?, unit, better))
+        };
+        rows.into_iter().filter_map(row).collect()
     }
 }
 

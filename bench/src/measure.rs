@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// Measure these rows only: parts of their names
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
+    /// Keep the rows of the report that are not measured this time
+    #[arg(long, requires = "only")]
+    keep: bool,
     /// How often each pairing is measured; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -86,6 +89,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     sitting.report.sitting = sitting::begin(runs)?;
     sitting.measure()?;
     sitting::end(&mut sitting.report.sitting)?;
+    if options.keep {
+        sitting.report.keep(Report::read(&options.report).context("there is no report to keep rows of")?);
+    }
     let report = &sitting.report;
     report.write(&options.report)?;
     print!("{}", report.table());
@@ -117,10 +123,10 @@ impl Sitting<'_> {
     }
 
     fn measure(&mut self) -> Result<()> {
-        let bare = Bare::measure(&self.bench, self.effort)?;
-        self.report.rows.extend(bare.rows());
-        self.throughput(&bare);
-        self.round_trips(&bare);
+        let mut bare = Bare::default();
+        self.throughput(&mut bare)?;
+        self.round_trips(&mut bare)?;
+        self.report.rows.splice(..0, bare.rows());
         self.losses();
         if self.wants("core") {
             self.report.rows.extend(alone::core(self.effort, self.bench.runs));
@@ -134,37 +140,45 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    fn throughput(&mut self, bare: &Bare) {
+    fn throughput(&mut self, all: &mut Bare) -> Result<()> {
         let loopback = |count, size| Workload { act: Act::Blast, count, size, network: Network::Loopback };
         if self.wants("messages_100b") {
             let workload = loopback(self.count(100_000), 100);
-            let entries = self.entries("messages_100b", &workload);
+            let mut bare = Bare::default();
+            let entries = self.rounds("messages_100b", &workload, || bare.flood(&self.bench, self.effort))?;
             let row = row("messages_100b", &entries, &workload, Figure::MessagesASecond);
-            let row = row.beside_limit(Some(bare.datagrams * MESSAGES_A_DATAGRAM));
-            self.report.rows.push(row.goal_beside_peer(3.0).goal_beside_limit(0.5));
+            let limit = bare.datagrams().map(|datagrams| datagrams * MESSAGES_A_DATAGRAM);
+            self.report.rows.push(row.beside_limit(limit).goal_beside_peer(3.0).goal_beside_limit(0.5));
+            all.join(bare);
         }
         for (name, count, size) in [("bulk_10mb", 1, 10_000_000), ("bulk_10kb", self.count(1_000), 10_000)] {
             if self.wants(name) {
                 let workload = loopback(count, size);
-                let entries = self.entries(name, &workload);
+                let mut bare = Bare::default();
+                let entries = self.rounds(name, &workload, || bare.flood(&self.bench, self.effort))?;
                 let row = row(name, &entries, &workload, Figure::MegabytesASecond);
-                let row = row.beside_limit(Some(bare.megabytes()));
+                let row = row.beside_limit(bare.megabytes());
                 self.report.rows.push(row.goal_beside_peer(2.0).goal_beside_limit(0.65));
+                all.join(bare);
             }
         }
+        Ok(())
     }
 
-    fn round_trips(&mut self, bare: &Bare) {
+    fn round_trips(&mut self, all: &mut Bare) -> Result<()> {
         if !self.wants("pingpong_64b") {
-            return;
+            return Ok(());
         }
         let count = self.count(10_000);
         let workload = Workload { act: Act::PingPong, count, size: 64, network: Network::Loopback };
-        let entries = self.entries("pingpong_64b", &workload);
-        let half = row("pingpong_64b", &entries, &workload, Figure::Median).beside_limit(Some(bare.p50_us));
+        let mut bare = Bare::default();
+        let entries = self.rounds("pingpong_64b", &workload, || bare.trip(&self.bench, self.effort))?;
+        let half = row("pingpong_64b", &entries, &workload, Figure::Median).beside_limit(bare.p50_us());
         self.report.rows.push(half.goal_beside_peer(1.0).goal_beside_limit(1.25));
         let most = row("pingpong_64b_p99", &entries, &workload, Figure::Percentile99);
-        self.report.rows.push(most.beside_limit(Some(bare.p99_us)).goal_beside_peer(1.0));
+        self.report.rows.push(most.beside_limit(bare.p99_us()).goal_beside_peer(1.0));
+        all.join(bare);
+        Ok(())
     }
 
     fn losses(&mut self) {
@@ -183,23 +197,52 @@ impl Sitting<'_> {
         }
     }
 
-    /// Measures a workload in every pairing.
+    fn pairings(&self) -> impl Iterator<Item = Pairing> + use<> {
+        let effort = self.effort;
+        let quick = |pairing: &Pairing| [pairing.client, pairing.server].iter().all(|peer| peer.is_quick());
+        Pairing::all().filter(move |pairing| effort == Effort::Full || quick(pairing))
+    }
+
+    /// Measures a workload in every pairing, in rounds: each pairing once, and what stands `beside` them, then again.
+    fn rounds(
+        &self,
+        name: &str,
+        workload: &Workload,
+        mut beside: impl FnMut() -> Result<()>,
+    ) -> Result<Vec<(Pairing, Result<Vec<Run>>)>> {
+        let mut entries: Vec<_> = self.pairings().map(|pairing| (pairing, Ok(Vec::new()))).collect();
+        for round in 0..self.bench.runs {
+            beside()?;
+            for (pairing, found) in &mut entries {
+                let Ok(runs) = found else { continue };
+                match self.bench.run(*pairing, workload, round.into()) {
+                    Ok(run) => runs.push(run),
+                    Err(error) => *found = Err(error),
+                }
+            }
+        }
+        entries.iter().for_each(|(pairing, runs)| tell(name, *pairing, runs));
+        Ok(entries)
+    }
+
+    /// Measures a workload in one pairing after the other.
     fn entries(&self, name: &str, workload: &Workload) -> Vec<(Pairing, Result<Vec<Run>>)> {
         let measure = |pairing| {
             let runs = self.bench.runs(pairing, workload);
-            match &runs {
-                Ok(runs) => {
-                    let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
-                    eprintln!("{name}: {pairing}: {seconds:.4} s");
-                }
-                Err(error) => eprintln!("{name}: {pairing}: {error:#}"),
-            }
+            tell(name, pairing, &runs);
             (pairing, runs)
         };
-        let quick = |pairing: &Pairing| {
-            self.effort == Effort::Full || [pairing.client, pairing.server].iter().all(|peer| peer.is_quick())
-        };
-        Pairing::all().filter(quick).map(measure).collect()
+        self.pairings().map(measure).collect()
+    }
+}
+
+fn tell(name: &str, pairing: Pairing, runs: &Result<Vec<Run>>) {
+    match runs {
+        Ok(runs) => {
+            let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
+            eprintln!("{name}: {pairing}: {seconds:.4} s");
+        }
+        Err(error) => eprintln!("{name}: {pairing}: {error:#}"),
     }
 }
 

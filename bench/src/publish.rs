@@ -68,6 +68,14 @@ fn figures(report: &Report, plots: &[String]) -> String {
         sitting.runs,
         peers.collect::<Vec<_>>().join(", "),
     );
+    for kept in &report.kept {
+        let [before, after] = kept.sitting.load;
+        text += &format!(
+            "Rows of an earlier sitting, at commit {}, with a load of {before} before and {after} after: {}.\n\n",
+            kept.sitting.commit,
+            kept.rows.join(", "),
+        );
+    }
     text += &report.table();
     text += "\nEvery pairing, client to server:\n\n";
     text += &pairings(report);

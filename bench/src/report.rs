@@ -13,6 +13,16 @@ use crate::pairing::{Pairing, Run};
 pub(crate) struct Report {
     pub(crate) sitting: Sitting,
     pub(crate) rows: Vec<Row>,
+    /// Rows that are older than the others, and when they were measured.
+    #[serde(default)]
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// Rows of an earlier sitting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) sitting: Sitting,
+    pub(crate) rows: Vec<String>,
 }
 
 /// Where, when and with what was measured.
@@ -167,6 +177,25 @@ impl Report {
         (all().filter(|goal| goal.met).count(), all().count())
     }
 
+    /// Adds the rows of an earlier report that this one does not have, where they stood.
+    pub(crate) fn keep(&mut self, earlier: Self) {
+        let is_new = |name: &str| self.rows.iter().any(|row| row.name == name);
+        let names = |rows: Vec<String>| rows.into_iter().filter(|name| !is_new(name)).collect();
+        let mut kept: Vec<Kept> =
+            earlier.kept.into_iter().map(|old| Kept { rows: names(old.rows), ..old }).collect();
+        let older = |name: &String| kept.iter().any(|old| old.rows.contains(name));
+        let rows = earlier.rows.iter().map(|row| row.name.clone()).filter(|name| !older(name));
+        let rows = names(rows.collect());
+        kept.insert(0, Kept { sitting: earlier.sitting, rows });
+        kept.retain(|old| !old.rows.is_empty());
+        for (place, row) in earlier.rows.into_iter().enumerate() {
+            if !self.rows.iter().any(|new| new.name == row.name) {
+                self.rows.insert(place.min(self.rows.len()), row);
+            }
+        }
+        self.kept = kept;
+    }
+
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
@@ -280,6 +309,23 @@ mod tests {
         let row = row(1.0, Better::Lower).goal_beside_peer(3.0).goal_beside_limit(0.5);
         assert_eq!(row.wanted(), None);
         assert_eq!(row.goal(12_048.0).wanted(), Some(12_048.0));
+    }
+
+    #[test]
+    fn rows_that_are_not_measured_again_stay_in_their_places() {
+        let report = |commit: &str, rows: &[(&str, f64)]| Report {
+            sitting: Sitting { commit: commit.to_owned(), ..Sitting::default() },
+            rows: rows.iter().map(|(name, value)| Row::new(*name, *value, "", Better::Lower)).collect(),
+            kept: Vec::new(),
+        };
+        let mut second = report("second", &[("b", 2.0)]);
+        second.keep(report("first", &[("a", 1.0), ("b", 1.0), ("c", 1.0)]));
+        let mut third = report("third", &[("c", 3.0), ("d", 3.0)]);
+        third.keep(second);
+        let rows: Vec<_> = third.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
+        assert_eq!(rows, [("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 3.0)]);
+        let kept = third.kept.iter().map(|kept| (kept.sitting.commit.as_str(), kept.rows.join(" ")));
+        assert_eq!(kept.collect::<Vec<_>>(), [("second", "b".to_owned()), ("first", "a".to_owned())]);
     }
 
     #[test]

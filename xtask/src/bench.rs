@@ -26,6 +26,9 @@ pub(crate) struct Options {
     /// Measure only rows whose names contain one of these
     #[arg(long, value_name = "NAME,…", conflicts_with = "instructions")]
     only: Option<String>,
+    /// Keep the rows of the last report that are not measured this time
+    #[arg(long, requires = "only")]
+    keep: bool,
     /// How often each pairing is measured; the median counts
     #[arg(long, value_name = "N", default_value_t = 5)]
     runs: u32,
@@ -68,6 +71,9 @@ fn raknet(shell: &mut Shell, options: &Options) -> Result<()> {
     }
     if let Some(only) = &options.only {
         args.extend(["--only", only]);
+    }
+    if options.keep {
+        args.push("--keep");
     }
     run(shell, &args)?;
     if options.publish { run(shell, &["publish"]) } else { Ok(()) }
