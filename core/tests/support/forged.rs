@@ -9,9 +9,9 @@ use rakwire::wire::offline::{ClientSecurity, Offline};
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 use rakwire::{Instant, U24};
 
-pub const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+pub(crate) const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 
-pub fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
+pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
     let mut buffer = [0; 2_048];
     let mut writer = Writer::new(&mut buffer);
     packet.write(&mut writer).expect("the buffer is large enough");
@@ -19,7 +19,7 @@ pub fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
 }
 
 /// The capsule of a message of one kind, with its numbers.
-pub fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
+pub(crate) fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHeader {
     CapsuleHeader {
         reliability,
         bits: 8,
@@ -32,7 +32,7 @@ pub fn capsule(reliability: Reliability, reliable: u32, order: u32) -> CapsuleHe
 }
 
 /// A datagram of data with one capsule.
-pub fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
     let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(number) });
     let bits = u16::try_from(payload.len() * 8).expect("a short payload");
     bytes.extend(written(&CapsuleHeader { bits, ..capsule }));
@@ -41,20 +41,20 @@ pub fn data(number: u32, capsule: CapsuleHeader, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A complaint about all numbers from `first` to `last`, some times over.
-pub fn missing(first: u32, last: u32, times: u16) -> Vec<u8> {
+pub(crate) fn missing(first: u32, last: u32, times: u16) -> Vec<u8> {
     let mut bytes = written(&DatagramHeader::Nack { records: times });
     let record = written(&Record { first: U24::new(first), last: U24::new(last) });
     (0..times).for_each(|_| bytes.extend(&record));
     bytes
 }
 
-pub fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
+pub(crate) fn request_2(security: ClientSecurity<'_>, guid: u64) -> Vec<u8> {
     let server = SocketAddr::from(([192, 0, 2, 2], 2));
     written(&Offline::Request2 { security, server, mtu: 1_492, guid: Guid(guid) })
 }
 
 /// Takes everything that a peer has to say: to whom, and which bytes.
-pub fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+pub(crate) fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut answers = Vec::new();
     while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
@@ -64,7 +64,7 @@ pub fn answers(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> 
 }
 
 /// How many bytes a peer has to say, without keeping them.
-pub fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
+pub(crate) fn bytes_out(peer: &mut Peer<'_>, now: Instant) -> usize {
     let mut buffer = [0; MAX_DATAGRAM];
     let mut bytes = 0;
     while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {

@@ -1,5 +1,4 @@
 //! Checks an entry of a file of vectors of the Game Protocol's transport, whose form `docs/game-protocol.md` states.
-#![allow(unreachable_pub, missing_docs)] // shared by tests and examples
 
 use rakwire::Instant;
 use rakwire::game_protocol::wire::{Handshake, Header, MAX_PACKET, Position};
@@ -14,7 +13,7 @@ const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 ///
 /// # Errors
 /// One line.
-pub fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Result<(), String> {
+pub(crate) fn check_entry(entries: &[Json], category: &str, entry: &Json) -> Result<(), String> {
     match category {
         "handshake" => check_handshake(entries, entry),
         "chunking" => check_chunking(entry),

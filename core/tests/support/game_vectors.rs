@@ -1,5 +1,4 @@
 //! Checks a file of vectors of the Game Protocol as far as its transport goes.
-#![allow(unreachable_pub, missing_docs)] // shared by a test and an example
 
 use serde_json::Value as Json;
 
@@ -13,7 +12,7 @@ const ELSEWHERE: [&str; 3] = ["rabbit", "rabbit_decode", "message"];
 ///
 /// # Errors
 /// One line that says why this is no file of vectors.
-pub fn check(text: &str) -> Result<(Tally, usize), String> {
+pub(crate) fn check(text: &str) -> Result<(Tally, usize), String> {
     let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let entries = file.as_array().ok_or("the file holds no JSON list")?;
     let mut tally = Tally::default();

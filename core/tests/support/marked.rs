@@ -1,17 +1,16 @@
 //! A mode that seals nothing but shows whether whoever uses it keeps the rules: eleven bytes at the end of a datagram.
-#![allow(unreachable_pub, missing_docs)] // shared by tests
 
 use rakwire::wire::seal::Seal;
 
 /// Eight bytes of a checksum over all before them, then the datagram's number in three; what is not newer than what was
 /// opened before does not open.
 #[derive(Debug, Default)]
-pub struct Marked {
+pub(crate) struct Marked {
     sealed: u32,
     opened: u32,
 }
 
-pub const OVERHEAD: u16 = 11;
+pub(crate) const OVERHEAD: u16 = 11;
 const SUM: usize = 8;
 
 impl Seal for Marked {

@@ -1,8 +1,8 @@
 //! Two peers joined by the simulator, with their events kept in lists.
-#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its own part
+#![allow(dead_code)] // each test file uses its own part
 
-pub mod forged;
-pub mod ticking;
+pub(crate) mod forged;
+pub(crate) mod ticking;
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ use rakwire::sim::{Conditions, Pair};
 
 /// What an application was told, with the bytes copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     Connected(ConnectionId),
     Failed(ConnectionId, ConnectFailure),
     Disconnected(ConnectionId, DisconnectReason),
@@ -25,48 +25,48 @@ pub enum Told {
     Progress(Progress),
 }
 
-pub fn client_config() -> Config {
+pub(crate) fn client_config() -> Config {
     Config::new([1; 32])
 }
 
-pub fn server_config() -> Config {
+pub(crate) fn server_config() -> Config {
     let mut config = Config::new([2; 32]);
     config.max_incoming = 8;
     config
 }
 
-pub fn peer(config: Config) -> Peer<'static> {
+pub(crate) fn peer(config: Config) -> Peer<'static> {
     let capacity = Capacity { connections: 8, blocks: 8_192, block_size: 512 };
     Peer::with_capacity(capacity, config)
 }
 
-pub struct Net {
-    pub pair: Pair<Peer<'static>, Peer<'static>>,
+pub(crate) struct Net {
+    pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
     /// What the client, `a`, was told, and what the server, `b`, was told.
-    pub client: Vec<Told>,
-    pub server: Vec<Told>,
+    pub(crate) client: Vec<Told>,
+    pub(crate) server: Vec<Told>,
 }
 
 impl Net {
-    pub fn new(conditions: Conditions, seed: u64) -> Self {
+    pub(crate) fn new(conditions: Conditions, seed: u64) -> Self {
         Self::with(peer(client_config()), peer(server_config()), conditions, seed)
     }
 
-    pub fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
+    pub(crate) fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
         Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new() }
     }
 
-    pub fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.pair.now
     }
 
-    pub fn poll(&mut self) {
+    pub(crate) fn poll(&mut self) {
         tell(&mut self.pair.a, &mut self.client);
         tell(&mut self.pair.b, &mut self.server);
     }
 
     /// Steps until `done`, at most for `time`.
-    pub fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+    pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now() + time;
         loop {
             self.poll();
@@ -83,12 +83,12 @@ impl Net {
         }
     }
 
-    pub fn run_for(&mut self, time: Duration) {
+    pub(crate) fn run_for(&mut self, time: Duration) {
         self.run_until(time, |_| false);
     }
 
     /// Opens a connection and returns its names on both sides.
-    pub fn connect(&mut self) -> (ConnectionId, ConnectionId) {
+    pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");
         let connected = self.run_until(Duration::from_secs(60), |net| {
@@ -126,7 +126,7 @@ fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
 }
 
 /// The messages of a list of events.
-pub fn messages(told: &[Told]) -> Vec<&[u8]> {
+pub(crate) fn messages(told: &[Told]) -> Vec<&[u8]> {
     told.iter()
         .filter_map(|told| if let Told::Message(_, _, bytes) = told { Some(&bytes[..]) } else { None })
         .collect()

@@ -1,27 +1,27 @@
 //! A source that keeps every field that the parser saw.
-#![allow(dead_code, unreachable_pub, missing_docs)] // each program uses its own part
+#![allow(dead_code)] // each program uses its own part
 
 use rakwire::wire::{Source, Value, WireError};
 
 #[derive(Clone, Copy, Debug)]
-pub struct Field<'a> {
-    pub name: &'static str,
-    pub value: Value<'a>,
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) value: Value<'a>,
 }
 
 #[derive(Debug)]
-pub struct Recorder<'a> {
+pub(crate) struct Recorder<'a> {
     bytes: &'a [u8],
     fields: Vec<Field<'a>>,
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, fields: Vec::new() }
     }
 
     /// The fields since the last call.
-    pub fn fields(&mut self) -> Vec<Field<'a>> {
+    pub(crate) fn fields(&mut self) -> Vec<Field<'a>> {
         core::mem::take(&mut self.fields)
     }
 }

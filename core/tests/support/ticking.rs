@@ -11,8 +11,8 @@ use rakwire::{Instant, Machine, Transmit};
 /// Records that one datagram has room for.
 const ROOM: usize = 200;
 
-pub struct Ticking {
-    pub peer: Peer<'static>,
+pub(crate) struct Ticking {
+    pub(crate) peer: Peer<'static>,
     period: Duration,
     next: Option<Instant>,
     records: Vec<Record>,
@@ -20,7 +20,7 @@ pub struct Ticking {
 
 impl Ticking {
     /// Acknowledges every `period`; with a period of zero as the peer itself does.
-    pub fn new(peer: Peer<'static>, period: Duration) -> Self {
+    pub(crate) fn new(peer: Peer<'static>, period: Duration) -> Self {
         Self { peer, period, next: None, records: Vec::new() }
     }
 

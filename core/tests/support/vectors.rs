@@ -1,5 +1,4 @@
 //! Checks a file of vectors, whose form `docs/raknet.md` states.
-#![allow(unreachable_pub, missing_docs)] // shared by a test and an example
 
 use std::net::SocketAddr;
 
@@ -16,10 +15,10 @@ use super::recorder::{Field, Recorder};
 
 /// What became of the vectors of a file.
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub passed: usize,
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
     /// A line for each vector that failed.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +51,7 @@ impl Category {
 ///
 /// # Errors
 /// One line that says why this is no file of vectors.
-pub fn check(text: &str) -> Result<Tally, String> {
+pub(crate) fn check(text: &str) -> Result<Tally, String> {
     let file: Json = serde_json::from_str(text).map_err(|error| format!("no JSON: {error}"))?;
     let file = file.as_object().ok_or("the file holds no JSON object")?;
     let mut tally = Tally::default();

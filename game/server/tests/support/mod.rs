@@ -1,6 +1,6 @@
 //! A server on loopback, and players who know what they want.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use std::net::SocketAddr;
 
@@ -13,35 +13,35 @@ use tokio::task::JoinHandle;
 /// A minute of frames.
 const FRAMES: u32 = 3_600;
 /// Where to aim above somebody's feet.
-pub const CHEST: Point = Point::new(0.0, 0.0, 0.65);
+pub(crate) const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 
 /// A server that ends with its test.
-pub struct Server {
-    pub game: SocketAddr,
-    pub raknet: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) game: SocketAddr,
+    pub(crate) raknet: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Server {
-    pub async fn start(bots: u16) -> Self {
+    pub(crate) async fn start(bots: u16) -> Self {
         let options = Options { seed: 11, bots, ..Options::on_loopback() };
         let host = Host::bind(&options).await.expect("loopback has free ports");
         let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
         Self { game, raknet, task: tokio::spawn(host.run()) }
     }
 
-    pub async fn join(&self, protocol: Protocol, scope: Scope) -> Player {
+    pub(crate) async fn join(&self, protocol: Protocol, scope: Scope) -> Player {
         Player::join(self.address(protocol), protocol, scope).await.expect("there is room")
     }
 
     /// Joins through a bad network.
-    pub async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
+    pub(crate) async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
         let simulation = network.parse().expect("a network");
         let joined = Player::join_through(self.address(protocol), protocol, simulation, scope);
         joined.await.expect("there is room")
     }
 
-    pub const fn address(&self, protocol: Protocol) -> SocketAddr {
+    pub(crate) const fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
             Protocol::Game => self.game,
             Protocol::RakNet => self.raknet,
@@ -56,7 +56,7 @@ impl Drop for Server {
 }
 
 /// One frame of both.
-pub async fn both(
+pub(crate) async fn both(
     a: &mut Player,
     of_a: Input,
     b: &mut Player,
@@ -67,7 +67,7 @@ pub async fn both(
 }
 
 /// Lets one do something until it is done, while the other looks on.
-pub async fn until(
+pub(crate) async fn until(
     player: &mut Player,
     other: &mut Player,
     mut input: impl FnMut(&Player) -> Input,
@@ -83,7 +83,7 @@ pub async fn until(
     panic!("a minute was not enough for {:?}", player.me());
 }
 
-pub fn object(player: &Player, id: EntityId) -> Option<Object> {
+pub(crate) fn object(player: &Player, id: EntityId) -> Option<Object> {
     match player.view().entity(id) {
         Some(EntityKind::Object(object)) => Some(*object),
         Some(EntityKind::Player(_) | EntityKind::Dead) | None => None,
@@ -91,7 +91,7 @@ pub fn object(player: &Player, id: EntityId) -> Option<Object> {
 }
 
 /// Goes to the next object and breaks it loose.
-pub async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
+pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
     let input = |player: &Player| {
         let me = player.me().expect("it lives");
         let objects = player.view().entities().iter().filter_map(|entity| match entity.kind {
@@ -111,7 +111,7 @@ pub async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
 }
 
 /// Goes near somebody, with nothing between them: the other one moves about until there is a clear line.
-pub async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
+pub(crate) async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
     let goal = other.id();
     let way = |player: &Player| {
         let (_, body) = player.view().player(goal)?;
