@@ -60,8 +60,7 @@
 //! # Layers
 //!
 //! - [`wire`]: bytes to packets and back. Nothing above it indexes a byte.
-//! - [`bits`]: numbers of any width in bytes, for the bit streams of applications.
-//! - [`rabbit`]: messages of games in few bits, read without a copy from the pieces that a message lies in.
+//! - [`codec`]: encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
 //! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
 //!   no protocol.
 //! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
@@ -77,8 +76,7 @@
 //! # Features
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
-//! ([`raknet::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`rabbit`]. None is on by default.
-//! `planted-bugs` is for this crate's own tests alone: it lets them switch bugs on, to see that they are found.
+//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
 #![cfg_attr(not(all(feature = "adaptive", feature = "server", feature = "unconnected")), allow(dead_code))]
 #![no_std]
@@ -103,18 +101,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-pub mod bits;
 mod chunks;
+pub mod codec;
 mod cookie;
 mod cursor;
 pub mod game_protocol;
 mod machine;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
-#[cfg(not(feature = "planted-bugs"))]
-#[expect(unreachable_pub, reason = "public to tests that switch bugs on")]
-mod planted;
-pub mod rabbit;
 pub mod raknet;
 mod rate_limit;
 mod serial;

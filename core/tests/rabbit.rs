@@ -3,7 +3,7 @@
 mod model;
 
 use proptest::prelude::*;
-use rakwire::rabbit::to_vec;
+use rakwire::codec::rabbit::to_vec;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rakwire::Chunks;
-use rakwire::rabbit::{List, Reader, Unpack, pack, unpack};
+use rakwire::codec::rabbit::{List, Reader, Unpack, pack, unpack};
 use snowfight::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 use snowfight::server::MAX_MESSAGE;
 use snowfight::world::{Entities, World};

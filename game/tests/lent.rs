@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use rakwire::rabbit::{List, Reader, Unpack, to_vec};
+use rakwire::codec::rabbit::{List, Reader, Unpack, to_vec};
 use rakwire::raknet::{Config, Delivery, Event as PeerEvent, Peer, Resources};
 use rakwire::{Chunks, Instant};
 use snowfight::message::{Entity, Event, EventKind, ServerMessage, Snapshot};

@@ -39,8 +39,8 @@ fn implementations(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> Tok
     let mut unpacking = input.generics.clone();
     for parameter in input.generics.type_params() {
         let parameter = &parameter.ident;
-        packing.make_where_clause().predicates.push(parse_quote!(#parameter: ::rakwire::rabbit::Pack));
-        let bound = parse_quote!(#parameter: ::rakwire::rabbit::Unpack<#lifetime>);
+        packing.make_where_clause().predicates.push(parse_quote!(#parameter: ::rakwire::codec::rabbit::Pack));
+        let bound = parse_quote!(#parameter: ::rakwire::codec::rabbit::Unpack<#lifetime>);
         unpacking.make_where_clause().predicates.push(bound);
     }
     if input.generics.lifetimes().next().is_none() {
@@ -52,25 +52,25 @@ fn implementations(input: &DeriveInput, lifetime: &Lifetime, body: &Body) -> Tok
         #checks
 
         #[automatically_derived]
-        impl #pack_generics ::rakwire::rabbit::Pack for #name #type_generics #pack_where {
+        impl #pack_generics ::rakwire::codec::rabbit::Pack for #name #type_generics #pack_where {
             #[inline]
             fn pack(
                 &self,
-                writer: &mut ::rakwire::rabbit::Writer<'_>,
-            ) -> ::core::result::Result<(), ::rakwire::rabbit::Error> {
+                writer: &mut ::rakwire::codec::rabbit::Writer<'_>,
+            ) -> ::core::result::Result<(), ::rakwire::codec::rabbit::Error> {
                 #pack
                 ::core::result::Result::Ok(())
             }
         }
 
         #[automatically_derived]
-        impl #unpack_generics ::rakwire::rabbit::Unpack<#lifetime> for #name #type_generics #unpack_where {
+        impl #unpack_generics ::rakwire::codec::rabbit::Unpack<#lifetime> for #name #type_generics #unpack_where {
             const MIN_BITS: usize = #min_bits;
 
             #[inline]
             fn unpack(
-                reader: &mut ::rakwire::rabbit::Reader<#lifetime>,
-            ) -> ::core::result::Result<Self, ::rakwire::rabbit::Error> {
+                reader: &mut ::rakwire::codec::rabbit::Reader<#lifetime>,
+            ) -> ::core::result::Result<Self, ::rakwire::codec::rabbit::Error> {
                 #unpack
             }
         }
@@ -127,8 +127,8 @@ fn of_enum(name: &Ident, data: &DataEnum) -> Result<Body> {
         let before = reader.position();
         match reader.bits(#width)? {
             #unpack
-            index => ::core::result::Result::Err(::rakwire::rabbit::Error {
-                kind: ::rakwire::rabbit::ErrorKind::UnknownVariant { of: #of, index: index as u32 },
+            index => ::core::result::Result::Err(::rakwire::codec::rabbit::Error {
+                kind: ::rakwire::codec::rabbit::ErrorKind::UnknownVariant { of: #of, index: index as u32 },
                 bit: before,
             }),
         }

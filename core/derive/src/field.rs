@@ -38,10 +38,12 @@ impl<'a> Packed<'a> {
     pub(crate) fn pack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);
         match &self.form {
-            Form::Plain => quote!(<#ty as ::rakwire::rabbit::Pack>::pack(#value, writer)?;),
-            Form::Raw(width) => quote!(::rakwire::rabbit::field::pack_raw::<#ty>(#value, #width, writer)?;),
+            Form::Plain => quote!(<#ty as ::rakwire::codec::rabbit::Pack>::pack(#value, writer)?;),
+            Form::Raw(width) => {
+                quote!(::rakwire::codec::rabbit::field::pack_raw::<#ty>(#value, #width, writer)?;)
+            }
             Form::Bounded(max) => {
-                quote!(::rakwire::rabbit::field::pack_bounded::<#ty>(#value, #max, writer)?;)
+                quote!(::rakwire::codec::rabbit::field::pack_bounded::<#ty>(#value, #max, writer)?;)
             }
         }
     }
@@ -50,10 +52,10 @@ impl<'a> Packed<'a> {
     pub(crate) fn unpack(&self) -> TokenStream {
         let (value, ty) = (&self.value, self.ty);
         let read = match &self.form {
-            Form::Plain => quote!(<#ty as ::rakwire::rabbit::Unpack<'_>>::unpack(reader)?),
-            Form::Raw(width) => quote!(::rakwire::rabbit::field::unpack_raw::<#ty>(#width, reader)?),
+            Form::Plain => quote!(<#ty as ::rakwire::codec::rabbit::Unpack<'_>>::unpack(reader)?),
+            Form::Raw(width) => quote!(::rakwire::codec::rabbit::field::unpack_raw::<#ty>(#width, reader)?),
             Form::Bounded(max) => {
-                quote!(::rakwire::rabbit::field::unpack_bounded::<#ty>(#max, reader)?)
+                quote!(::rakwire::codec::rabbit::field::unpack_bounded::<#ty>(#max, reader)?)
             }
         };
         quote!(let #value = #read;)
@@ -64,7 +66,7 @@ impl<'a> Packed<'a> {
         let ty = self.ty;
         match &self.form {
             Form::Raw(width) => quote!(#width as usize),
-            Form::Plain | Form::Bounded(_) => quote!(<#ty as ::rakwire::rabbit::Unpack<'_>>::MIN_BITS),
+            Form::Plain | Form::Bounded(_) => quote!(<#ty as ::rakwire::codec::rabbit::Unpack<'_>>::MIN_BITS),
         }
     }
 
@@ -74,7 +76,7 @@ impl<'a> Packed<'a> {
         let ty = self.ty;
         Some(quote! {
             const _: () = ::core::assert!(
-                #width <= <#ty as ::rakwire::rabbit::field::Raw>::WIDTH,
+                #width <= <#ty as ::rakwire::codec::rabbit::field::Raw>::WIDTH,
                 "the field has more bits than its type",
             );
         })

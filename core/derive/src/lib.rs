@@ -1,8 +1,8 @@
-//! `#[derive(Pack)]` for Rabbit. The crate `rakwire` has it as `rakwire::rabbit::Pack` with the feature `derive`; its
+//! `#[derive(Pack)]` for Rabbit. The crate `rakwire` has it as `rakwire::codec::rabbit::Pack` with the feature `derive`; its
 //! module `rabbit` tells what the encoding is.
 //!
 //! ```
-//! use rakwire::rabbit::{Pack, unpack, to_vec};
+//! use rakwire::codec::rabbit::{Pack, unpack, to_vec};
 //!
 //! /// The fields one after the other.
 //! #[derive(Debug, PartialEq, Pack)]
@@ -27,7 +27,7 @@
 //! let bytes = to_vec(&action)?;
 //! assert_eq!(bytes.len(), 4); // 2 + 3 + 10 + 16 bits
 //! assert_eq!(unpack(&bytes), Ok(action));
-//! # Ok::<(), rakwire::rabbit::Error>(())
+//! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```
 
 mod expand;

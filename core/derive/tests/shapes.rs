@@ -1,6 +1,6 @@
 //! Every shape that can be derived, against the bits that the encoding says.
 
-use rakwire::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
+use rakwire::codec::rabbit::{ErrorKind, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
 #[derive(Clone, Debug, PartialEq, Pack)]
 struct Unit;

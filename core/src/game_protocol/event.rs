@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use super::connection::{Envelope, Side};
+use super::connection::{BlockHeader, Side};
 use super::wire::Reliability;
 use crate::chunks::{Chunks, Piece};
 use crate::storage::{Block, Link, Pool};
@@ -92,16 +92,16 @@ pub enum Event<'p> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'p> {
-    pool: &'p Pool<'p, Envelope>,
+    pool: &'p Pool<'p, BlockHeader>,
     first: Link,
 }
 
 impl<'p> Message<'p> {
-    pub(crate) const fn new(pool: &'p Pool<'p, Envelope>, first: Block) -> Self {
+    pub(crate) const fn new(pool: &'p Pool<'p, BlockHeader>, first: Block) -> Self {
         Self { pool, first: Some(first) }
     }
 
-    pub(crate) const fn empty(pool: &'p Pool<'p, Envelope>) -> Self {
+    pub(crate) const fn empty(pool: &'p Pool<'p, BlockHeader>) -> Self {
         Self { pool, first: None }
     }
 

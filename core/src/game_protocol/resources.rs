@@ -2,7 +2,7 @@
 
 use heapless::{Deque, Vec};
 
-use super::connection::{Acknowledgement, Connection, Envelope};
+use super::connection::{Acknowledgement, BlockHeader, Connection};
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Link, Node, Pool, Ring, SlotEntry, SlotIndex, SlotQueue, Slots,
 };
@@ -34,7 +34,7 @@ pub struct Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_
     noticed: Deque<u16, CONNECTIONS>,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
-    nodes: Vec<Node<Envelope>, BLOCKS>,
+    nodes: Vec<Node<BlockHeader>, BLOCKS>,
     buckets: Vec<Link, BLOCKS>,
     acknowledgements: Deque<Acknowledgement, BLOCKS>,
 }
@@ -131,7 +131,7 @@ pub(super) struct Tables<'a> {
     pub(super) noticed: SlotQueue<'a>,
     /// Slots without a connection. The one that has been free longest is taken next.
     pub(super) vacant: SlotQueue<'a>,
-    pub(super) pool: Pool<'a, Envelope>,
+    pub(super) pool: Pool<'a, BlockHeader>,
     pub(super) index: Index<'a>,
     pub(super) acknowledgements: Ring<'a, Acknowledgement>,
 }

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::connection::{Envelope, Side};
+use super::connection::{BlockHeader, Side};
 use super::delivery::Delivery;
 use super::wire::Guid;
 use super::wire::offline::Refusal;
@@ -207,16 +207,16 @@ pub(crate) enum Said {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'p> {
-    pool: &'p Pool<'p, Envelope>,
+    pool: &'p Pool<'p, BlockHeader>,
     first: Link,
 }
 
 impl<'p> Message<'p> {
-    pub(crate) const fn new(pool: &'p Pool<'p, Envelope>, first: Block) -> Self {
+    pub(crate) const fn new(pool: &'p Pool<'p, BlockHeader>, first: Block) -> Self {
         Self { pool, first: Some(first) }
     }
 
-    pub(crate) const fn empty(pool: &'p Pool<'p, Envelope>) -> Self {
+    pub(crate) const fn empty(pool: &'p Pool<'p, BlockHeader>) -> Self {
         Self { pool, first: None }
     }
 

@@ -13,10 +13,7 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
-pub mod advertisement;
-pub mod aggregate;
 mod bans;
-pub mod bitstream;
 mod config;
 pub(crate) mod connection;
 mod credit;

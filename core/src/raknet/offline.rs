@@ -6,7 +6,7 @@ use core::time::Duration;
 use heapless::Deque;
 
 use super::config::{Config, CookiePolicy};
-use super::connection::Envelope;
+use super::connection::BlockHeader;
 use super::credit::Credit;
 use super::extent::{SERVER, UNCONNECTED, room};
 use super::stats::{DropReason, PeerStats};
@@ -207,7 +207,7 @@ impl Desk {
     pub(super) fn poll_transmit(
         &mut self,
         config: &Config,
-        pool: &mut Pool<'_, Envelope>,
+        pool: &mut Pool<'_, BlockHeader>,
         now: Instant,
         buffer: &mut [u8],
     ) -> Option<(SocketAddr, usize)> {
@@ -232,7 +232,7 @@ impl Desk {
     fn write_question(
         &mut self,
         config: &Config,
-        pool: &mut Pool<'_, Envelope>,
+        pool: &mut Pool<'_, BlockHeader>,
         now: Instant,
         writer: &mut Writer<'_>,
     ) -> Option<Written> {
@@ -250,7 +250,7 @@ impl Desk {
 
 fn write_out_of_band(
     config: &Config,
-    pool: &mut Pool<'_, Envelope>,
+    pool: &mut Pool<'_, BlockHeader>,
     stored: Block,
     writer: &mut Writer<'_>,
 ) -> Result<(), WireError> {

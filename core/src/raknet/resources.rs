@@ -2,7 +2,7 @@
 
 use heapless::{Deque, Vec};
 
-use super::connection::{Connection, Envelope};
+use super::connection::{BlockHeader, Connection};
 use super::extent::SERVER;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Link, Node, Pool, SlotEntry, SlotIndex, SlotQueue, Slots,
@@ -43,7 +43,7 @@ pub struct Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_
     noticed: Deque<u16, CONNECTIONS>,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
-    nodes: Vec<Node<Envelope>, BLOCKS>,
+    nodes: Vec<Node<BlockHeader>, BLOCKS>,
     buckets: Vec<Link, BLOCKS>,
 }
 
@@ -144,7 +144,7 @@ pub(super) struct Tables<'a> {
     pub(super) noticed: SlotQueue<'a>,
     /// Slots without a connection. The one that has been free longest is taken next.
     pub(super) vacant: SlotQueue<'a>,
-    pub(super) pool: Pool<'a, Envelope>,
+    pub(super) pool: Pool<'a, BlockHeader>,
     pub(super) index: Index<'a>,
 }
 

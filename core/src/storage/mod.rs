@@ -27,5 +27,5 @@ pub(crate) use pool::{Node, Pool, Purpose};
 pub(crate) use queue::Queue;
 pub(crate) use ring::Ring;
 pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};
-pub(crate) use slots::{Listed, SlotQueue, Slots};
+pub(crate) use slots::{SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};

@@ -52,14 +52,6 @@ impl<T> DerefMut for Slots<'_, T> {
     }
 }
 
-/// Whether a slot stands in a queue: the mark that keeps it from standing there twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Listed {
-    #[default]
-    No,
-    Yes,
-}
-
 /// A first-in-first-out queue of connection slots, with room for each slot once.
 #[derive(Debug)]
 pub(crate) enum SlotQueue<'a> {

@@ -1,7 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
 use super::{Link, Pool, Purpose};
-use crate::planted::{self, Planted};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -100,7 +99,7 @@ impl SparseWindow {
         if number != self.base {
             let place = self.place(pool, number);
             if let Some(byte) = self.byte(pool, &place) {
-                *byte |= planted::or(Planted::ArrivalForgotten, 0, place.mask);
+                *byte |= place.mask;
                 self.pending += 1;
             }
             return;

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use rakwire::rabbit::{Error, List, Pack, Reader, Text, Unpack, to_vec, unpack};
+use rakwire::codec::rabbit::{Error, List, Pack, Reader, Text, Unpack, to_vec, unpack};
 
 use super::Kept;
 

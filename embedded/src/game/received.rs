@@ -10,7 +10,7 @@ use crate::shared::Shared;
 /// gets another one: read it, drop it, then wait for something else.
 ///
 /// ```
-/// use rakwire::rabbit::{Reader, Unpack};
+/// use rakwire::codec::rabbit::{Reader, Unpack};
 /// use rakwire_embassy::game::Received;
 ///
 /// /// A number, read where it lies, in however many pieces.

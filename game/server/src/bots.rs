@@ -136,7 +136,7 @@ fn astray(random: &mut u32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use rakwire::rabbit::to_vec;
+    use rakwire::codec::rabbit::to_vec;
     use snowfight::message::{Channel, ClientMessage, Request, RequestKind};
     use snowfight::server::{MAX_MESSAGE, Output};
     use snowfight::world::MAX_PLAYERS;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rakwire::rabbit::Text;
+use rakwire::codec::rabbit::Text;
 use rakwire_native::Simulation;
 use snowfight::client::{Client, Input, News, View};
 use snowfight::message::{EntityId, GameOver, Player as Body, PlayerId, Scope};

@@ -5,7 +5,7 @@ mod support;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use rakwire::rabbit::to_vec;
+use rakwire::codec::rabbit::to_vec;
 use rakwire::raknet::{Delivery, Guid};
 use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Wire, Writer};

@@ -30,7 +30,7 @@ mod view;
 use core::time::Duration;
 
 use heapless::Deque;
-use rakwire::rabbit::{Error, List, Reader, Text, Unpack, pack};
+use rakwire::codec::rabbit::{Error, List, Reader, Text, Unpack, pack};
 use rakwire::{Chunks, Instant};
 
 use crate::message::{

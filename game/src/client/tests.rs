@@ -4,7 +4,7 @@ use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use rakwire::rabbit::{to_vec, unpack};
+use rakwire::codec::rabbit::{to_vec, unpack};
 
 use super::*;
 use crate::message::{Connect, EntityKind, Object, ObjectKind, Snapshot};
@@ -223,7 +223,10 @@ fn counts_beyond_all_bytes_are_errors() {
     error.extend([0x41; 30]);
     for bytes in [snapshot, error] {
         let error = client.handle_message(NOW, &bytes.as_slice()).expect_err("it is too many");
-        assert!(matches!(error.kind, rakwire::rabbit::ErrorKind::TooMany { count: u32::MAX, .. }), "{error}");
+        assert!(
+            matches!(error.kind, rakwire::codec::rabbit::ErrorKind::TooMany { count: u32::MAX, .. }),
+            "{error}"
+        );
     }
     assert_eq!(client.player(), Some(PlayerId(4)));
 }

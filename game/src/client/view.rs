@@ -1,12 +1,12 @@
 use heapless::Vec;
-use rakwire::rabbit::List;
+use rakwire::codec::rabbit::List;
 
 use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 
 /// The world as the newest snapshot told it, with room for `N` entities; of more the rest is not kept.
 ///
 /// ```
-/// use rakwire::rabbit::List;
+/// use rakwire::codec::rabbit::List;
 /// use snowfight::client::View;
 /// use snowfight::message::{Entity, EntityId, EntityKind};
 ///

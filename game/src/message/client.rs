@@ -1,11 +1,11 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 use super::{Channel, Direction, EntityId, Point};
 
 /// What a client says. The index has one bit (supplement 1, row 8).
 ///
 /// ```
-/// use rakwire::rabbit::unpack;
+/// use rakwire::codec::rabbit::unpack;
 /// use snowfight::message::{Channel, ClientMessage, Request, RequestKind};
 ///
 /// let init = Request { channel: Channel(255), kind: RequestKind::Init };

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::ops::BitOr;
 
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 /// Any of four directions together; bits that mean nothing are kept (supplement 2).
 ///

@@ -1,4 +1,4 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 use super::{Direction, EntityId, PlayerId, Point};
 
@@ -22,7 +22,7 @@ pub struct Entity {
 /// What an entity is.
 ///
 /// ```
-/// use rakwire::rabbit::unpack;
+/// use rakwire::codec::rabbit::unpack;
 /// use snowfight::message::EntityKind;
 ///
 /// assert_eq!(unpack::<EntityKind>(&[0b10]), Ok(EntityKind::Dead));

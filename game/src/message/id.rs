@@ -1,4 +1,4 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 /// Tells an entity from all others of a world, also from those that are gone.
 ///

@@ -1,8 +1,8 @@
 //! Every message of the Game Protocol (document 002, "Messages"; supplement 1, rows 8 to 10), packed as
-//! [Rabbit](rakwire::rabbit) by `#[derive(Pack)]`.
+//! [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack)]`.
 //!
 //! ```
-//! use rakwire::rabbit::{pack, unpack};
+//! use rakwire::codec::rabbit::{pack, unpack};
 //! use snowfight::message::{Action, ActionKind, ClientMessage, Direction, Move};
 //!
 //! let movement = Move { direction: Direction::NORTH | Direction::EAST };
@@ -11,7 +11,7 @@
 //! let bytes = pack(&message, &mut buffer)?;
 //! assert_eq!(bytes, [0x4D, 0x00]);
 //! assert_eq!(unpack(bytes), Ok(message));
-//! # Ok::<(), rakwire::rabbit::Error>(())
+//! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```
 
 mod client;

@@ -1,6 +1,6 @@
 use core::ops::{Add, Mul, Sub};
 
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 /// A position, a distance or a velocity; x to the east, y to the north, z up, in tiles.
 ///

@@ -1,4 +1,4 @@
-use rakwire::rabbit::Reader;
+use rakwire::codec::rabbit::Reader;
 
 /// What the snapshots of a client tell.
 ///

@@ -1,6 +1,6 @@
 //! What is lent, as serde wants it.
 
-use rakwire::rabbit::{List, Text};
+use rakwire::codec::rabbit::{List, Text};
 use serde::Serializer;
 
 use super::Entity;

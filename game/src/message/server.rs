@@ -1,11 +1,11 @@
-use rakwire::rabbit::{List, Pack, Text};
+use rakwire::codec::rabbit::{List, Pack, Text};
 
 use super::{Channel, Entity, PlayerId};
 
 /// What a server says. Its list of entities and its text borrow from the packed bytes, or from what is to be packed.
 ///
 /// ```
-/// use rakwire::rabbit::unpack;
+/// use rakwire::codec::rabbit::unpack;
 /// use snowfight::message::{Event, EventKind, GameOver, ServerMessage};
 ///
 /// let lost = Event { time: 7, kind: EventKind::GameOver(GameOver::Loser) };
@@ -69,7 +69,7 @@ pub enum GameOver {
 /// Everything in the world: players, then objects, then what is dead.
 ///
 /// ```
-/// use rakwire::rabbit::List;
+/// use rakwire::codec::rabbit::List;
 /// use snowfight::message::{Entity, EntityId, EntityKind, Snapshot};
 ///
 /// let entities = [Entity { id: EntityId(1), kind: EntityKind::Dead }];
@@ -102,7 +102,7 @@ pub struct Response<'a> {
 /// What is answered.
 ///
 /// ```
-/// use rakwire::rabbit::Text;
+/// use rakwire::codec::rabbit::Text;
 /// use snowfight::message::ResponseKind;
 ///
 /// assert_ne!(ResponseKind::Pong, ResponseKind::Error(Text::new("no")));

@@ -2,7 +2,7 @@
 //! go in, messages and ends of connections come out. It knows no socket and no clock.
 //!
 //! ```
-//! use rakwire::rabbit::{pack, unpack};
+//! use rakwire::codec::rabbit::{pack, unpack};
 //! use snowfight::message::{Channel, ClientMessage, Request, RequestKind, ResponseKind, ServerMessage};
 //! use snowfight::server::{MAX_MESSAGE, Output, Server};
 //!
@@ -27,7 +27,7 @@ mod packed;
 mod session;
 
 use heapless::Vec;
-use rakwire::rabbit::{List, Reader, Text, Unpack, pack};
+use rakwire::codec::rabbit::{List, Reader, Text, Unpack, pack};
 use rakwire::{Chunks, Instant};
 
 use crate::message::{

@@ -1,7 +1,7 @@
 //! A snapshot that is packed once a tick, however many get it.
 
 use heapless::Vec;
-use rakwire::rabbit::{List, pack};
+use rakwire::codec::rabbit::{List, pack};
 
 use super::MAX_MESSAGE;
 use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};

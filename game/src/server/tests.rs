@@ -4,7 +4,7 @@ use std::vec;
 use std::vec::Vec;
 
 use proptest::prelude::*;
-use rakwire::rabbit::{to_vec, unpack};
+use rakwire::codec::rabbit::{to_vec, unpack};
 
 use super::*;
 use crate::message::{

@@ -536,7 +536,7 @@ fn actions_of_nobody_are_ignored() {
 /// FNV-1a of what a snapshot packs.
 fn digest(world: &World) -> u64 {
     let mut buffer = [0; 16_384];
-    let bytes = rakwire::rabbit::pack(world.entities().as_slice(), &mut buffer).expect("it fits");
+    let bytes = rakwire::codec::rabbit::pack(world.entities().as_slice(), &mut buffer).expect("it fits");
     bytes
         .iter()
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))

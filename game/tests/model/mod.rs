@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use rakwire::rabbit::{List, Pack, Text, Unpack, to_vec, unpack};
+use rakwire::codec::rabbit::{List, Pack, Text, Unpack, to_vec, unpack};
 use snowfight::message::{
     Action, ActionKind, Break, Channel, ClientMessage, Connect, Delivery, Direction, Entity, EntityKind,
     Event, EventKind, GameOver, Move, Object, Player, Point, Request, RequestKind, Response, ResponseKind,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use rakwire::Instant;
-use rakwire::rabbit::Text;
+use rakwire::codec::rabbit::Text;
 use snowfight::client::{Client, Input, News, Prediction, View};
 use snowfight::message::{
     Delivery, Direction, Entity, EntityId, EntityKind, GameOver, ObjectKind, PlayerId, Point, Scope,
@@ -452,7 +452,7 @@ mod tests {
         world.act(player, ActionKind::Move(Move { direction: Direction::WEST }));
         let mut game = Game::new(false);
         let entities = world.entities();
-        game.view.update(&rakwire::rabbit::List::new(&entities));
+        game.view.update(&rakwire::codec::rabbit::List::new(&entities));
         let scene = game.scene();
         assert_eq!(scene.len(), entities.len() * FIELDS);
         assert_eq!(&scene[..2], &[301.0, 2.0]);

@@ -6,7 +6,7 @@
 mod game;
 
 pub use game::{Game, GameNews, Outgoing};
-use rakwire::rabbit::{Error, Pack, to_vec, unpack};
+use rakwire::codec::rabbit::{Error, Pack, to_vec, unpack};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_wasm_bindgen::Serializer;

@@ -1,4 +1,4 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 #[derive(Pack)]
 struct Small(#[pack(max = 3)] u32);

@@ -1,4 +1,4 @@
-use rakwire::rabbit::{Pack, Text};
+use rakwire::codec::rabbit::{Pack, Text};
 
 #[derive(Pack)]
 struct Names<'a, 'b> {

@@ -1,4 +1,4 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 #[derive(Pack)]
 union Either {

@@ -1,4 +1,4 @@
-use rakwire::rabbit::Pack;
+use rakwire::codec::rabbit::Pack;
 
 #[derive(Pack)]
 struct Half(#[pack(bits = 16)] f32);

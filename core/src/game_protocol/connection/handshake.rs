@@ -6,7 +6,6 @@ use super::{Connection, Context, Side, State};
 use crate::game_protocol::config::Redial;
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::Handshake;
-use crate::storage::Listed;
 use crate::time::Instant;
 
 /// How long a client repeats its answer to a challenge: as long as every answer holds for sure.
@@ -29,22 +28,22 @@ impl Connection {
         self.state = State::Open;
         self.state_since = cx.now;
         self.heard_at = cx.now;
-        self.greeting = Listed::Yes;
-        self.opened = Listed::Yes;
+        self.greeting = true;
+        self.opened = true;
     }
 
     /// Whether four bytes are a late or doubled message of the handshake: no header that anybody writes has reserved
     /// bits, and a pepper of the original without them is known until something else comes.
     pub(super) fn is_handshake(&self, datagram: &[u8]) -> bool {
         let Ok(word) = Handshake::read(datagram) else { return false };
-        let is_unconfirmed = self.side == Side::Client && self.confirmed == Listed::No;
+        let is_unconfirmed = self.side == Side::Client && !self.confirmed;
         !word.looks_like_a_header() || is_unconfirmed && word == self.token
     }
 
     /// A server that repeats its challenge lacks the answer.
     pub(super) fn answer_again(&mut self, cx: &Context<'_, '_>) {
         if self.repeats_its_answer(cx).is_some() {
-            self.greeting = Listed::Yes;
+            self.greeting = true;
         }
     }
 
@@ -53,12 +52,12 @@ impl Connection {
         let Redial::SamePort(interval) = cx.config.redial else { return None };
         let is_in_time = self.state_since + RESPONSE_PATIENCE > cx.now;
         let is_open = self.state == State::Open && self.side == Side::Client;
-        (is_open && self.confirmed == Listed::No && is_in_time).then_some(interval)
+        (is_open && !self.confirmed && is_in_time).then_some(interval)
     }
 
     pub(super) fn greet_again(&mut self, cx: &Context<'_, '_>) {
         if self.greeting_at(cx).is_some_and(|at| at <= cx.now) {
-            self.greeting = Listed::Yes;
+            self.greeting = true;
         }
     }
 

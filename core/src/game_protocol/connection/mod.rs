@@ -9,7 +9,7 @@
 //!                 right answer to a challenge of ours (server)
 //! ```
 
-mod envelope;
+mod block_header;
 mod handshake;
 mod receiver;
 mod round_trip;
@@ -19,7 +19,7 @@ mod sequences;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-pub(crate) use envelope::Envelope;
+pub(crate) use block_header::BlockHeader;
 pub use sender::SendError;
 
 use super::config::Config;
@@ -27,8 +27,7 @@ use super::event::{ConnectFailure, DisconnectReason};
 use super::stats::{ConnectionStats, DropReason, PeerStats};
 use super::wire::{Handshake, Header, Reliability};
 use crate::cursor::Writer;
-use crate::planted::{self, Planted};
-use crate::storage::{Block, Index, Link, Listed, Pool, Ring};
+use crate::storage::{Block, Index, Link, Pool, Ring};
 use crate::time::Instant;
 use receiver::{Chunk, Receiver, Refusal};
 use sender::Sender;
@@ -98,7 +97,7 @@ pub(crate) struct Context<'c, 'p> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
     pub(crate) config: &'c Config,
-    pub(crate) pool: &'c mut Pool<'p, Envelope>,
+    pub(crate) pool: &'c mut Pool<'p, BlockHeader>,
     pub(crate) index: &'c mut Index<'p>,
     pub(crate) acknowledgements: &'c mut Ring<'p, Acknowledgement>,
     pub(crate) stats: &'c mut PeerStats,
@@ -107,8 +106,8 @@ pub(crate) struct Context<'c, 'p> {
 }
 
 impl Context<'_, '_> {
-    /// The block that `name`, an envelope with a part, a slot, a sequence and a chunk, names.
-    fn find(&mut self, name: &Envelope) -> Link {
+    /// The block that `name`, a header with a part, a slot, a sequence and a chunk, names.
+    fn find(&mut self, name: &BlockHeader) -> Link {
         self.index.find(self.pool, name.key(), |header| header.is(name))
     }
 }
@@ -121,24 +120,24 @@ pub(crate) struct Connection {
     remote: Option<SocketAddr>,
     /// Tells this user of the slot from those before.
     pub(crate) generation: u16,
-    pub(crate) ready: Listed,
-    pub(crate) noticed: Listed,
-    pub(crate) counted: Listed,
-    attached: Listed,
-    paused: Listed,
+    pub(crate) ready: bool,
+    pub(crate) noticed: bool,
+    pub(crate) counted: bool,
+    attached: bool,
+    paused: bool,
     /// The salt of a client.
     salt: Handshake,
     /// What the other peer sent last in the handshake, to know it when it comes again.
     token: Handshake,
     /// Whether anything came back since the handshake.
-    confirmed: Listed,
+    confirmed: bool,
     /// Whether a message of the handshake is to be sent.
-    greeting: Listed,
+    greeting: bool,
     /// Whether END is to be sent.
-    farewell: Listed,
-    opened: Listed,
+    farewell: bool,
+    opened: bool,
     /// Whether the other peer was challenged again since the connection is over.
-    invited: Listed,
+    invited: bool,
     ending: Option<Ending>,
     state_since: Instant,
     heard_at: Instant,
@@ -158,7 +157,7 @@ impl Connection {
             ready: self.ready,
             noticed: self.noticed,
             counted: self.counted,
-            attached: Listed::Yes,
+            attached: true,
             state_since: cx.now,
             heard_at: cx.now,
             ..Self::default()
@@ -170,7 +169,7 @@ impl Connection {
         self.make(cx, to, Side::Client);
         self.state = State::Opening;
         self.salt = Handshake(salt);
-        self.greeting = Listed::Yes;
+        self.greeting = true;
     }
 
     /// Takes a client that has answered its challenge with `token`.
@@ -178,7 +177,7 @@ impl Connection {
         self.make(cx, from, Side::Server);
         self.state = State::Open;
         self.token = token;
-        self.opened = Listed::Yes;
+        self.opened = true;
     }
 
     /// Lets the sequences begin elsewhere than at 0.
@@ -202,8 +201,7 @@ impl Connection {
     /// Ends a connection that its application wants to end, once nothing is under way or its patience is over. News of
     /// that come from what goes in, never from taking datagrams: whoever takes them has taken the events before.
     fn end_if_done(&mut self, cx: &mut Context<'_, '_>) {
-        let is_late =
-            self.state_since + cx.config.close_timeout <= cx.now || planted::is_on(Planted::HastyEnd);
+        let is_late = self.state_since + cx.config.close_timeout <= cx.now;
         if self.state == State::Closing && (self.sender.is_done() || is_late) {
             self.end(cx, Ending::Disconnected(DisconnectReason::Local));
         }
@@ -229,14 +227,14 @@ impl Connection {
             self.answer_again(cx);
             return;
         }
-        self.confirmed = Listed::Yes;
+        self.confirmed = true;
         if header != Header::End {
             self.heard_at = cx.now;
         }
         match header {
             Header::End => {
                 self.end(cx, Ending::Disconnected(DisconnectReason::Remote));
-                self.farewell = Listed::No;
+                self.farewell = false;
             }
             Header::Acknowledgement { chunk, sequence } => {
                 if !self.sender.acknowledge(cx, sequence, chunk) {
@@ -260,7 +258,7 @@ impl Connection {
             Ok(()) => {}
             Err(Refusal::Dropped(reason)) => {
                 cx.stats.drop(reason);
-                if reason == DropReason::NoMemory && !planted::is_on(Planted::RefusedAcknowledged) {
+                if reason == DropReason::NoMemory {
                     return;
                 }
             }
@@ -286,7 +284,7 @@ impl Connection {
         cx.stats.drop(DropReason::Ended);
         let is_talk = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
         if is_talk && self.lingers_until > cx.now {
-            self.farewell = Listed::Yes;
+            self.farewell = true;
         }
     }
 
@@ -305,7 +303,7 @@ impl Connection {
 
     /// Writes the next datagram.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
-        if core::mem::take(&mut self.greeting) == Listed::Yes {
+        if core::mem::take(&mut self.greeting) {
             self.greeted_at = cx.now;
             let greeting =
                 if self.state == State::Opening { self.salt } else { self.salt.season(self.token) };
@@ -314,7 +312,7 @@ impl Connection {
         if matches!(self.state, State::Open | State::Closing) && self.sender.poll(cx, writer).is_some() {
             return Some(());
         }
-        let says_farewell = core::mem::take(&mut self.farewell) == Listed::Yes;
+        let says_farewell = core::mem::take(&mut self.farewell);
         if says_farewell { Header::End.write(writer).ok() } else { None }
     }
 
@@ -367,8 +365,8 @@ impl Connection {
         let was_open = matches!(ending, Ending::Disconnected(_));
         self.state = State::Over;
         self.ending = Some(ending);
-        self.greeting = Listed::No;
-        self.farewell = if was_open { Listed::Yes } else { Listed::No };
+        self.greeting = false;
+        self.farewell = was_open;
         self.lingers_until = if was_open { cx.now + cx.config.linger } else { cx.now };
         self.sender.clear(cx);
         self.receiver.clear(cx);
@@ -376,16 +374,16 @@ impl Connection {
 
     /// Whether the application has something to be told now.
     pub(crate) fn has_news(&self) -> bool {
-        self.paused == Listed::No && self.has_any_news()
+        !self.paused && self.has_any_news()
     }
 
     fn has_any_news(&self) -> bool {
-        self.opened == Listed::Yes || self.receiver.has_messages() || self.ending.is_some()
+        self.opened || self.receiver.has_messages() || self.ending.is_some()
     }
 
     /// Takes the news that the connection is open.
     pub(crate) fn take_opened(&mut self) -> bool {
-        core::mem::take(&mut self.opened) == Listed::Yes
+        core::mem::take(&mut self.opened)
     }
 
     /// Takes the next message.
@@ -404,7 +402,7 @@ impl Connection {
     }
 
     /// Sets whether the application takes news.
-    pub(crate) const fn set_paused(&mut self, paused: Listed) {
+    pub(crate) const fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
     }
 
@@ -415,7 +413,7 @@ impl Connection {
 
     /// Whether nothing but lingering is left to do.
     pub(crate) fn can_make_room(&self) -> bool {
-        self.state == State::Over && self.farewell == Listed::No && !self.has_any_news()
+        self.state == State::Over && !self.farewell && !self.has_any_news()
     }
 
     /// Frees the slot. What the application did not read is lost with it.
@@ -424,7 +422,7 @@ impl Connection {
         self.receiver.clear(cx);
         self.receiver.clear_inbox(cx);
         self.state = State::Free;
-        self.attached = Listed::No;
+        self.attached = false;
         self.remote = None;
     }
 
@@ -451,23 +449,23 @@ impl Connection {
 
     /// The other peer, whose connection is over, was challenged again.
     pub(crate) const fn invite(&mut self) {
-        self.invited = Listed::Yes;
+        self.invited = true;
     }
 
     /// Whether the answer that opened this connection, which is over, only arrived once more: opening another one for
     /// it would deliver late doubles of its messages again.
     pub(crate) fn is_doubled(&self, token: Handshake) -> bool {
-        self.token == token && self.invited == Listed::No
+        self.token == token && !self.invited
     }
 
     /// Lets another connection with the same peer take its place in the tables.
     pub(crate) const fn detach(&mut self) {
-        self.attached = Listed::No;
+        self.attached = false;
     }
 
     /// Whether this is the connection with the peer at `address`.
     pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
-        self.attached == Listed::Yes && self.remote.as_ref() == Some(address)
+        self.attached && self.remote.as_ref() == Some(address)
     }
 
     pub(crate) const fn public_state(&self) -> ConnectionState {

@@ -1,11 +1,10 @@
 //! What one connection receives: chunks that become messages.
 
 use super::Context;
-use super::envelope::{Envelope, Part};
+use super::block_header::{BlockHeader, Part};
 use super::sequences::{Deliveries, Known};
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
-use crate::planted::{self, Planted};
 use crate::storage::{Block, Link, List, Purpose, Queue};
 use crate::time::Instant;
 
@@ -28,7 +27,7 @@ impl Chunk<'_> {
         }
     }
 
-    fn fits(&self, record: &Envelope) -> bool {
+    fn fits(&self, record: &BlockHeader) -> bool {
         match (record.last, self.position) {
             (Some(last), Position::Last) => self.number == last,
             (Some(last), Position::Inner) => self.number < last,
@@ -101,7 +100,7 @@ impl Receiver {
 
     fn record(&self, cx: &mut Context<'_, '_>, sequence: u16) -> Link {
         let is_empty = self.reliable.is_empty() && self.unreliable.is_empty();
-        let name = Envelope { part: Part::Arrival, slot: cx.slot, sequence, ..Envelope::default() };
+        let name = BlockHeader { part: Part::Arrival, slot: cx.slot, sequence, ..BlockHeader::default() };
         if is_empty { None } else { cx.find(&name) }
     }
 
@@ -111,8 +110,8 @@ impl Receiver {
         if !self.make_room(cx, blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        let reliability = planted::or(Planted::ReliabilityMixedUp, Reliability::Reliable, chunk.reliability);
-        let header = Envelope { reliability, part: Part::Arrived, ..Envelope::default() };
+        let header =
+            BlockHeader { reliability: chunk.reliability, part: Part::Arrived, ..BlockHeader::default() };
         let message = cx.pool.store(chunk.body, Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
         self.held += blocks;
         self.window.advance(chunk.sequence);
@@ -128,13 +127,13 @@ impl Receiver {
         if is_reliable && self.unbacked.is_some() || !self.make_room(cx, blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        let header = Envelope {
+        let header = BlockHeader {
             part: Part::Arrival,
             slot: cx.slot,
             sequence: chunk.sequence,
             reliability: chunk.reliability,
             at: cx.now,
-            ..Envelope::default()
+            ..BlockHeader::default()
         };
         let record = cx.pool.store(&[], Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
         cx.index.insert(cx.pool, header.key(), record);
@@ -153,7 +152,7 @@ impl Receiver {
 
     fn add(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: Chunk<'_>) -> Result<(), Refusal> {
         let header = *cx.pool.header(record);
-        let name = Envelope { part: Part::Arrived, chunk: chunk.number, ..header };
+        let name = BlockHeader { part: Part::Arrived, chunk: chunk.number, ..header };
         if !(chunk.fits(&header) || header.count == 0) {
             return Err(DropReason::BadChunk.into());
         }
@@ -166,7 +165,7 @@ impl Receiver {
         let last = if chunk.position == Position::Last { Some(chunk.number) } else { header.last };
         let count = header.count + 1;
         let highest = header.chunk.max(chunk.number);
-        *cx.pool.header_mut(record) = Envelope {
+        *cx.pool.header_mut(record) = BlockHeader {
             chunks: Some(block),
             at: cx.now,
             chunk: highest,
@@ -185,14 +184,14 @@ impl Receiver {
 
     /// Stores a chunk in the room that was promised to its message, or else in what is left.
     fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: Chunk<'_>) -> Link {
-        let Envelope { promised, slot, sequence, reliability, .. } = *cx.pool.header(record);
-        let header = Envelope {
+        let BlockHeader { promised, slot, sequence, reliability, .. } = *cx.pool.header(record);
+        let header = BlockHeader {
             part: Part::Arrived,
             chunk: chunk.number,
             slot,
             sequence,
             reliability,
-            ..Envelope::default()
+            ..BlockHeader::default()
         };
         let blocks = cx.pool.blocks_for(chunk.body.len());
         let purpose = if promised > 0 { Purpose::Promised } else { Purpose::Receive };
@@ -216,7 +215,7 @@ impl Receiver {
 
     /// Has the pool promise room for the chunks of a reliable message that are missing, as far as their number is known.
     fn back(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Result<(), Refusal> {
-        let Envelope { reliability, last, count, promised, .. } = *cx.pool.header(record);
+        let BlockHeader { reliability, last, count, promised, .. } = *cx.pool.header(record);
         if !reliability.is_reliable() {
             return Ok(());
         }
@@ -250,10 +249,10 @@ impl Receiver {
     /// All chunks are there.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let header = *cx.pool.header(record);
-        let mut name = Envelope { part: Part::Arrived, chunk: 0, ..header };
+        let mut name = BlockHeader { part: Part::Arrived, chunk: 0, ..header };
         let mut message: Link = None;
         let last = header.last.unwrap_or(0);
-        for number in 0..=planted::or(Planted::LastChunkLeftOut, last.saturating_sub(1), last) {
+        for number in 0..=last {
             name.chunk = number;
             let Some(chunk) = cx.find(&name) else { continue };
             cx.index.remove(cx.pool, name.key(), chunk);

@@ -1,13 +1,12 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
 use super::Context;
-use super::envelope::{Envelope, Part};
+use super::block_header::{BlockHeader, Part};
 use super::round_trip::RoundTrip;
 use super::sequences::Departures;
 use crate::cursor::{WireError, Writer};
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
-use crate::planted::{self, Planted};
 use crate::storage::{Block, List, Purpose, Queue};
 use crate::time::Instant;
 
@@ -108,16 +107,16 @@ impl Sender {
         let (slot, sequence) = (cx.slot, self.next);
         let chunks = chunks_of(payload.len());
         let last = u8::try_from(chunks - 1).ok();
-        let name = Envelope { slot, sequence, last, reliability, at: cx.now, ..Envelope::default() };
+        let name = BlockHeader { slot, sequence, last, reliability, at: cx.now, ..BlockHeader::default() };
         if chunks > 1 && reliability.is_reliable() {
             let count = u16::try_from(chunks).unwrap_or(u16::MAX);
-            let record = Envelope { part: Part::Departure, count, ..name };
+            let record = BlockHeader { part: Part::Departure, count, ..name };
             let record_block = cx.pool.store(&[], Purpose::Send, &record).ok_or(SendError::PoolExhausted)?;
             cx.index.insert(cx.pool, record.key(), record_block);
             self.departures.push(cx.pool, record_block);
         }
         for (chunk, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
-            let block = cx.pool.store(bytes, Purpose::Send, &Envelope { chunk, ..name });
+            let block = cx.pool.store(bytes, Purpose::Send, &BlockHeader { chunk, ..name });
             self.waiting.push(cx.pool, block.ok_or(SendError::PoolExhausted)?);
             self.counts.waiting += 1;
         }
@@ -170,7 +169,7 @@ impl Sender {
 
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
-        let oldest = self.flight.oldest().filter(|_| !planted::is_on(Planted::ChunkForgotten))?;
+        let oldest = self.flight.oldest()?;
         let interval = self.round_trip.interval(cx.config.resend);
         Some((cx.pool.header(oldest).at.plus_micros(interval), oldest))
     }
@@ -236,8 +235,7 @@ impl Sender {
 
     /// The other peer has a chunk; false if none such is under way.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, sequence: u16, chunk: u8) -> bool {
-        let chunk = planted::or(Planted::ChunkOffByOne, chunk.wrapping_add(1), chunk);
-        let name = Envelope { slot: cx.slot, sequence, chunk, ..Envelope::default() };
+        let name = BlockHeader { slot: cx.slot, sequence, chunk, ..BlockHeader::default() };
         let Some(block) = cx.find(&name) else { return false };
         let header = *cx.pool.header(block);
         if header.sends == 1 {
@@ -258,7 +256,7 @@ impl Sender {
 
     /// Counts a chunk of a message of several down; whether it was the last one.
     fn was_last_open(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
-        let name = Envelope { part: Part::Departure, slot: cx.slot, sequence, ..Envelope::default() };
+        let name = BlockHeader { part: Part::Departure, slot: cx.slot, sequence, ..BlockHeader::default() };
         let Some(record) = cx.find(&name) else { return false };
         let header = cx.pool.header_mut(record);
         header.count = header.count.saturating_sub(1);
@@ -280,9 +278,7 @@ impl Sender {
         while let Some(chunk) = self.flight.oldest() {
             cx.index.remove(cx.pool, cx.pool.header(chunk).key(), chunk);
             self.flight.remove(cx.pool, chunk);
-            if !planted::is_on(Planted::FlightKept) {
-                cx.pool.free(chunk);
-            }
+            cx.pool.free(chunk);
         }
         while let Some(record) = self.departures.oldest() {
             self.forget(cx, record);
@@ -297,7 +293,7 @@ impl Sender {
 
 /// Writes the packet of a chunk.
 fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<(), WireError> {
-    let Envelope { reliability, sequence, chunk: number, last, .. } = *cx.pool.header(chunk);
+    let BlockHeader { reliability, sequence, chunk: number, last, .. } = *cx.pool.header(chunk);
     let position = if last == Some(number) { Position::Last } else { Position::Inner };
     Header::Chunk { reliability, position, chunk: number, sequence }.write(writer)?;
     let mut at = Some(chunk);

@@ -15,7 +15,7 @@ use super::resources::{Resources, Tables};
 use super::stats::{ConnectionStats, PeerStats};
 use super::wire::Reliability;
 use crate::machine::{Machine, Transmit};
-use crate::storage::{Block, Listed};
+use crate::storage::Block;
 use crate::time::Instant;
 
 /// Why a connection cannot be opened from here.
@@ -220,15 +220,15 @@ impl<'a> Peer<'a> {
     /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
     /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.
     pub fn pause(&mut self, id: ConnectionId) -> bool {
-        self.set_paused(id, Listed::Yes)
+        self.set_paused(id, true)
     }
 
     /// Ends a [`pause`](Self::pause). False if there is no such connection.
     pub fn resume(&mut self, id: ConnectionId) -> bool {
-        self.set_paused(id, Listed::No)
+        self.set_paused(id, false)
     }
 
-    fn set_paused(&mut self, id: ConnectionId, paused: Listed) -> bool {
+    fn set_paused(&mut self, id: ConnectionId, paused: bool) -> bool {
         let known = self.get(id).is_some();
         if known {
             self.with(id.slot, |connection, _| connection.set_paused(paused));

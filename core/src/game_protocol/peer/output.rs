@@ -8,7 +8,7 @@ use crate::game_protocol::connection::Ending;
 use crate::game_protocol::event::{Event, Message};
 use crate::game_protocol::wire::Header;
 use crate::machine::Transmit;
-use crate::storage::{Block, Listed};
+use crate::storage::Block;
 use crate::time::Instant;
 
 /// Datagrams of one connection in a row while others wait: a whole snapshot of the game.
@@ -70,7 +70,7 @@ impl Peer<'_> {
         let Some((connection, cx)) = self.borrow(slot) else {
             return;
         };
-        connection.ready = Listed::No;
+        connection.ready = false;
         let deadline = connection.deadline(&cx);
         self.tables.deadlines.set(slot, deadline);
         self.notice(slot);
@@ -86,7 +86,7 @@ impl Peer<'_> {
             }
             self.tables.noticed.pop();
             if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
-                connection.noticed = Listed::No;
+                connection.noticed = false;
             }
             self.release_if_finished(slot);
         }

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use super::Peer;
 use crate::game_protocol::connection::{Connection, Context};
 use crate::game_protocol::event::ConnectionId;
-use crate::storage::{AddressKey, Listed};
+use crate::storage::AddressKey;
 
 impl<'a> Peer<'a> {
     pub(super) fn id(&self, slot: u16) -> ConnectionId {
@@ -64,9 +64,8 @@ impl<'a> Peer<'a> {
             return Some(slot);
         }
         let mut lingering = (0..).zip(&*self.tables.connections);
-        let is_idle = |connection: &Connection| {
-            connection.ready == Listed::No && connection.noticed == Listed::No && connection.can_make_room()
-        };
+        let is_idle =
+            |connection: &Connection| !connection.ready && !connection.noticed && connection.can_make_room();
         let (slot, _) = lingering.find(|(_, connection)| is_idle(connection))?;
         self.release(slot);
         self.tables.vacant.pop()
@@ -106,8 +105,8 @@ impl<'a> Peer<'a> {
     ) -> Option<R> {
         let (connection, mut cx) = self.borrow(slot)?;
         let result = change(connection, &mut cx);
-        let listed = core::mem::replace(&mut connection.ready, Listed::Yes);
-        if listed == Listed::No {
+        let listed = core::mem::replace(&mut connection.ready, true);
+        if !listed {
             self.tables.ready.push(slot);
         }
         self.notice(slot);
@@ -119,14 +118,14 @@ impl<'a> Peer<'a> {
         let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) else {
             return;
         };
-        let incoming = if connection.is_incoming() { Listed::Yes } else { Listed::No };
+        let incoming = connection.is_incoming();
         match (core::mem::replace(&mut connection.counted, incoming), incoming) {
-            (Listed::No, Listed::Yes) => self.incoming += 1,
-            (Listed::Yes, Listed::No) => self.incoming = self.incoming.saturating_sub(1),
-            (Listed::Yes, Listed::Yes) | (Listed::No, Listed::No) => {}
+            (false, true) => self.incoming += 1,
+            (true, false) => self.incoming = self.incoming.saturating_sub(1),
+            (true, true) | (false, false) => {}
         }
-        if connection.has_news() && connection.noticed == Listed::No {
-            connection.noticed = Listed::Yes;
+        if connection.has_news() && !connection.noticed {
+            connection.noticed = true;
             self.tables.noticed.push(slot);
         }
     }
@@ -135,7 +134,7 @@ impl<'a> Peer<'a> {
     pub(super) fn release_if_finished(&mut self, slot: u16) {
         let now = self.last_now;
         let Some(connection) = self.tables.connections.get(usize::from(slot)) else { return };
-        let listed = connection.ready == Listed::Yes || connection.noticed == Listed::Yes;
+        let listed = connection.ready || connection.noticed;
         if !listed && !connection.is_free() && connection.is_finished(now) {
             self.release(slot);
         }

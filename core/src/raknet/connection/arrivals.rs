@@ -1,7 +1,6 @@
 //! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
 
 use crate::cursor::{WireError, Writer};
-use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
@@ -94,7 +93,7 @@ impl Arrivals {
     /// What `number` means, without remembering it.
     pub(super) fn classify(&self, number: U24) -> Verdict {
         let is_older = number.is_older_than(self.next);
-        if !planted::or(Planted::PlainCompare, number.get() < self.next.get(), is_older) {
+        if !is_older {
             return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
         }
         if self.next.since(number) > WINDOW {
@@ -118,10 +117,6 @@ impl Arrivals {
         }
         self.seen.set(number, true);
         self.waiting.set(number, true);
-        // One that waits would be counted wrong.
-        if planted::is_on(Planted::SeenOffByOne) && !self.waiting.get(number.next()) {
-            self.seen.set(number.next(), true);
-        }
         self.forget_missing(number);
     }
 
@@ -165,7 +160,7 @@ impl Arrivals {
             let passed = number.minus(behind);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
-            self.seen.set(passed, planted::is_on(Planted::GapsSeen));
+            self.seen.set(passed, false);
             self.waiting.set(passed, false);
             if behind > 0 && behind <= MAX_MISSING {
                 self.missing.set(passed, true);
@@ -254,7 +249,7 @@ impl Arrivals {
         while at != last && is_listed(at.next()) {
             at = at.next();
         }
-        Some(Record { first, last: planted::or(Planted::RecordTooLong, at.next(), at) })
+        Some(Record { first, last: at })
     }
 
     fn forget(&mut self, kind: RecordKind, record: Record) {

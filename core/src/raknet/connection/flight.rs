@@ -1,12 +1,11 @@
 //! Datagrams in flight: acknowledgement, loss, round-trip time (supplement 4.5 to 4.8).
 
 use super::Context;
+use super::block_header::{BlockHeader, Role, key};
 use super::congestion::{Acknowledged, Congestion, Evidence, Loss};
-use super::envelope::{Envelope, Role, key};
 use super::outbox::Outbox;
 use super::round_trip::RoundTrip;
 use super::stall::{Course, Stall};
-use crate::planted::{self, Planted};
 use crate::raknet::config::CongestionControl;
 use crate::raknet::event::Outcome;
 use crate::raknet::stats::DropReason;
@@ -199,7 +198,7 @@ impl Flight {
             if !spend(cx, lookups) {
                 break;
             }
-            let number = oldest.plus(planted::or(Planted::AckOffByOne, offset + 1, offset));
+            let number = oldest.plus(offset);
             if let Some(first) = Self::find(cx, number) {
                 self.acknowledge(cx, outbox, first, news);
             }
@@ -393,7 +392,7 @@ impl Flight {
     }
 
     /// What was lost, as far as one datagram may search it.
-    fn searched<'c>(&self, cx: &'c Context<'_, '_>) -> impl Iterator<Item = (Block, &'c Envelope)> {
+    fn searched<'c>(&self, cx: &'c Context<'_, '_>) -> impl Iterator<Item = (Block, &'c BlockHeader)> {
         self.missing.members(cx.pool).take(SEARCHED)
     }
 
@@ -456,9 +455,7 @@ impl Flight {
             let mut at = Some(first);
             while let Some(message) = at {
                 at = cx.pool.after(message);
-                if !planted::is_on(Planted::LeakAtEnd) {
-                    outbox.free(cx, message);
-                }
+                outbox.free(cx, message);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use super::{Connection, Context, Ending, Flight, Listed, Sizes, State};
+use super::{Connection, Context, Ending, Flight, Sizes, State};
 use crate::cursor::{Reader, Source, Writer};
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::delivery::{Delivery, Priority};
@@ -203,7 +203,7 @@ impl Connection {
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => {
                 self.times.pong_time = time;
-                self.times.pong_due = Listed::Yes;
+                self.times.pong_due = true;
             }
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
                 self.on_pong(cx, ping_time, time);
@@ -262,7 +262,7 @@ impl Connection {
 
     fn on_open(&mut self, cx: &mut Context<'_, '_>) {
         self.enter(cx, State::Connected);
-        self.opened = Listed::Yes;
+        self.opened = true;
         self.ping(cx, Delivery::UNRELIABLE);
     }
 

@@ -23,11 +23,11 @@
 #[cfg(feature = "adaptive")]
 mod adaptive;
 mod arrivals;
+mod block_header;
 mod channels;
 mod classic;
 mod clock;
 mod congestion;
-mod envelope;
 mod flight;
 mod handshake;
 mod metrics;
@@ -47,10 +47,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use arrivals::Arrivals;
+pub(crate) use block_header::BlockHeader;
 use channels::Channels;
 use clock::Clock;
 use congestion::INITIAL_DATAGRAMS;
-pub(crate) use envelope::Envelope;
 use flight::Flight;
 use handshake::{Farewell, Opening};
 use metrics::{Metric, Metrics};
@@ -71,10 +71,9 @@ use super::stats::{Amount, ConnectionStats, PeerStats};
 use super::wire::Guid;
 use super::wire::control::Control;
 use crate::cursor::Writer;
-use crate::planted::{self, Planted};
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
-use crate::storage::{Index, Link, Listed, Pool, Purpose, SparseWindow};
+use crate::storage::{Index, Link, Pool, Purpose, SparseWindow};
 use crate::time::Instant;
 
 /// What a connection borrows from its peer for the time of one call.
@@ -82,7 +81,7 @@ pub(crate) struct Context<'x, 'a> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
     pub(crate) config: &'x Config,
-    pub(crate) pool: &'x mut Pool<'a, Envelope>,
+    pub(crate) pool: &'x mut Pool<'a, BlockHeader>,
     pub(crate) index: &'x mut Index<'a>,
     pub(crate) stats: &'x mut PeerStats,
     /// What clients must say to be let in.
@@ -211,16 +210,16 @@ pub(crate) struct Connection {
     side: Side,
     state: State,
     /// Whether the application takes no news for now.
-    paused: Listed,
+    paused: bool,
     /// The connection opened, and nobody was told yet.
-    opened: Listed,
+    opened: bool,
     ending: Option<Ending>,
     farewell: Farewell,
-    pub(crate) ready: Listed,
-    pub(crate) noticed: Listed,
-    pub(crate) counted: Listed,
+    pub(crate) ready: bool,
+    pub(crate) noticed: bool,
+    pub(crate) counted: bool,
     /// Whether the tables of the peer lead here.
-    attached: Listed,
+    attached: bool,
     mode: Mode,
     sizes: Sizes,
     times: Times,
@@ -252,10 +251,10 @@ impl Connection {
     ) -> bool {
         self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
         if !options.password.is_empty() {
-            self.password = cx.pool.store(options.password, Purpose::Send, &Envelope::default());
+            self.password = cx.pool.store(options.password, Purpose::Send, &BlockHeader::default());
             if self.password.is_none() {
                 self.state = State::Free;
-                self.attached = Listed::No;
+                self.attached = false;
                 self.remote = None;
                 return false;
             }
@@ -282,7 +281,7 @@ impl Connection {
             ready: self.ready,
             noticed: self.noticed,
             counted: self.counted,
-            attached: Listed::Yes,
+            attached: true,
             mode,
             sizes,
             times: Times::new(cx.now),
@@ -337,17 +336,17 @@ impl Connection {
 
     /// Lets another connection with the same peer take its place in the tables.
     pub(crate) const fn detach(&mut self) {
-        self.attached = Listed::No;
+        self.attached = false;
     }
 
     /// Whether this is the connection with the peer at `address`.
     pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
-        self.attached == Listed::Yes && self.remote.as_ref() == Some(address)
+        self.attached && self.remote.as_ref() == Some(address)
     }
 
     /// Whether this is the connection with the peer of this GUID.
     pub(crate) fn is_with(&self, guid: Guid) -> bool {
-        self.attached == Listed::Yes && self.guid == guid
+        self.attached && self.guid == guid
     }
 
     /// Since when an incoming connection has been half open.
@@ -452,7 +451,7 @@ impl Connection {
 
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && (self.flight.is_empty() || planted::is_on(Planted::HastyFarewell))
+        self.outbox.is_empty() && self.flight.is_empty()
     }
 
     /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
@@ -490,7 +489,7 @@ impl Connection {
 
     /// Takes the news that the connection is open.
     pub(crate) fn take_opened(&mut self) -> bool {
-        core::mem::take(&mut self.opened) == Listed::Yes
+        core::mem::take(&mut self.opened)
     }
 
     /// Takes the news that the connection is over.
@@ -502,18 +501,15 @@ impl Connection {
     pub(crate) fn has_news(&self) -> bool {
         let may_read =
             !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
-        self.paused == Listed::No && (self.has_own_news() || may_read && !self.inbox.is_empty())
+        !self.paused && (self.has_own_news() || may_read && !self.inbox.is_empty())
     }
 
     fn has_own_news(&self) -> bool {
-        self.opened == Listed::Yes
-            || self.ending.is_some()
-            || self.inbox.progress.is_some()
-            || self.outbox.has_progress()
+        self.opened || self.ending.is_some() || self.inbox.progress.is_some() || self.outbox.has_progress()
     }
 
     /// Sets whether the application takes news.
-    pub(crate) const fn set_paused(&mut self, paused: Listed) {
+    pub(crate) const fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
     }
 
@@ -530,7 +526,7 @@ impl Connection {
         self.inbox.clear(cx);
         self.forget_password(cx);
         self.state = State::Free;
-        self.attached = Listed::No;
+        self.attached = false;
         self.remote = None;
     }
 }

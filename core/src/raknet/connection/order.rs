@@ -1,8 +1,7 @@
 //! Ordered and sequenced messages of one channel (supplement 4.14).
 
+use super::block_header::BlockHeader;
 use super::channels::{Packed, pack, unpack};
-use super::envelope::Envelope;
-use crate::planted::{self, Planted};
 use crate::serial::U24;
 use crate::storage::{Block, OrderHeap};
 
@@ -34,24 +33,22 @@ impl Incoming {
         Self { order, ..Self::default() }
     }
 
-    pub(super) fn turn(&self, envelope: &Envelope) -> Turn {
-        if envelope.order.is_newer_than(self.order) {
-            return planted::or(Planted::OrderedEarly, Turn::Now, Turn::Later);
+    pub(super) fn turn(&self, header: &BlockHeader) -> Turn {
+        if header.order.is_newer_than(self.order) {
+            return Turn::Later;
         }
-        let outdated = envelope.order != self.order
-            || envelope.reliability.is_sequenced()
-                && envelope.sequence.is_older_than(self.sequence)
-                && !planted::is_on(Planted::SequencedOlder);
+        let outdated = header.order != self.order
+            || header.reliability.is_sequenced() && header.sequence.is_older_than(self.sequence);
         if outdated { Turn::Never } else { Turn::Now }
     }
 
     /// Remembers that a message whose turn it was is delivered.
-    pub(super) fn pass(&mut self, envelope: &Envelope) {
-        if envelope.reliability.is_sequenced() {
-            self.sequence = envelope.sequence.next();
+    pub(super) fn pass(&mut self, header: &BlockHeader) {
+        if header.reliability.is_sequenced() {
+            self.sequence = header.sequence.next();
         } else {
             self.order = self.order.next();
-            self.sequence = planted::or(Planted::SequenceGoesOn, self.sequence, U24::new(0));
+            self.sequence = U24::new(0);
         }
     }
 }
@@ -72,7 +69,7 @@ impl Packed for Incoming {
 }
 
 /// Whether `left` comes before `right` on their channel.
-pub(super) fn comes_before(left: &Envelope, right: &Envelope) -> bool {
+pub(super) fn comes_before(left: &BlockHeader, right: &BlockHeader) -> bool {
     if left.order != right.order {
         return left.order.is_older_than(right.order);
     }
@@ -88,12 +85,16 @@ mod tests {
     use super::*;
     use crate::raknet::delivery::Reliability;
 
-    fn ordered(order: u32) -> Envelope {
-        Envelope { reliability: Reliability::ReliableOrdered, order: U24::new(order), ..Envelope::default() }
+    fn ordered(order: u32) -> BlockHeader {
+        BlockHeader {
+            reliability: Reliability::ReliableOrdered,
+            order: U24::new(order),
+            ..BlockHeader::default()
+        }
     }
 
-    fn sequenced(order: u32, sequence: u32) -> Envelope {
-        Envelope {
+    fn sequenced(order: u32, sequence: u32) -> BlockHeader {
+        BlockHeader {
             reliability: Reliability::UnreliableSequenced,
             sequence: U24::new(sequence),
             ..ordered(order)

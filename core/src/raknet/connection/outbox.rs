@@ -1,7 +1,7 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
 
+use super::block_header::{BlockHeader, Role, key};
 use super::channels::{Channels, Packed, pack, unpack};
-use super::envelope::{Envelope, Role, key};
 use super::sizes::Sizes;
 use super::stall::Course;
 use super::{Context, SendError};
@@ -134,32 +134,32 @@ impl Outbox {
             parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(record);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
-        let mut envelope = self.number(cx, delivery, parts);
+        let mut header = self.number(cx, delivery, parts);
         if parts == Parts::Many {
-            envelope.split_count = u32::try_from(count).unwrap_or(u32::MAX);
-            envelope.split_id = self.next_split;
+            header.split_count = u32::try_from(count).unwrap_or(u32::MAX);
+            header.split_id = self.next_split;
             self.next_split = self.next_split.wrapping_add(1);
         }
         if record {
-            self.record(cx, &envelope, purpose);
+            self.record(cx, &header, purpose);
         }
         for part in payload.chunks(part_size) {
-            envelope.weight = self.weight(cx, delivery.priority);
+            header.weight = self.weight(cx, delivery.priority);
             // The room was checked for all parts at once.
-            let Some(message) = cx.pool.store(part, purpose, &envelope) else { break };
+            let Some(message) = cx.pool.store(part, purpose, &header) else { break };
             self.queue(delivery.priority).push(cx.pool, message);
             self.count(delivery.priority.index(), part.len(), Change::In);
-            envelope.split_index += 1;
+            header.split_index += 1;
         }
         self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok((envelope.receipt != 0).then_some(Receipt(envelope.receipt)))
+        Ok((header.receipt != 0).then_some(Receipt(header.receipt)))
     }
 
     /// Keeps a record of a message in parts until all are acknowledged.
-    fn record(&mut self, cx: &mut Context<'_, '_>, envelope: &Envelope, purpose: Purpose) {
-        let header = Envelope { role: Role::Sending, ..*envelope };
+    fn record(&mut self, cx: &mut Context<'_, '_>, header: &BlockHeader, purpose: Purpose) {
+        let header = BlockHeader { role: Role::Sending, ..*header };
         let Some(record) = cx.pool.store(&[], purpose, &header) else { return };
-        cx.index.insert(cx.pool, key::sending(cx.slot, envelope.split_id), record);
+        cx.index.insert(cx.pool, key::sending(cx.slot, header.split_id), record);
         self.sending.push(cx.pool, record);
     }
 
@@ -210,30 +210,30 @@ impl Outbox {
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, never this one.
-    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> Envelope {
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> BlockHeader {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
-        let mut envelope = Envelope {
+        let mut header = BlockHeader {
             owner: cx.slot,
             reliability: delivery.reliability.on_wire(parts),
             since: cx.now,
             receipt,
-            ..Envelope::default()
+            ..BlockHeader::default()
         };
         if !delivery.reliability.has_channel() {
-            return envelope;
+            return header;
         }
-        envelope.channel = delivery.channel.number();
-        self.channels.update(cx.pool, envelope.channel, |channel, _| {
-            envelope.order = channel.order;
+        header.channel = delivery.channel.number();
+        self.channels.update(cx.pool, header.channel, |channel, _| {
+            header.order = channel.order;
             if delivery.reliability.is_sequenced() {
-                envelope.sequence = channel.sequence;
+                header.sequence = channel.sequence;
                 channel.sequence = channel.sequence.next();
             } else {
                 channel.order = channel.order.next();
                 channel.sequence = U24::new(0);
             }
         });
-        envelope
+        header
     }
 
     fn queue(&mut self, priority: Priority) -> &mut Queue {
@@ -270,14 +270,18 @@ impl Outbox {
     }
 
     /// The first message of the lowest weight among those that `may` go.
-    fn lightest(&self, cx: &Context<'_, '_>, may: impl Fn(&Envelope) -> bool) -> Option<(Priority, Block)> {
+    fn lightest(
+        &self,
+        cx: &Context<'_, '_>,
+        may: impl Fn(&BlockHeader) -> bool,
+    ) -> Option<(Priority, Block)> {
         let [immediate, high, medium, low] = &self.waiting;
         let mut best: Option<(Priority, Block, u32)> = None;
         let mut consider = |priority, queue: &Queue| {
             let Some(message) = queue.front() else { return };
-            let envelope = cx.pool.header(message);
-            if best.is_none_or(|(_, _, least)| is_less(envelope.weight, least)) && may(envelope) {
-                best = Some((priority, message, envelope.weight));
+            let header = cx.pool.header(message);
+            if best.is_none_or(|(_, _, least)| is_less(header.weight, least)) && may(header) {
+                best = Some((priority, message, header.weight));
             }
         };
         consider(Priority::Immediate, immediate);
@@ -290,9 +294,9 @@ impl Outbox {
     /// Whether everything before a message on its channel has left. A message never overtakes those that it would have
     /// to wait for at the other end: it would only take the room that they need. The message that was queued first
     /// always may leave, so there is always one.
-    fn may_leave(&self, cx: &Context<'_, '_>, envelope: &Envelope) -> bool {
-        let leaving = || self.channels.get(cx.pool, envelope.channel).leaving;
-        !envelope.has_place() || !envelope.order.is_newer_than(leaving())
+    fn may_leave(&self, cx: &Context<'_, '_>, header: &BlockHeader) -> bool {
+        let leaving = || self.channels.get(cx.pool, header.channel).leaving;
+        !header.has_place() || !header.order.is_newer_than(leaving())
     }
 
     /// The message whose turn it is on this course.
@@ -300,7 +304,7 @@ impl Outbox {
         let resend = || self.resend.front().map(|message| (Turn::Resend, message));
         match course {
             Course::Usual => resend().or_else(|| {
-                let (priority, message) = self.lightest(cx, |envelope| self.may_leave(cx, envelope))?;
+                let (priority, message) = self.lightest(cx, |header| self.may_leave(cx, header))?;
                 Some((Turn::New(priority), message))
             }),
             Course::OldestLost | Course::Begun | Course::NewestLost => resend(),
@@ -326,12 +330,12 @@ impl Outbox {
 
     /// Remembers that a message leaves, after which the next one on its channel may.
     fn pass(&mut self, cx: &mut Context<'_, '_>, message: Block) {
-        let envelope = cx.pool.header(message);
-        let is_last = envelope.split_count <= envelope.split_index + 1;
-        if !is_last || !envelope.has_place() || envelope.reliability.is_sequenced() {
+        let header = cx.pool.header(message);
+        let is_last = header.split_count <= header.split_index + 1;
+        if !is_last || !header.has_place() || header.reliability.is_sequenced() {
             return;
         }
-        let (number, leaving) = (envelope.channel, envelope.order.next());
+        let (number, leaving) = (header.channel, header.order.next());
         self.channels.update(cx.pool, number, |channel, _| channel.leaving = leaving);
     }
 
@@ -363,12 +367,12 @@ impl Outbox {
 
     /// It is known what became of a message, or of a part of one.
     pub(super) fn settle(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
-        let envelope = cx.pool.header(message);
-        if envelope.split_count > 0 {
-            let split_id = envelope.split_id;
+        let header = cx.pool.header(message);
+        if header.split_count > 0 {
+            let split_id = header.split_id;
             self.free(cx, message);
             self.settle_part(cx, split_id);
-        } else if envelope.receipt != 0 {
+        } else if header.receipt != 0 {
             let freed = cx.pool.truncate(message);
             self.give_back(freed);
             self.tell(cx, message, outcome);
@@ -380,7 +384,7 @@ impl Outbox {
     /// A part of a message was acknowledged.
     fn settle_part(&mut self, cx: &mut Context<'_, '_>, split_id: u16) {
         let owner = cx.slot;
-        let is_it = |header: &Envelope| {
+        let is_it = |header: &BlockHeader| {
             header.role == Role::Sending && header.owner == owner && header.split_id == split_id
         };
         let Some(record) = cx.index.find(cx.pool, key::sending(owner, split_id), is_it) else { return };

@@ -1,7 +1,7 @@
 //! What a connection receives: datagrams, capsules, messages (supplement 4.13, 4.14).
 
 use super::arrivals::Verdict;
-use super::envelope::Envelope;
+use super::block_header::BlockHeader;
 use super::flight::{LOOKUPS_PER_DATAGRAM, News};
 use super::handshake::Farewell;
 use super::metrics::Metric;
@@ -277,13 +277,13 @@ impl Connection {
         capsule: &CapsuleHeader,
         payload: &[u8],
     ) -> Result<(), Refused> {
-        let envelope = Envelope::received(cx.slot, capsule);
-        if envelope.has_place() {
-            self.prepare_channel(cx, envelope.channel)?;
+        let header = BlockHeader::received(cx.slot, capsule);
+        if header.has_place() {
+            self.prepare_channel(cx, header.channel)?;
         }
         match capsule.split {
-            Some(split) => self.handle_part(cx, envelope, split, payload),
-            None => self.handle_whole(cx, &envelope, Content::Arrived(payload)),
+            Some(split) => self.handle_part(cx, header, split, payload),
+            None => self.handle_whole(cx, &header, Content::Arrived(payload)),
         }
     }
 
@@ -302,17 +302,17 @@ impl Connection {
     pub(super) fn handle_whole(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: &Envelope,
+        header: &BlockHeader,
         content: Content<'_>,
     ) -> Result<(), Refused> {
-        match self.turn(cx, envelope) {
-            Turn::Now if !envelope.has_place() => self.deliver(cx, envelope, content),
+        match self.turn(cx, header) {
+            Turn::Now if !header.has_place() => self.deliver(cx, header, content),
             Turn::Now => {
-                self.deliver(cx, envelope, content)?;
-                self.pass(cx, envelope);
-                self.deliver_held(cx, envelope.channel)
+                self.deliver(cx, header, content)?;
+                self.pass(cx, header);
+                self.deliver_held(cx, header.channel)
             }
-            Turn::Later => self.hold(cx, envelope, content),
+            Turn::Later => self.hold(cx, header, content),
             Turn::Never => {
                 self.ignore(cx, content);
                 Ok(())
@@ -321,26 +321,26 @@ impl Connection {
     }
 
     /// When a message may be delivered.
-    pub(super) fn turn(&self, cx: &Context<'_, '_>, envelope: &Envelope) -> Turn {
-        if !envelope.has_place() {
+    pub(super) fn turn(&self, cx: &Context<'_, '_>, header: &BlockHeader) -> Turn {
+        if !header.has_place() {
             return Turn::Now;
         }
-        self.channels.get(cx.pool, envelope.channel).turn(envelope)
+        self.channels.get(cx.pool, header.channel).turn(header)
     }
 
-    fn pass(&mut self, cx: &mut Context<'_, '_>, envelope: &Envelope) {
-        self.channels.update(cx.pool, envelope.channel, |channel, _| channel.pass(envelope));
+    fn pass(&mut self, cx: &mut Context<'_, '_>, header: &BlockHeader) {
+        self.channels.update(cx.pool, header.channel, |channel, _| channel.pass(header));
     }
 
     /// Keeps a message until its turn comes.
     fn hold(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: &Envelope,
+        header: &BlockHeader,
         content: Content<'_>,
     ) -> Result<(), Refused> {
-        let message = self.store(cx, envelope, content, Turn::Later)?;
-        self.channels.update(cx.pool, envelope.channel, |channel, pool| {
+        let message = self.store(cx, header, content, Turn::Later)?;
+        self.channels.update(cx.pool, header.channel, |channel, pool| {
             channel.held.push(pool, message, comes_before);
         });
         Ok(())
@@ -349,19 +349,19 @@ impl Connection {
     /// Delivers what waited for the message that just passed.
     fn deliver_held(&mut self, cx: &mut Context<'_, '_>, number: u8) -> Result<(), Refused> {
         while let Some(first) = self.channels.get(cx.pool, number).held.first() {
-            let envelope = *cx.pool.header(first);
-            let turn = self.turn(cx, &envelope);
+            let header = *cx.pool.header(first);
+            let turn = self.turn(cx, &header);
             if turn == Turn::Later {
                 break;
             }
             self.channels.update(cx.pool, number, |channel, pool| {
                 channel.held.pop(pool, comes_before);
                 if turn == Turn::Now {
-                    channel.pass(&envelope);
+                    channel.pass(&header);
                 }
             });
             if turn == Turn::Now {
-                self.deliver(cx, &envelope, Content::Stored(first))?;
+                self.deliver(cx, &header, Content::Stored(first))?;
             } else {
                 self.ignore(cx, Content::Stored(first));
             }
@@ -373,7 +373,7 @@ impl Connection {
     fn deliver(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: &Envelope,
+        header: &BlockHeader,
         content: Content<'_>,
     ) -> Result<(), Refused> {
         let first_byte = match content {
@@ -389,7 +389,7 @@ impl Connection {
             self.discard(cx, content);
             return Ok(());
         }
-        let message = self.store(cx, envelope, content, Turn::Now)?;
+        let message = self.store(cx, header, content, Turn::Now)?;
         self.inbox.messages.push(cx.pool, message);
         self.times.starved_since = None;
         Ok(())
@@ -413,7 +413,7 @@ impl Connection {
     fn store(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: &Envelope,
+        header: &BlockHeader,
         content: Content<'_>,
         turn: Turn,
     ) -> Result<Block, Refused> {
@@ -423,7 +423,7 @@ impl Connection {
         };
         let blocks = cx.pool.blocks_for(payload.len());
         let stored = if self.inbox.admits(cx, blocks, turn) {
-            cx.pool.store(payload, Purpose::Receive, envelope)
+            cx.pool.store(payload, Purpose::Receive, header)
         } else {
             None
         };

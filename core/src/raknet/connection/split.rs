@@ -4,10 +4,9 @@
 //! refused before it is acknowledged. So whatever was acknowledged can always be completed. Parts are found by index,
 //! whatever order they come in.
 
-use super::envelope::{Envelope, Role, key};
+use super::block_header::{BlockHeader, Role, key};
 use super::receive::{Content, Refused};
 use super::{Connection, Context};
-use crate::planted::{self, Planted};
 use crate::raknet::event::{ConnectFailure, Direction, DisconnectReason, Progress};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
@@ -17,26 +16,26 @@ impl Connection {
     pub(super) fn handle_part(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: Envelope,
+        header: BlockHeader,
         split: Split,
         payload: &[u8],
     ) -> Result<(), Refused> {
         let record = match find_partial(cx, split.id) {
-            Some(record) if contradicts(cx.pool.header(record), &envelope) => {
+            Some(record) if contradicts(cx.pool.header(record), &header) => {
                 cx.stats.drop(DropReason::BadSplit);
                 return Ok(());
             }
             Some(record) => record,
-            None => self.admit(cx, &envelope, split)?,
+            None => self.admit(cx, &header, split)?,
         };
         if find_part(cx, split.id, split.index).is_some() {
             cx.stats.drop(DropReason::DuplicateMessage);
             return Ok(());
         }
-        self.store_part(cx, record, &envelope, payload)?;
-        let header = cx.pool.header_mut(record);
-        header.count += 1;
-        let (done, parts) = (header.count, header.split_count);
+        self.store_part(cx, record, &header, payload)?;
+        let partial = cx.pool.header_mut(record);
+        partial.count += 1;
+        let (done, parts) = (partial.count, partial.split_count);
         if done.checked_rem(cx.config.progress_interval) == Some(0) {
             let (direction, message) = (Direction::Receiving, split.id);
             self.inbox.progress = Some(Progress { direction, message, done, parts });
@@ -47,7 +46,7 @@ impl Connection {
         // The sender waits for this message with all its parts acknowledged but the last.
         self.times.acknowledge_at = Some(cx.now);
         match self.complete(cx, record) {
-            Some(message) => self.handle_whole(cx, &envelope, Content::Stored(message)),
+            Some(message) => self.handle_whole(cx, &header, Content::Stored(message)),
             None => Ok(()),
         }
     }
@@ -56,7 +55,7 @@ impl Connection {
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
-        envelope: &Envelope,
+        header: &BlockHeader,
         split: Split,
     ) -> Result<Block, Refused> {
         let blocks_per_part = cx.pool.blocks_for(self.sizes.foreign_part());
@@ -66,11 +65,11 @@ impl Connection {
             self.break_off(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
             return Err(Refused::NoMemory);
         }
-        let turn = self.turn(cx, envelope);
+        let turn = self.turn(cx, header);
         if !self.inbox.admits(cx, promised + 1, turn) || !cx.pool.promise(promised) {
             return Err(self.starve(cx));
         }
-        let Some(record) = cx.pool.store(&[], Purpose::Receive, envelope) else {
+        let Some(record) = cx.pool.store(&[], Purpose::Receive, header) else {
             cx.pool.release_promise(promised);
             return Err(self.starve(cx));
         };
@@ -90,22 +89,22 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_, '_>,
         record: Block,
-        envelope: &Envelope,
+        header: &BlockHeader,
         payload: &[u8],
     ) -> Result<(), Refused> {
-        let kept = Envelope { role: Role::Part, ..*envelope };
+        let kept = BlockHeader { role: Role::Part, ..*header };
         let blocks = cx.pool.blocks_for(payload.len());
         // A part longer than the MTU allows takes more than was promised for it.
         let excess = blocks.saturating_sub(cx.pool.blocks_for(self.sizes.foreign_part()));
         let fits = excess == 0
-            || self.inbox.admits(cx, excess, self.turn(cx, envelope))
+            || self.inbox.admits(cx, excess, self.turn(cx, header))
                 && cx.pool.room(Purpose::Receive) >= excess;
         let stored = if fits { cx.pool.store(payload, Purpose::Promised, &kept) } else { None };
         let Some(part) = stored else {
             return Err(self.starve(cx));
         };
         self.times.starved_since = None;
-        cx.index.insert(cx.pool, key::part(cx.slot, envelope.split_id, envelope.split_index), part);
+        cx.index.insert(cx.pool, key::part(cx.slot, header.split_id, header.split_index), part);
         self.inbox.take(blocks);
         self.fulfil(cx, record, blocks - excess);
         Ok(())
@@ -116,14 +115,14 @@ impl Connection {
         let header = cx.pool.header_mut(record);
         let part = blocks.min(header.promised as usize);
         header.promised -= u32::try_from(part).unwrap_or(header.promised);
-        cx.pool.release_promise(planted::or(Planted::PromiseKept, 0, part));
+        cx.pool.release_promise(part);
         self.inbox.promised = self.inbox.promised.saturating_sub(part);
     }
 
     /// Puts the parts of a complete message together and forgets its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Link {
         let split_id = cx.pool.header(record).split_id;
-        let count = cx.pool.header(record).split_count - planted::or(Planted::LastPartLeftOut, 1, 0);
+        let count = cx.pool.header(record).split_count;
         let mut whole: Link = None;
         for index in 0..count {
             let Some(part) = take_part(cx, split_id, index) else {
@@ -168,7 +167,7 @@ impl Connection {
 }
 
 /// Whether a part tells another story than the first one of its message.
-fn contradicts(record: &Envelope, part: &Envelope) -> bool {
+fn contradicts(record: &BlockHeader, part: &BlockHeader) -> bool {
     record.split_count != part.split_count
         || record.reliability != part.reliability
         || record.channel != part.channel

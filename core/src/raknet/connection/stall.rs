@@ -5,7 +5,7 @@
 //! after a few timeouts in a row all sources of messages are tried in turn, each in datagrams of its own, and most
 //! datagrams go to the one from which something was acknowledged last.
 
-use super::envelope::Envelope;
+use super::block_header::BlockHeader;
 use crate::raknet::delivery::Priority;
 
 /// One in this many datagrams tries another source than the one that works, and more while none is known that does.
@@ -82,23 +82,23 @@ impl Stall {
     }
 
     /// A datagram was acknowledged that began with this message.
-    pub(super) fn on_acknowledged(&mut self, envelope: &Envelope) {
-        self.works = Course::from_code(envelope.weight).or(self.works);
-        if envelope.split_count > 0 {
-            self.message = Some(envelope.split_id);
+    pub(super) fn on_acknowledged(&mut self, header: &BlockHeader) {
+        self.works = Course::from_code(header.weight).or(self.works);
+        if header.split_count > 0 {
+            self.message = Some(header.split_id);
         }
     }
 
     /// A datagram was lost that began with this message: what worked may work no longer.
-    pub(super) fn on_lost(&mut self, envelope: &Envelope) {
-        if self.works == Course::from_code(envelope.weight) {
+    pub(super) fn on_lost(&mut self, header: &BlockHeader) {
+        if self.works == Course::from_code(header.weight) {
             self.works = None;
         }
     }
 
     /// Whether this is a part of the message that has found its room.
-    pub(super) fn prefers(&self, envelope: &Envelope) -> bool {
-        envelope.split_count > 0 && self.message == Some(envelope.split_id)
+    pub(super) fn prefers(&self, header: &BlockHeader) -> bool {
+        header.split_count > 0 && self.message == Some(header.split_id)
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     fn what_works_gets_most_and_the_others_their_turns() {
         let mut stall = Stall::default();
         let weight = Course::NewestLost.code();
-        stall.on_acknowledged(&Envelope { weight, ..Envelope::default() });
+        stall.on_acknowledged(&BlockHeader { weight, ..BlockHeader::default() });
         let tried: [Course; 64] = core::array::from_fn(|_| stall.course());
         let count = |course| tried.iter().filter(|tried| **tried == course).count();
         assert!(count(Course::NewestLost) >= 50, "{tried:?}");
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn what_works_no_longer_is_forgotten() {
         let mut stall = Stall::default();
-        let envelope = Envelope { weight: Course::New(Priority::Low).code(), ..Envelope::default() };
-        stall.on_acknowledged(&envelope);
-        stall.on_lost(&Envelope { weight: Course::OldestLost.code(), ..envelope });
+        let header = BlockHeader { weight: Course::New(Priority::Low).code(), ..BlockHeader::default() };
+        stall.on_acknowledged(&header);
+        stall.on_lost(&BlockHeader { weight: Course::OldestLost.code(), ..header });
         assert_eq!(stall.works, Some(Course::New(Priority::Low)));
-        stall.on_lost(&envelope);
+        stall.on_lost(&header);
         assert_eq!(stall.works, None);
     }
 

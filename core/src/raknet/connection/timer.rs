@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Connection, Context, Listed, State};
+use super::{Connection, Context, State};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
 use crate::raknet::wire::control::Control;
@@ -26,11 +26,11 @@ pub(super) struct Times {
     /// When the last ping was sent.
     pub(super) pinged: Option<Instant>,
     /// Whether a ping is due.
-    pub(super) ping_due: Listed,
+    pub(super) ping_due: bool,
     /// The time of the last ping of the other peer that got no pong yet. Others before it get none: a flood of pings
     /// takes no memory.
     pub(super) pong_time: u64,
-    pub(super) pong_due: Listed,
+    pub(super) pong_due: bool,
     /// Since when nothing more fits into the memory for what arrives.
     pub(super) starved_since: Option<Instant>,
 }
@@ -127,7 +127,7 @@ impl Connection {
     pub(super) fn ping(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery) {
         self.times.ping_at = cx.config.ping_interval.map(|interval| cx.now + interval);
         if !delivery.reliability.is_reliable() {
-            self.times.ping_due = Listed::Yes;
+            self.times.ping_due = true;
             return;
         }
         self.times.pinged = Some(cx.now);

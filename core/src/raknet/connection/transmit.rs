@@ -1,7 +1,7 @@
 //! What a connection sends: acknowledgements first, then what was lost, then what is new.
 
 use super::arrivals::RecordKind;
-use super::envelope::Envelope;
+use super::block_header::BlockHeader;
 use super::flight::Sent;
 use super::handshake::Farewell;
 use super::metrics::Metric;
@@ -9,7 +9,6 @@ use super::outbox::Turn;
 use super::stall::Course;
 use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
-use crate::planted::{self, Planted};
 use crate::raknet::config::Resends;
 use crate::raknet::delivery::Reliability;
 use crate::raknet::event::Outcome;
@@ -17,7 +16,7 @@ use crate::raknet::stats::DropReason;
 use crate::raknet::wire::control::Control;
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, Listed, Queue};
+use crate::storage::{Block, Queue};
 use crate::time::Instant;
 
 /// How far a message that is sent again may be from the one before it in its datagram, in reliable numbers.
@@ -128,11 +127,11 @@ impl Connection {
     /// time at which they leave.
     fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
         let time = cx.now.as_millis();
-        if core::mem::take(&mut self.times.ping_due) == Listed::Yes {
+        if core::mem::take(&mut self.times.ping_due) {
             self.times.pinged = Some(cx.now);
             self.compose_control(cx, writer, &Control::Ping { time })?;
         }
-        if core::mem::take(&mut self.times.pong_due) == Listed::Yes {
+        if core::mem::take(&mut self.times.pong_due) {
             let ping_time = self.times.pong_time;
             self.compose_control(cx, writer, &Control::Pong { ping_time, time })?;
         }
@@ -164,8 +163,8 @@ impl Connection {
         control.write(&mut payload)?;
         let payload = payload.finish();
         self.metrics.add(cx.now, Metric::Sent, payload.len());
-        let envelope = Envelope { reliability: Reliability::Unreliable, ..Envelope::default() };
-        envelope.capsule(payload.len()).write(writer)?;
+        let header = BlockHeader { reliability: Reliability::Unreliable, ..BlockHeader::default() };
+        header.capsule(payload.len()).write(writer)?;
         writer.bytes(payload)
     }
 
@@ -236,32 +235,32 @@ impl Connection {
             return false;
         };
         let bytes = cx.pool.size(message);
-        let mut envelope = *cx.pool.header(message);
-        if writer.written() + envelope.header_size() + bytes > limit {
+        let mut header = *cx.pool.header(message);
+        if writer.written() + header.header_size() + bytes > limit {
             return false;
         }
-        if turn == Turn::Resend && !continues(cx, tracked, &envelope) {
+        if turn == Turn::Resend && !continues(cx, tracked, &header) {
             return false;
         }
         self.outbox.pop(cx, turn);
         if turn == Turn::Resend {
             self.metrics.add(cx.now, Metric::Resent, bytes);
-            return self.compose_resend(cx, writer, message, &envelope, tracked);
+            return self.compose_resend(cx, writer, message, &header, tracked);
         }
         self.metrics.add(cx.now, Metric::Sent, bytes);
-        if envelope.reliability.is_reliable() {
-            envelope.reliable = self.outbox.take_reliable_number();
-            cx.pool.header_mut(message).reliable = envelope.reliable;
+        if header.reliability.is_reliable() {
+            header.reliable = self.outbox.take_reliable_number();
+            cx.pool.header_mut(message).reliable = header.reliable;
             tracked.push(cx.pool, message);
-            return write_capsule(cx, writer, message, &envelope).is_ok();
+            return write_capsule(cx, writer, message, &header).is_ok();
         }
-        if envelope.since + cx.config.unreliable_timeout < cx.now {
+        if header.since + cx.config.unreliable_timeout < cx.now {
             cx.stats.drop(DropReason::Expired);
             self.outbox.settle(cx, message, Outcome::Lost);
             return true;
         }
-        let written = write_capsule(cx, writer, message, &envelope).is_ok();
-        if envelope.receipt == 0 {
+        let written = write_capsule(cx, writer, message, &header).is_ok();
+        if header.receipt == 0 {
             self.outbox.free(cx, message);
         } else {
             tracked.push(cx.pool, message);
@@ -274,13 +273,13 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         writer: &mut Writer<'_>,
         message: Block,
-        envelope: &Envelope,
+        header: &BlockHeader,
         tracked: &mut Queue,
     ) -> bool {
-        match planted::or(Planted::LostForgotten, Resends::Off, cx.config.resends) {
+        match cx.config.resends {
             Resends::On => {
                 tracked.push(cx.pool, message);
-                write_capsule(cx, writer, message, envelope).is_ok()
+                write_capsule(cx, writer, message, header).is_ok()
             }
             Resends::Off => {
                 self.outbox.free(cx, message);
@@ -292,9 +291,9 @@ impl Connection {
 
 /// Whether a message that is sent again may share a datagram with those before it. Old ones and new ones apart have
 /// different fates at a peer that runs out of room: it would refuse the old ones for the sake of the new ones.
-fn continues(cx: &Context<'_, '_>, tracked: &Queue, envelope: &Envelope) -> bool {
+fn continues(cx: &Context<'_, '_>, tracked: &Queue, header: &BlockHeader) -> bool {
     let last = tracked.back().map(|last| cx.pool.header(last).reliable);
-    last.is_none_or(|last| envelope.reliable.since(last) <= MAX_GAP)
+    last.is_none_or(|last| header.reliable.since(last) <= MAX_GAP)
 }
 
 fn bytes_a_second(bits: u64) -> u32 {
@@ -306,9 +305,9 @@ fn write_capsule(
     cx: &Context<'_, '_>,
     writer: &mut Writer<'_>,
     message: Block,
-    envelope: &Envelope,
+    header: &BlockHeader,
 ) -> Result<(), WireError> {
-    envelope.capsule(cx.pool.size(message)).write(writer)?;
+    header.capsule(cx.pool.size(message)).write(writer)?;
     let mut at = Some(message);
     while let Some(block) = at {
         writer.bytes(cx.pool.bytes(block))?;

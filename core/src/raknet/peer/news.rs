@@ -2,7 +2,6 @@
 
 use super::{Lent, Peer};
 use crate::raknet::event::{ConnectionId, Event, Message};
-use crate::storage::Listed;
 
 impl Peer<'_> {
     /// The next connection that may have something to tell, for [`poll_event_of`](Self::poll_event_of). It is named
@@ -28,7 +27,7 @@ impl Peer<'_> {
         while let Some(slot) = self.tables.noticed.front() {
             self.tables.noticed.pop();
             let connection = self.tables.connections.get_mut(usize::from(slot))?;
-            connection.noticed = Listed::No;
+            connection.noticed = false;
             if connection.has_news() {
                 return Some(self.id(slot));
             }

@@ -4,11 +4,10 @@ use core::net::SocketAddr;
 
 use super::{Lent, Peer, Stranger};
 use crate::machine::Transmit;
-use crate::planted::{self, Planted};
 use crate::raknet::connection::{Connection, Ending};
 use crate::raknet::event::{Event, Message, Progress, Said};
 use crate::raknet::hook::Verdict;
-use crate::storage::{Block, Listed};
+use crate::storage::Block;
 use crate::time::Instant;
 
 impl Peer<'_> {
@@ -47,8 +46,8 @@ impl Peer<'_> {
         let Some((connection, cx)) = self.borrow(slot) else {
             return;
         };
-        connection.ready = Listed::No;
-        let deadline = connection.deadline(&cx).filter(|_| !planted::is_on(Planted::TimerNotRearmed));
+        connection.ready = false;
+        let deadline = connection.deadline(&cx);
         self.tables.deadlines.set(slot, deadline);
         self.notice(slot);
         self.release_if_finished(slot);
@@ -97,7 +96,7 @@ impl Peer<'_> {
             }
             self.tables.noticed.pop();
             if let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) {
-                connection.noticed = Listed::No;
+                connection.noticed = false;
             }
             self.release_if_finished(slot);
         }
@@ -133,7 +132,7 @@ impl Peer<'_> {
             Lent::Message { message, id } => {
                 let blocks = self.tables.pool.free(message);
                 let Some(connection) = self.get_mut(id) else { return };
-                connection.on_read(planted::or(Planted::ReadStillHeld, 0, blocks));
+                connection.on_read(blocks);
                 if connection.has_refused() {
                     self.with_quietly(id.slot, Connection::recall);
                 }

@@ -6,7 +6,7 @@ use super::Peer;
 use crate::raknet::connection::{Connection, Context};
 use crate::raknet::event::ConnectionId;
 use crate::raknet::wire::Guid;
-use crate::storage::{AddressKey, Listed};
+use crate::storage::AddressKey;
 
 impl<'a> Peer<'a> {
     pub(super) fn id(&self, slot: u16) -> ConnectionId {
@@ -108,8 +108,8 @@ impl<'a> Peer<'a> {
         let guid = connection.guid();
         let result = change(connection, &mut cx);
         let new_guid = connection.guid();
-        let listed = core::mem::replace(&mut connection.ready, Listed::Yes);
-        if listed == Listed::No {
+        let listed = core::mem::replace(&mut connection.ready, true);
+        if !listed {
             self.tables.ready.push(slot);
         }
         if guid != new_guid && self.tables.guids.remove(&guid, slot) {
@@ -127,7 +127,7 @@ impl<'a> Peer<'a> {
     ) -> Option<R> {
         let (connection, mut cx) = self.borrow(slot)?;
         let result = change(connection, &mut cx);
-        if core::mem::replace(&mut connection.ready, Listed::Yes) == Listed::No {
+        if !core::mem::replace(&mut connection.ready, true) {
             self.tables.ready.push(slot);
         }
         Some(result)
@@ -138,14 +138,14 @@ impl<'a> Peer<'a> {
         let Some(connection) = self.tables.connections.get_mut(usize::from(slot)) else {
             return;
         };
-        let incoming = if connection.is_incoming() { Listed::Yes } else { Listed::No };
+        let incoming = connection.is_incoming();
         match (core::mem::replace(&mut connection.counted, incoming), incoming) {
-            (Listed::No, Listed::Yes) => self.incoming += 1,
-            (Listed::Yes, Listed::No) => self.incoming = self.incoming.saturating_sub(1),
-            (Listed::Yes, Listed::Yes) | (Listed::No, Listed::No) => {}
+            (false, true) => self.incoming += 1,
+            (true, false) => self.incoming = self.incoming.saturating_sub(1),
+            (true, true) | (false, false) => {}
         }
-        if connection.has_news() && connection.noticed == Listed::No {
-            connection.noticed = Listed::Yes;
+        if connection.has_news() && !connection.noticed {
+            connection.noticed = true;
             self.tables.noticed.push(slot);
         }
     }
@@ -155,7 +155,7 @@ impl<'a> Peer<'a> {
         let Some((connection, mut cx)) = self.borrow(slot) else {
             return;
         };
-        let listed = connection.ready == Listed::Yes || connection.noticed == Listed::Yes;
+        let listed = connection.ready || connection.noticed;
         if listed || connection.is_free() || !connection.is_finished() {
             return;
         }

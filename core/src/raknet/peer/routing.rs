@@ -5,10 +5,9 @@ use core::net::SocketAddr;
 use super::{Peer, Stranger};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::planted::{self, Planted};
 use crate::raknet::bans::AddressPattern;
 use crate::raknet::config::{CookiePolicy, OutOfBand};
-use crate::raknet::connection::{Connection, Envelope};
+use crate::raknet::connection::{BlockHeader, Connection};
 use crate::raknet::event::Said;
 use crate::raknet::extent::{SERVER, UNCONNECTED};
 use crate::raknet::offline::Answer;
@@ -127,7 +126,7 @@ impl Peer<'_> {
             self.stats.drop(DropReason::AnswersFull);
             return;
         }
-        match self.tables.pool.store(data, Purpose::Receive, &Envelope::default()) {
+        match self.tables.pool.store(data, Purpose::Receive, &BlockHeader::default()) {
             Some(data) => {
                 // There is room, as was just seen.
                 let _ = self.strangers.push_back(Stranger { from, guid, said, data });
@@ -198,10 +197,7 @@ impl Peer<'_> {
             (
                 CookiePolicy::Required,
                 ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
-            ) => {
-                cookie::verify(&self.config.secret, &from, self.last_now, cookie)
-                    || planted::is_on(Planted::AnyCookie)
-            }
+            ) => cookie::verify(&self.config.secret, &from, self.last_now, cookie),
         }
     }
 

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use super::{OutOfBandError, Peer, PingError};
-use crate::raknet::connection::Envelope;
+use crate::raknet::connection::BlockHeader;
 use crate::raknet::offline::Answerers;
 use crate::raknet::wire::id;
 use crate::raknet::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
@@ -55,7 +55,7 @@ impl Peer<'_> {
         if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
             return Err(OutOfBandError::BadLength);
         }
-        let stored = self.tables.pool.store(data, Purpose::Send, &Envelope::default());
+        let stored = self.tables.pool.store(data, Purpose::Send, &BlockHeader::default());
         let stored = stored.ok_or(OutOfBandError::TooMany)?;
         if self.desk.out_of_band(to, stored) {
             return Ok(());

@@ -15,7 +15,6 @@
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
-use crate::planted::{self, Planted};
 use crate::raknet::delivery::Reliability;
 use crate::serial::U24;
 
@@ -166,10 +165,10 @@ impl<'a> Wire<'a> for CapsuleHeader {
 impl CapsuleHeader {
     #[inline]
     fn check(self) -> Result<Self, WireError> {
-        if self.bits == 0 && !planted::is_on(Planted::EmptyCapsule) {
+        if self.bits == 0 {
             return Err(WireError::BadLength);
         }
-        if self.channel >= CHANNELS && !planted::is_on(Planted::AnyChannel) {
+        if self.channel >= CHANNELS {
             return Err(WireError::BadChannel);
         }
         if self.split.is_some_and(|split| split.index >= split.count) {

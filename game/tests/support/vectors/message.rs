@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use rakwire::rabbit::{List, Pack, Reader, Text, Unpack, Writer};
+use rakwire::codec::rabbit::{List, Pack, Reader, Text, Unpack, Writer};
 use serde_json::Value;
 use snowfight::message::{
     Action, ActionKind, Break, Channel, ClientMessage, Connect, Delivery, Direction, Entity, EntityId,
@@ -60,7 +60,7 @@ fn round_trip<'a, T>(message: &T, expected: &'a [u8]) -> Result<usize, String>
 where
     T: Pack + Unpack<'a> + Debug,
 {
-    let words = |error: rakwire::rabbit::Error| error.to_string();
+    let words = |error: rakwire::codec::rabbit::Error| error.to_string();
     let mut buffer = vec![0; expected.len() + 64];
     let mut writer = Writer::new(&mut buffer);
     message.pack(&mut writer).map_err(words)?;
@@ -72,7 +72,7 @@ where
     // Not by value: a NaN is not the same as itself.
     same("value", format!("{read:?}"), format!("{message:?}"))?;
     let mut buffer = vec![0; expected.len() + 64];
-    same("bytes", hex(rakwire::rabbit::pack(&read, &mut buffer).map_err(words)?), hex(expected))?;
+    same("bytes", hex(rakwire::codec::rabbit::pack(&read, &mut buffer).map_err(words)?), hex(expected))?;
     Ok(used)
 }
 

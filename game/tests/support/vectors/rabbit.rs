@@ -1,6 +1,6 @@
 //! Values alone: packed to the recorded bits, unpacked to the recorded value.
 
-use rakwire::rabbit::{Error, ErrorKind, Reader, Writer, unpack};
+use rakwire::codec::rabbit::{Error, ErrorKind, Reader, Writer, unpack};
 use serde_json::Value;
 use snowfight::message::{ClientMessage, ServerMessage};
 

@@ -1,7 +1,7 @@
 //! Rabbit's types by name, and values of them as the file writes them: numbers as decimal text, floats as the hex of
 //! their bits, the rest as JSON has it.
 
-use rakwire::rabbit::{Error, ErrorKind, Pack, Reader, Unpack, Writer};
+use rakwire::codec::rabbit::{Error, ErrorKind, Pack, Reader, Unpack, Writer};
 use serde_json::{Value, json};
 
 use super::json::list;

@@ -12,7 +12,7 @@ use cortex_m::peripheral::SYST;
 use cortex_m::peripheral::syst::SystClkSource;
 use defmt_semihosting as _;
 use rakwire::Instant;
-use rakwire::rabbit::{pack, unpack};
+use rakwire::codec::rabbit::{pack, unpack};
 use rakwire::raknet::{Config, ConnectionId, Delivery, Event, Peer, Resources};
 use rakwire::wire::MAX_DATAGRAM;
 use rakwire_qemu_mps2::exit;

@@ -10,7 +10,7 @@ use crate::cursor::{Reader, Source, WireError};
 /// The state that inflating needs, about 11 kB; one serves any number of aggregates, one after the other.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Inflater};
+/// use rakwire::codec::aggregate::{Aggregate, AggregateId, Inflater};
 ///
 /// let id = AggregateId::nth(0).ok_or("no such id")?;
 /// // Nine bytes before compression: the message AA, eight times.
@@ -98,13 +98,13 @@ mod compress {
         CompressorOxide, TDEFLFlush, TDEFLStatus, compress, create_comp_flags_from_zip_params,
     };
 
+    use crate::codec::aggregate::{Aggregate, Compression, LENGTH_END, write_length};
     use crate::cursor::{WireError, Writer};
-    use crate::raknet::aggregate::{Aggregate, Compression, LENGTH_END, write_length};
 
     /// Why an aggregate was not compressed.
     ///
     /// ```
-    /// use rakwire::raknet::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
+    /// use rakwire::codec::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
     ///
     /// let id = AggregateId::nth(0).ok_or("no such id")?;
     /// let plain = Aggregate::read(id, &[0x86, 0, 1, 0xAA])?;
@@ -139,7 +139,7 @@ mod compress {
     /// after the other.
     ///
     /// ```
-    /// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Deflater, Inflater, Packer};
+    /// use rakwire::codec::aggregate::{Aggregate, AggregateId, Deflater, Inflater, Packer};
     ///
     /// let id = AggregateId::nth(0).ok_or("no such id")?;
     /// let mut buffer = [0; 512];

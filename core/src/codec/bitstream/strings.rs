@@ -1,7 +1,7 @@
 //! Strings, plain and compressed.
 
 use super::{BitStreamReader, BitStreamWriter, huffman};
-use crate::bits::{BitReader, Msb};
+use crate::codec::bits::{BitReader, Msb};
 use crate::cursor::WireError;
 
 impl<'a> BitStreamReader<'a> {

@@ -6,7 +6,7 @@ use crate::cursor::WireError;
 /// The integers of a bit stream: `u8` to `u64` and `i8` to `i64`, and no other.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamReader, Integer};
+/// use rakwire::codec::bitstream::{BitStreamReader, Integer};
 ///
 /// fn first<T: Integer>(bytes: &[u8]) -> Option<T> {
 ///     BitStreamReader::new(bytes).read().ok()

@@ -15,7 +15,7 @@ use crate::wire::address;
 /// in RakNet.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamReader, BitStreamWriter, Item};
+/// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Item};
 /// use rakwire::wire::WireError;
 ///
 /// #[derive(Clone, Copy, Debug, PartialEq)]

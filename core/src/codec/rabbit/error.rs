@@ -3,7 +3,7 @@ use core::fmt;
 /// Why a value could not be packed or unpacked, and where.
 ///
 /// ```
-/// use rakwire::rabbit::{ErrorKind, Reader, Unpack};
+/// use rakwire::codec::rabbit::{ErrorKind, Reader, Unpack};
 ///
 /// // Two bits say that four bytes follow, and they do not.
 /// let error = u32::unpack(&mut Reader::new(&[0b11])).unwrap_err();
@@ -21,7 +21,7 @@ pub struct Error {
 /// What is wrong with a packed value, or with packing one.
 ///
 /// ```
-/// use rakwire::rabbit::ErrorKind;
+/// use rakwire::codec::rabbit::ErrorKind;
 ///
 /// let kind = ErrorKind::UnknownVariant { of: "Color", index: 3 };
 /// assert_eq!(kind.to_string(), "Color has no variant 3");

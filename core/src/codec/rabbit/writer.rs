@@ -1,12 +1,12 @@
 use super::{Error, ErrorKind};
-use crate::bits::{BitWriter, Lsb};
+use crate::codec::bits::{BitWriter, Lsb};
 
 /// Packs values to the front of a lent buffer.
 ///
 /// A write of one number that fails writes nothing.
 ///
 /// ```
-/// use rakwire::rabbit::Writer;
+/// use rakwire::codec::rabbit::Writer;
 ///
 /// let mut buffer = [0; 2];
 /// let mut writer = Writer::new(&mut buffer);
@@ -14,7 +14,7 @@ use crate::bits::{BitWriter, Lsb};
 ///     writer.bits(number, width)?; // the example of document 002
 /// }
 /// assert_eq!(writer.finish(), [0x2F, 0x1A]);
-/// # Ok::<(), rakwire::rabbit::Error>(())
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Writer<'b> {

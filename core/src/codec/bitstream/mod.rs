@@ -42,13 +42,13 @@ pub use item::Item;
 pub use ranges::Outside;
 pub use vectors::{Matrix, Quaternion, Vector};
 
-use crate::bits::{BitReader, BitWriter, Msb};
+use crate::codec::bits::{BitReader, BitWriter, Msb};
 use crate::cursor::WireError;
 
 /// Reads what a RakNet bit stream holds.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::BitStreamReader;
+/// use rakwire::codec::bitstream::BitStreamReader;
 ///
 /// // One bit, then the string "hi": its length follows the bit, its bytes are aligned.
 /// let mut reader = BitStreamReader::new(&[0x80, 0x01, 0x00, 0x68, 0x69]);
@@ -123,7 +123,7 @@ impl<'a> BitStreamReader<'a> {
 /// Writes a RakNet bit stream into a lent buffer, which has the last bits after [`finish`](Self::finish).
 ///
 /// ```
-/// use rakwire::raknet::bitstream::BitStreamWriter;
+/// use rakwire::codec::bitstream::BitStreamWriter;
 ///
 /// let mut buffer = [0; 16];
 /// let mut writer = BitStreamWriter::new(&mut buffer);

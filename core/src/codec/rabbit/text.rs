@@ -6,13 +6,13 @@ use super::{Counted, Error, ErrorKind, Pack, Reader, Unpack, UnpackBounded, Writ
 /// Text that takes no memory: a string, or packed characters that are read each time they are asked for.
 ///
 /// ```
-/// use rakwire::rabbit::{Reader, Text, Unpack, pack};
+/// use rakwire::codec::rabbit::{Reader, Text, Unpack, pack};
 ///
 /// let mut buffer = [0; 16];
 /// let packed = pack(&Text::new("snow ☃"), &mut buffer)?;
 /// let text = Text::unpack(&mut Reader::new(packed))?;
 /// assert_eq!((text.len(), text.to_string()), (8, "snow ☃".to_owned()));
-/// # Ok::<(), rakwire::rabbit::Error>(())
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Text<'a> {
@@ -57,7 +57,7 @@ impl<'a> Text<'a> {
 /// The characters of a [`Text`].
 ///
 /// ```
-/// assert_eq!(rakwire::rabbit::Text::new("ab").chars().last(), Some('b'));
+/// assert_eq!(rakwire::codec::rabbit::Text::new("ab").chars().last(), Some('b'));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Chars<'a> {

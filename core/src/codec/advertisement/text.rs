@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 /// It is made from a `&str`. Read from the wire it is lent in its escaped form, and compared and displayed without it.
 ///
 /// ```
-/// use rakwire::raknet::advertisement::{Advertisement, Text};
+/// use rakwire::codec::advertisement::{Advertisement, Text};
 ///
 /// let read = Advertisement::parse(br"MCPE;a\;b;594;1.20.13;0;10;")?;
 /// assert_eq!(read.motd, Text::from("a;b"));

@@ -8,7 +8,7 @@
 //! | [`Msb`] | the most significant, mask 80 | its most significant bit first; whole bytes read as big endian |
 //! | [`Lsb`] | the least significant, mask 01 | its least significant bit first; whole bytes read as little endian |
 //!
-//! RakNet's bit stream is [`Msb`] (supplement 7.2, [`raknet::bitstream`](crate::raknet::bitstream)); encodings that
+//! RakNet's bit stream is [`Msb`] (supplement 7.2, [`codec::bitstream`](crate::codec::bitstream)); encodings that
 //! push the least significant bit first are [`Lsb`].
 
 mod reader;
@@ -22,20 +22,20 @@ use sealed::Sealed;
 /// The order in which bits fill a byte: [`Msb`] or [`Lsb`], and no other.
 ///
 /// ```
-/// use rakwire::bits::{BitReader, Order};
+/// use rakwire::codec::bits::{BitReader, Order};
 ///
 /// fn first_nibble<O: Order>(bytes: &[u8]) -> Option<u64> {
 ///     BitReader::<O>::new(bytes).bits(4).ok()
 /// }
-/// assert_eq!(first_nibble::<rakwire::bits::Msb>(&[0xA5]), Some(0xA));
-/// assert_eq!(first_nibble::<rakwire::bits::Lsb>(&[0xA5]), Some(0x5));
+/// assert_eq!(first_nibble::<rakwire::codec::bits::Msb>(&[0xA5]), Some(0xA));
+/// assert_eq!(first_nibble::<rakwire::codec::bits::Lsb>(&[0xA5]), Some(0x5));
 /// ```
 pub trait Order: Sealed {}
 
 /// The most significant bit of each byte first.
 ///
 /// ```
-/// use rakwire::bits::{BitReader, Msb};
+/// use rakwire::codec::bits::{BitReader, Msb};
 ///
 /// assert_eq!(BitReader::<Msb>::new(&[0x80]).bit(), Ok(true));
 /// ```
@@ -45,7 +45,7 @@ pub enum Msb {}
 /// The least significant bit of each byte first.
 ///
 /// ```
-/// use rakwire::bits::{BitReader, Lsb};
+/// use rakwire::codec::bits::{BitReader, Lsb};
 ///
 /// assert_eq!(BitReader::<Lsb>::new(&[0x80]).bit(), Ok(false));
 /// ```

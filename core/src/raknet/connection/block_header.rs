@@ -28,7 +28,7 @@ pub(crate) enum Role {
 
 /// What a connection keeps of a message, in the pool, beside its bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Envelope {
+pub(crate) struct BlockHeader {
     pub(super) role: Role,
     pub(super) reliability: Reliability,
     pub(super) channel: u8,
@@ -57,7 +57,7 @@ pub(crate) struct Envelope {
     pub(super) since: Instant,
 }
 
-impl Envelope {
+impl BlockHeader {
     /// What is kept of a capsule that arrived.
     pub(super) fn received(owner: u16, capsule: &CapsuleHeader) -> Self {
         let split = capsule.split.unwrap_or_default();
@@ -98,7 +98,7 @@ impl Envelope {
         self.reliability.has_channel() && !self.reliability.has_receipt()
     }
 
-    /// The receipt that the envelope stands for.
+    /// The receipt that the header stands for.
     pub(crate) fn receipt(&self) -> Option<(Receipt, Outcome)> {
         (self.role == Role::Receipt).then_some((Receipt(self.receipt), self.outcome))
     }

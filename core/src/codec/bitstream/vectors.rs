@@ -6,7 +6,7 @@ use crate::cursor::WireError;
 /// A vector: x, y, z.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamWriter, Vector};
+/// use rakwire::codec::bitstream::{BitStreamWriter, Vector};
 ///
 /// const GRAVITY: Vector = [0.0, -9.81, 0.0];
 /// let mut buffer = [0; 10];
@@ -17,7 +17,7 @@ pub type Vector = [f32; 3];
 /// A rotation as a matrix: three rows.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamWriter, Matrix};
+/// use rakwire::codec::bitstream::{BitStreamWriter, Matrix};
 ///
 /// const NO_TURN: Matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
 /// let mut buffer = [0; 7];
@@ -28,7 +28,7 @@ pub type Matrix = [[f32; 3]; 3];
 /// A rotation as a quaternion of length 1.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamReader, BitStreamWriter, Quaternion};
+/// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Quaternion};
 ///
 /// let turn = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
 /// let mut buffer = [0; 7];

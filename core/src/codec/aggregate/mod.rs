@@ -37,7 +37,7 @@ use crate::raknet::wire::id;
 /// The id of an application's aggregates, 86 to FF.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::AggregateId;
+/// use rakwire::codec::aggregate::AggregateId;
 ///
 /// assert_eq!(AggregateId::nth(22).map(AggregateId::get), Some(0x9C));
 /// assert_eq!(AggregateId::nth(200), None);
@@ -65,7 +65,7 @@ impl AggregateId {
 /// How the messages of an aggregate are stored.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Compression};
+/// use rakwire::codec::aggregate::{Aggregate, AggregateId, Compression};
 ///
 /// let id = AggregateId::nth(0).ok_or("no such id")?;
 /// assert_eq!(Aggregate::read(id, &[0x86, 0, 1, 0xAA])?.compression(), Compression::None);
@@ -87,7 +87,7 @@ const LENGTH_END: usize = 1 << 28;
 /// Collects messages in a lent buffer.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Packer};
+/// use rakwire::codec::aggregate::{Aggregate, AggregateId, Packer};
 ///
 /// let id = AggregateId::nth(22).ok_or("no such id")?;
 /// let mut buffer = [0; 32];
@@ -158,7 +158,7 @@ impl<'b> Packer<'b> {
 /// An aggregate that arrived, with its messages still in it.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::{Aggregate, AggregateId};
+/// use rakwire::codec::aggregate::{Aggregate, AggregateId};
 /// use rakwire::wire::WireError;
 ///
 /// let id = AggregateId::nth(0).ok_or("no such id")?;
@@ -218,7 +218,7 @@ impl<'a> Aggregate<'a> {
 /// The messages of an aggregate, in the order in which they were added; none is empty.
 ///
 /// ```
-/// use rakwire::raknet::aggregate::{Aggregate, AggregateId, Messages};
+/// use rakwire::codec::aggregate::{Aggregate, AggregateId, Messages};
 ///
 /// fn total(messages: Messages<'_>) -> usize {
 ///     messages.map(<[u8]>::len).sum()

@@ -30,7 +30,7 @@ use crate::raknet::wire::offline::MAX_PONG_DATA;
 /// The edition of the game, the first field.
 ///
 /// ```
-/// use rakwire::raknet::advertisement::{Advertisement, Edition};
+/// use rakwire::codec::advertisement::{Advertisement, Edition};
 ///
 /// let school = Advertisement::parse(b"MCEE;Class 4b;594;1.20.13;3;30;")?;
 /// assert_eq!(school.edition, Edition::Education);
@@ -48,7 +48,7 @@ pub enum Edition {
 /// What a server says of itself. An absent field is `None`, an absent text is empty.
 ///
 /// ```
-/// use rakwire::raknet::advertisement::{Advertisement, PongFraming};
+/// use rakwire::codec::advertisement::{Advertisement, PongFraming};
 ///
 /// let server = Advertisement {
 ///     motd: "Rust; and rain".into(),

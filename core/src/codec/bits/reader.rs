@@ -8,7 +8,7 @@ use crate::cursor::WireError;
 /// A read that fails takes nothing.
 ///
 /// ```
-/// use rakwire::bits::{BitReader, Msb};
+/// use rakwire::codec::bits::{BitReader, Msb};
 /// use rakwire::wire::WireError;
 ///
 /// let mut reader = BitReader::<Msb>::new(&[0b1010_0000, 0xFF]);

@@ -25,7 +25,7 @@
 //! With the feature `derive`:
 //!
 //! ```
-//! use rakwire::rabbit::{List, Pack, Reader, Unpack, pack};
+//! use rakwire::codec::rabbit::{List, Pack, Reader, Unpack, pack};
 //!
 //! #[derive(Clone, Debug, PartialEq, Pack)]
 //! struct Score {
@@ -47,7 +47,7 @@
 //!
 //! let News::Scores(list) = News::unpack(&mut Reader::new(packed))? else { panic!("they are scores") };
 //! assert!(list.iter().eq(scores));
-//! # Ok::<(), rakwire::rabbit::Error>(())
+//! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```
 //!
 //! # Hostile input
@@ -81,7 +81,7 @@ pub const MAX_DEPTH: u8 = 16;
 /// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it and [`Unpack`].
 ///
 /// ```
-/// use rakwire::rabbit::{Error, Pack, Writer};
+/// use rakwire::codec::rabbit::{Error, Pack, Writer};
 ///
 /// /// Sixteen bits, big endian: not Rabbit's way, but anybody's own.
 /// struct Port(u16);
@@ -91,7 +91,7 @@ pub const MAX_DEPTH: u8 = 16;
 ///         writer.bytes(&self.0.to_be_bytes())
 ///     }
 /// }
-/// assert_eq!(rakwire::rabbit::pack(&Port(0x1234), &mut [0; 2]), Ok(&[0x12, 0x34][..]));
+/// assert_eq!(rakwire::codec::rabbit::pack(&Port(0x1234), &mut [0; 2]), Ok(&[0x12, 0x34][..]));
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be packed",
@@ -108,7 +108,7 @@ pub trait Pack {
 /// A value that can be unpacked from bytes which live as long as `'a`.
 ///
 /// ```
-/// use rakwire::rabbit::{Error, Reader, Unpack};
+/// use rakwire::codec::rabbit::{Error, Reader, Unpack};
 ///
 /// struct Port(u16);
 ///
@@ -140,7 +140,7 @@ pub trait Unpack<'a>: Sized {
 /// A sequence or a text, of which one can tell how many elements or bytes it has.
 ///
 /// ```
-/// assert_eq!(rakwire::rabbit::Counted::count("☃"), 3);
+/// assert_eq!(rakwire::codec::rabbit::Counted::count("☃"), 3);
 /// ```
 #[diagnostic::on_unimplemented(message = "`{Self}` is no sequence and no text, so it has no `max`")]
 pub trait Counted {
@@ -151,7 +151,7 @@ pub trait Counted {
 /// A sequence or a text that can be unpacked with a bound.
 ///
 /// ```
-/// use rakwire::rabbit::{ErrorKind, Reader, Text, UnpackBounded};
+/// use rakwire::codec::rabbit::{ErrorKind, Reader, Text, UnpackBounded};
 ///
 /// let error = Text::unpack_bounded(&mut Reader::new(&[0x0C, 0, 0, 0, 0]), 2).unwrap_err();
 /// assert_eq!(error.kind, ErrorKind::TooMany { count: 3, limit: 2 });
@@ -169,7 +169,7 @@ pub trait UnpackBounded<'a>: Unpack<'a> {
 ///
 /// ```
 /// // 1 in 5 bits: what remains of the byte is zero.
-/// assert_eq!(rakwire::rabbit::pack(&(true, 300_u32), &mut [0; 8]), Ok(&[0x63, 0x09, 0x00][..]));
+/// assert_eq!(rakwire::codec::rabbit::pack(&(true, 300_u32), &mut [0; 8]), Ok(&[0x63, 0x09, 0x00][..]));
 /// ```
 ///
 /// # Errors
@@ -183,7 +183,7 @@ pub fn pack<'b, T: Pack + ?Sized>(value: &T, buffer: &'b mut [u8]) -> Result<&'b
 /// Unpacks a value from the front of `bytes`; what is behind it does not matter.
 ///
 /// ```
-/// assert_eq!(rakwire::rabbit::unpack(&[0x63, 0x09, 0x00]), Ok((true, 300_u32)));
+/// assert_eq!(rakwire::codec::rabbit::unpack(&[0x63, 0x09, 0x00]), Ok((true, 300_u32)));
 /// ```
 ///
 /// # Errors
@@ -195,7 +195,7 @@ pub fn unpack<'a, T: Unpack<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
 /// Packs a value into a vector of just its length.
 ///
 /// ```
-/// assert_eq!(rakwire::rabbit::to_vec(&[true; 20][..]), Ok(vec![0x50, 0xFC, 0xFF, 0x3F]));
+/// assert_eq!(rakwire::codec::rabbit::to_vec(&[true; 20][..]), Ok(vec![0x50, 0xFC, 0xFF, 0x3F]));
 /// ```
 ///
 /// # Errors

@@ -1,22 +1,22 @@
 use core::fmt;
 
 use super::{Error, ErrorKind, MAX_DEPTH};
-use crate::bits::{BitReader, Lsb};
 use crate::chunks::{Chunks, Piece};
+use crate::codec::bits::{BitReader, Lsb};
 
 /// Reads packed values from bytes in one piece or several.
 ///
 /// A clone reads the same again. A read of one number that fails takes nothing.
 ///
 /// ```
-/// use rakwire::rabbit::Reader;
+/// use rakwire::codec::rabbit::Reader;
 ///
 /// // The example of document 002: 15 in 5 bits, 81 in 7, 1 in 2; here with a seam inside of 81.
 /// let pieces: &[&[u8]] = &[&[0x2F], &[0x1A]];
 /// let mut reader = Reader::over(&pieces);
 /// assert_eq!((reader.bits(5)?, reader.bits(7)?, reader.bits(2)?), (15, 81, 1));
 /// assert_eq!((reader.position(), reader.remaining()), (14, 2));
-/// # Ok::<(), rakwire::rabbit::Error>(())
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct Reader<'a> {

@@ -8,14 +8,14 @@ use super::{Counted, Error, Pack, Reader, Unpack, UnpackBounded, Writer, sequenc
 /// Unpacking a list reads all elements once and keeps none, so that a list which was unpacked has no errors in it.
 ///
 /// ```
-/// use rakwire::rabbit::{List, Reader, Unpack, pack};
+/// use rakwire::codec::rabbit::{List, Reader, Unpack, pack};
 ///
 /// let mut buffer = [0; 64];
 /// let packed = pack(&List::new(&[7_u32, 300]), &mut buffer)?;
 /// let list = List::<u32>::unpack(&mut Reader::new(packed))?;
 /// assert_eq!(list.len(), 2);
 /// assert!(list.iter().eq([7, 300]));
-/// # Ok::<(), rakwire::rabbit::Error>(())
+/// # Ok::<(), rakwire::codec::rabbit::Error>(())
 /// ```
 #[derive(Clone)]
 pub struct List<'a, T> {
@@ -71,7 +71,7 @@ impl<'a, T: Unpack<'a> + Clone> IntoIterator for &List<'a, T> {
 /// The elements of a [`List`].
 ///
 /// ```
-/// let list = rakwire::rabbit::List::new(&[1_u8, 2]);
+/// let list = rakwire::codec::rabbit::List::new(&[1_u8, 2]);
 /// assert_eq!(list.iter().size_hint(), (2, Some(2)));
 /// ```
 #[derive(Clone)]

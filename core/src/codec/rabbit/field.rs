@@ -1,14 +1,14 @@
 //! What `#[derive(Pack)]` writes for fields with attributes. Code by hand may use it too.
 //!
 //! ```
-//! use rakwire::rabbit::{Reader, Writer, field};
+//! use rakwire::codec::rabbit::{Reader, Writer, field};
 //!
 //! let mut buffer = [0; 1];
 //! let mut writer = Writer::new(&mut buffer);
 //! field::pack_raw(&5_u8, 3, &mut writer)?;
 //! assert!(field::pack_raw(&8_u8, 3, &mut writer).is_err());
 //! assert_eq!(field::unpack_raw::<u8>(3, &mut Reader::new(&[0xFD])), Ok(5));
-//! # Ok::<(), rakwire::rabbit::Error>(())
+//! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```
 
 use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
@@ -16,7 +16,7 @@ use super::{Counted, Error, ErrorKind, Pack, Reader, UnpackBounded, Writer};
 /// Unsigned numbers, which a field can give a width in bits.
 ///
 /// ```
-/// use rakwire::rabbit::field::Raw;
+/// use rakwire::codec::rabbit::field::Raw;
 ///
 /// assert_eq!((u16::WIDTH, 7_u16.to_raw(), u16::from_raw(65_536)), (16, 7, None));
 /// ```

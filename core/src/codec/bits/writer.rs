@@ -13,7 +13,7 @@ const WINDOW: usize = u64::BITS as usize;
 /// bits into the buffer.
 ///
 /// ```
-/// use rakwire::bits::{BitWriter, Lsb, Msb};
+/// use rakwire::codec::bits::{BitWriter, Lsb, Msb};
 ///
 /// let mut buffer = [0xEE; 2];
 /// let mut writer = BitWriter::<Msb>::new(&mut buffer);

@@ -20,7 +20,7 @@ pub(crate) enum Part {
 
 /// The header of a block. Which fields mean something depends on its [`Part`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Envelope {
+pub(crate) struct BlockHeader {
     /// When it was given to be sent, was sent last, or had news last.
     pub(crate) at: Instant,
     /// Of an arrival: the chunks that are there, linked by `after`.
@@ -41,7 +41,7 @@ pub(crate) struct Envelope {
     pub(crate) reliability: Reliability,
 }
 
-impl Envelope {
+impl BlockHeader {
     /// The number under which the index finds it.
     pub(crate) const fn key(&self) -> u64 {
         let chunk = match self.part {
@@ -51,7 +51,7 @@ impl Envelope {
         (self.part as u64) << 40 | (self.slot as u64) << 24 | (self.sequence as u64) << 8 | chunk as u64
     }
 
-    /// Whether this is what `name`, an envelope with a part, a slot, a sequence and a chunk, names.
+    /// Whether this is what `name`, a header with a part, a slot, a sequence and a chunk, names.
     pub(crate) fn is(&self, name: &Self) -> bool {
         self.key() == name.key()
     }

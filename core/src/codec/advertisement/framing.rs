@@ -6,7 +6,7 @@ use crate::raknet::wire::offline::MAX_PONG_DATA;
 /// What stands before the data of a pong.
 ///
 /// ```
-/// use rakwire::raknet::advertisement::PongFraming;
+/// use rakwire::codec::advertisement::PongFraming;
 ///
 /// let mut buffer = [0; 8];
 /// assert_eq!(PongFraming::Prefixed.frame(b"hi", &mut buffer)?, [0, 2, b'h', b'i']);

@@ -8,7 +8,7 @@ use crate::cursor::WireError;
 /// What may happen to an integer outside of its range; both sides must agree.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{BitStreamWriter, Outside};
+/// use rakwire::codec::bitstream::{BitStreamWriter, Outside};
 /// use rakwire::wire::WireError;
 ///
 /// let mut buffer = [0; 8];

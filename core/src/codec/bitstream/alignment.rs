@@ -6,7 +6,7 @@ use crate::cursor::WireError;
 /// Which bits of the last byte count when a number of bits is no multiple of eight.
 ///
 /// ```
-/// use rakwire::raknet::bitstream::{Alignment, BitStreamWriter};
+/// use rakwire::codec::bitstream::{Alignment, BitStreamWriter};
 ///
 /// let mut buffer = [0; 1];
 /// let mut writer = BitStreamWriter::new(&mut buffer);
