@@ -105,6 +105,7 @@ mod chunks;
 pub mod codec;
 mod cookie;
 mod cursor;
+pub mod endpoint;
 pub mod game_protocol;
 mod machine;
 pub mod raknet;

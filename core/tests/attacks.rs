@@ -367,14 +367,14 @@ fn a16_sizes_are_clamped_both_ways() {
         let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
         server.handle_datagram(now, address, &written(&request));
         let id = server.connection_at(address).expect("it is accepted");
-        assert_eq!(server.connection(id).map(|info| info.mtu), Some(used), "{named}");
+        assert_eq!(server.connection_stats(id).map(|info| info.mtu), Some(used), "{named}");
 
         let mut client = peer(client_config());
         let id = client.connect(now, address).expect("a free slot");
         let guid = Guid(5);
         let reply = Offline::Reply2 { guid, client: address, mtu: named, answer: None };
         client.handle_datagram(now, address, &written(&reply));
-        assert_eq!(client.connection(id).map(|info| info.mtu), Some(used), "{named}");
+        assert_eq!(client.connection_stats(id).map(|info| info.mtu), Some(used), "{named}");
     }
 }
 
@@ -424,7 +424,7 @@ fn a18_one_message_without_end_leaves_room_for_others() {
     }
     assert_eq!(
         net.pair.a.send(net.pair.now, client, &vec![0x86; 10_000_000], Delivery::RELIABLE),
-        Err(SendError::TooLong)
+        Err(SendError::NeverFits)
     );
     // Another client connects and is served.
     let mut config = client_config();

@@ -17,7 +17,7 @@ const END: u8 = 0x08;
 
 /// The connections that have news, each once.
 fn news(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
-    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_news()).collect();
+    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     news.sort();
     news.dedup();
     news
@@ -64,7 +64,7 @@ fn what_is_lent_stays_and_comes_back() {
     server.handle_datagram(START, CLIENT.into(), &packet(LAST, 1, 0, &long[CHUNK..]));
     assert_eq!(news(&mut server), [there]);
     let event = server.poll_event_of(there);
-    assert!(matches!(event, Some(Event::Message { reliability: Reliability::Reliable, .. })));
+    assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
     // Everything else goes on, even the end of the connection, and it is what it was.
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
     server.handle_timeout(START + Duration::from_secs(1));
@@ -90,6 +90,6 @@ fn a_connection_that_was_read_to_its_end_is_forgotten() {
     let late = START + Duration::from_secs(10);
     server.handle_timeout(late);
     while server.poll_transmit(late, &mut [0; 600]).is_some() {}
-    assert!(server.poll_event_of(there).is_none() && server.poll_news().is_none());
+    assert!(server.poll_event_of(there).is_none() && server.poll_readable().is_none());
     assert_eq!(server.connection(there), None);
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rakwire::Instant;
 use rakwire::raknet::{
     ConnectionId, Delivery, Event, FilterGroup, Hook, Hooked, LineWriter, MessageFilter, PacketLogger,
-    PcapWriter, Peer, SendError, Verdict,
+    PcapWriter, Peer, RakNet, SendError, Verdict,
 };
 use rakwire::sim::{Conditions, Pair};
 use support::{client_config, peer, server_config};
@@ -26,13 +26,13 @@ const CONDITIONS: Conditions = Conditions {
 
 type Joined<H> = Pair<Peer<'static>, Hooked<'static, H>>;
 
-fn pair<H: Hook>(hook: H) -> Joined<H> {
+fn pair<H: Hook<RakNet>>(hook: H) -> Joined<H> {
     let server = Hooked::new(peer(server_config()), hook);
     Pair::new(peer(client_config()), server, CONDITIONS, 1)
 }
 
 /// Runs for a while; the server's messages, and the connection on both sides once it is open.
-fn run<H: Hook>(
+fn run<H: Hook<RakNet>>(
     pair: &mut Joined<H>,
     time: Duration,
 ) -> (Vec<Vec<u8>>, Option<ConnectionId>, Option<ConnectionId>) {
@@ -56,7 +56,7 @@ fn run<H: Hook>(
     (messages, client, server)
 }
 
-fn connect<H: Hook>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId) {
+fn connect<H: Hook<RakNet>>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId) {
     pair.a.connect(pair.now, pair.b_address).expect("a free slot");
     let (_, client, server) = run(pair, Duration::from_secs(1));
     (client.expect("it is connected"), server.expect("it is connected"))
@@ -102,7 +102,7 @@ struct Meddler {
     target: Option<ConnectionId>,
 }
 
-impl Hook for Meddler {
+impl Hook<RakNet> for Meddler {
     fn on_received(&mut self, _: Instant, from: SocketAddr, _: &[u8]) -> Verdict {
         if self.drops_from == Some(from) { Verdict::Drop } else { Verdict::Pass }
     }
@@ -159,10 +159,10 @@ fn captures_are_valid_and_lines_are_readable() {
         move |bytes: &[u8]| file.borrow_mut().extend_from_slice(bytes)
     };
     let local = "192.0.2.2:2".parse().expect("an address");
-    let loggers = (PacketLogger(PcapWriter::new(local, sink)), PacketLogger(LineWriter(String::new())));
+    let loggers = (PacketLogger(PcapWriter::new(local, sink)), PacketLogger(LineWriter::new(String::new())));
     let mut pair = pair(loggers);
     connect(&mut pair);
-    let lines = pair.b.hook.1.0.0.clone();
+    let lines = pair.b.hook.1.0.target.clone();
     let first: Vec<_> = lines.lines().take(3).collect();
     assert_eq!(first[0], "1.005000 in 192.0.2.1:1 1464 bytes, open connection request 1");
     assert_eq!(first[1], "1.005000 out 192.0.2.1:1 32 bytes, open connection reply 1");

@@ -153,9 +153,11 @@ fn the_mtu_is_what_the_path_lets_through() {
                 }
             }
         }
-        let at_server = peers[1].connection_at(addresses[0]).and_then(|id| peers[1].connection(id));
-        let at_client = peers[0].connection(id);
-        let known = [at_client, at_server].map(|info| info.map(|info| (info.state, info.mtu)));
+        let at_server = peers[1].connection_at(addresses[0]);
+        let known = [(&peers[0], Some(id)), (&peers[1], at_server)].map(|(peer, id)| {
+            let id = id?;
+            Some((peer.connection(id)?.state, peer.connection_stats(id)?.mtu))
+        });
         assert_eq!(known, [Some((ConnectionState::Connected, mtu)); 2]);
     }
 }
@@ -196,8 +198,8 @@ fn it_works_without_cookies_and_through_a_relay() {
     client.address_count = 20;
     let mut net = Net::with(peer(client), peer(server), latency(1), 1);
     let (client, server) = net.connect();
-    assert_eq!(net.pair.a.connection(client).map(|info| info.mtu), Some(600));
-    assert_eq!(net.pair.b.connection(server).map(|info| info.mtu), Some(600));
+    assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(600));
+    assert_eq!(net.pair.b.connection_stats(server).map(|stats| stats.mtu), Some(600));
 }
 
 #[test]
@@ -220,7 +222,7 @@ fn mistakes_of_the_application_are_named() {
     assert_eq!(a.send(now, client, &[], Delivery::RELIABLE), Err(SendError::Empty));
     assert_eq!(a.send(now, client, &[0x15], Delivery::RELIABLE), Err(SendError::ReservedId));
     let huge = vec![0x86; 8_192 * 512];
-    assert_eq!(a.send(now, client, &huge, Delivery::RELIABLE), Err(SendError::TooLong));
+    assert_eq!(a.send(now, client, &huge, Delivery::RELIABLE), Err(SendError::NeverFits));
     let half = vec![0x86; 3_000 * 512];
     assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Ok(None));
     assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Err(SendError::QuotaExceeded));

@@ -5,7 +5,7 @@ mod support;
 use core::net::SocketAddr;
 
 use rakwire::Instant;
-use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer};
+use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer, RakNetEvent};
 use rakwire::wire::MAX_DATAGRAM;
 use support::{client_config, peer, server_config};
 
@@ -36,7 +36,7 @@ fn settle(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) {
 
 /// The connections that have news, each once.
 fn news(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
-    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_news()).collect();
+    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
     news.sort();
     news.dedup();
     news
@@ -118,8 +118,8 @@ fn strangers_are_heard_apart() {
     clients[0].ping(now, address(SERVER)).unwrap();
     clients[0].connect(now, address(SERVER)).unwrap();
     settle(&mut now, &mut clients, &mut server);
-    assert!(matches!(clients[0].poll_stranger(), Some(Event::Pong { .. })));
+    assert!(matches!(clients[0].poll_unconnected(), Some(Event::Protocol(RakNetEvent::Pong { .. }))));
     assert_eq!(clients[0].lent().to_vec(), b"a game");
-    assert!(clients[0].poll_stranger().is_none());
+    assert!(clients[0].poll_unconnected().is_none());
     assert_eq!(news(&mut clients[0]).len(), 1);
 }

@@ -181,7 +181,7 @@ fn rare_channels_leave_a_small_peer_its_shares() {
     for length in [1, 320, 700, 320, 700] {
         let bytes = vec![0x86; length];
         // Both tables take half of the memory, and what is sent leaves a quarter to what arrives.
-        let room = if length == 700 { Err(SendError::TooLong) } else { Ok(None) };
+        let room = if length == 700 { Err(SendError::NeverFits) } else { Ok(None) };
         assert_eq!(net.pair.a.send(net.pair.now, client, &bytes, rare), room, "{length}");
         net.run_for(Duration::from_secs(1));
         assert_eq!(net.pair.b.send(net.pair.now, server, &bytes, rare), room, "{length}");
@@ -198,7 +198,7 @@ fn a_peer_too_small_for_rare_channels_refuses_them_by_name() {
         Net::with(Peer::with_capacity(capacity, client_config()), peer(server_config()), latency(5), 1);
     let (client, _) = net.connect();
     net.run_for(Duration::from_secs(1));
-    for (number, sent) in [(3, Ok(None)), (4, Err(SendError::TooLong))] {
+    for (number, sent) in [(3, Ok(None)), (4, Err(SendError::NeverFits))] {
         let channel = Channel::new(number).expect("a channel");
         let delivery = Delivery::RELIABLE_ORDERED.on(channel);
         assert_eq!(net.pair.a.send(net.pair.now, client, &[0x86], delivery), sent);

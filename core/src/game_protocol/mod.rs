@@ -1,11 +1,6 @@
 //! The Game Protocol: messages in chunks over UDP, reliable or not one by one, as the game "snow-fight" speaks it.
 //!
-//! A [`Peer`] holds any number of connections, opened by itself or by others. It has the verbs of
-//! [`raknet::Peer`](crate::raknet::Peer):
-//!
-//! - **in**: [`Peer::handle_datagram`], [`Peer::handle_timeout`], and the application's [`Peer::connect`],
-//!   [`Peer::send`], [`Peer::disconnect`];
-//! - **out**: [`Peer::poll_event`], [`Peer::poll_transmit`], [`Peer::poll_timeout`].
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks it; the endpoint says how it is run.
 //!
 //! There is no order among messages: each is delivered when it is complete. There is no congestion control: what is
 //! sent leaves at once. `docs/game-protocol.md` states the wire and where it differs from the original.
@@ -54,23 +49,42 @@
 
 mod config;
 pub(crate) mod connection;
-mod desk;
-mod event;
-mod hook;
-mod peer;
-mod resources;
+mod protocol;
+mod reason;
+mod responder;
+mod routing;
+mod state;
 mod stats;
+mod types;
 pub mod wire;
 
 pub use config::{Config, Redial, Resend};
-pub use connection::{ConnectionState, SendError, Side};
-pub use event::{ConnectFailure, ConnectionId, DisconnectReason, Event, Message};
-pub use hook::{Hook, Hooked, LineWriter};
-pub use peer::{ConnectError, ConnectionInfo, Peer};
-#[cfg(feature = "alloc")]
-pub use resources::Capacity;
-pub use resources::Resources;
-pub use stats::{ConnectionStats, DropReason, PeerStats};
+pub use reason::{ConnectFailure, DisconnectReason};
+pub use stats::{ConnectionStats, DropReason};
+pub use types::GameProtocol;
 pub use wire::Reliability;
 
-pub use crate::raknet::{LogDirection, LogSink, PacketLogger, PcapWriter, Verdict};
+#[cfg(feature = "alloc")]
+pub use crate::endpoint::Capacity;
+pub use crate::endpoint::{
+    ConnectError, ConnectionId, ConnectionState, Hook, LogDirection, LogSink, PacketLogger, PcapWriter,
+    SendError, Side, Verdict,
+};
+
+/// A peer that speaks the Game Protocol.
+pub type Peer<'a> = crate::endpoint::Peer<'a, GameProtocol>;
+/// The memory of a [`Peer`].
+pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> =
+    crate::endpoint::Resources<GameProtocol, CONNECTIONS, BLOCKS, BLOCK_SIZE>;
+/// Something that happened at a [`Peer`].
+pub type Event<'p> = crate::endpoint::Event<'p, GameProtocol>;
+/// The bytes of a message.
+pub type Message<'p> = crate::endpoint::Message<'p, GameProtocol>;
+/// What is known of a connection.
+pub type ConnectionInfo = crate::endpoint::ConnectionInfo<GameProtocol>;
+/// Counters of a [`Peer`].
+pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
+/// A [`Peer`] whose datagrams and events pass a hook.
+pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, GameProtocol, H>;
+/// A log of datagrams in lines that people read.
+pub type LineWriter<W> = crate::endpoint::LineWriter<GameProtocol, W>;

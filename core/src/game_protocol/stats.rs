@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::endpoint::DropReasons;
+
 /// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error of a
 /// call: it is counted here.
 ///
@@ -67,45 +69,12 @@ impl DropReason {
     ];
 }
 
-/// Counters of a whole peer.
-///
-/// ```
-/// use rakwire::game_protocol::{DropReason, PeerStats};
-///
-/// let stats = PeerStats::default();
-/// assert_eq!(stats.dropped(DropReason::TooShort), 0);
-/// assert_eq!(stats.drops().map(|(_, count)| count).sum::<u64>(), 0);
-/// ```
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct PeerStats {
-    /// Datagrams that arrived.
-    pub datagrams_received: u64,
-    /// Bytes of them, without IP and UDP headers.
-    pub bytes_received: u64,
-    /// Datagrams given to be sent.
-    pub datagrams_sent: u64,
-    /// Bytes of them, without IP and UDP headers.
-    pub bytes_sent: u64,
-    drops: [u64; DropReason::ALL.len()],
-}
+impl DropReasons for DropReason {
+    const REASONS: &'static [Self] = &Self::ALL;
+    type Counts = [u64; Self::ALL.len()];
 
-impl PeerStats {
-    /// How often something was dropped for `reason`.
-    #[must_use]
-    pub fn dropped(&self, reason: DropReason) -> u64 {
-        self.drops.get(reason as usize).copied().unwrap_or(0)
-    }
-
-    /// Every reason with its count.
-    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
-        DropReason::ALL.into_iter().zip(self.drops)
-    }
-
-    pub(crate) fn drop(&mut self, reason: DropReason) {
-        if let Some(count) = self.drops.get_mut(reason as usize) {
-            *count += 1;
-        }
+    fn index(self) -> usize {
+        self as usize
     }
 }
 

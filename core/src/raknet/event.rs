@@ -1,88 +1,27 @@
-//! What a peer tells its application.
+//! What only RakNet's peers tell their applications.
 
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::connection::{BlockHeader, Side};
-use super::delivery::Delivery;
+use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::offline::Refusal;
-use crate::chunks::{Chunks, Piece};
-use crate::storage::{Block, Link, Pool};
+use crate::endpoint::{ConnectionId, Message};
 
-/// Names a connection of one peer. A name is never used again, so an old one finds nothing.
+/// An event that only RakNet has; the others are in [`Event`](crate::endpoint::Event).
 ///
 /// ```
-/// fn is_small(id: rakwire::raknet::ConnectionId) -> bool {
-///     size_of_val(&id) == 4
+/// use rakwire::raknet::{Event, Outcome, RakNetEvent, Receipt};
+///
+/// /// Whether the message that `sent` names is known to have arrived.
+/// fn has_arrived(event: &Event<'_>, sent: Receipt) -> bool {
+///     matches!(event, Event::Protocol(RakNetEvent::Receipt { receipt, outcome: Outcome::Acknowledged, .. })
+///         if *receipt == sent)
 /// }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionId {
-    pub(crate) slot: u16,
-    pub(crate) generation: u16,
-}
-
-impl core::fmt::Display for ConnectionId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}.{}", self.slot, self.generation)
-    }
-}
-
-/// Something that happened. It lends what it carries until the next call that changes the peer.
-///
-/// ```
-/// use rakwire::raknet::Event;
-///
-/// fn describe(event: &Event<'_>) -> &'static str {
-///     match event {
-///         Event::Connected { .. } => "a connection is open",
-///         Event::Message { .. } => "a message arrived",
-///         _ => "something else",
-///     }
-/// }
-/// ```
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Event<'p> {
-    /// A connection is open: messages may be sent.
-    Connected {
-        /// The connection.
-        id: ConnectionId,
-        /// Where the other peer is.
-        remote: SocketAddr,
-        /// Who the other peer is.
-        guid: Guid,
-        /// Who opened it.
-        side: Side,
-    },
-    /// A connection that this peer wanted could not be opened.
-    ConnectFailed {
-        /// The name that `connect` gave.
-        id: ConnectionId,
-        /// Where the other peer should be.
-        remote: SocketAddr,
-        /// Why.
-        reason: ConnectFailure,
-    },
-    /// A connection ended. Every message that arrived before was told before.
-    Disconnected {
-        /// The connection.
-        id: ConnectionId,
-        /// Where the other peer was.
-        remote: SocketAddr,
-        /// Why.
-        reason: DisconnectReason,
-    },
-    /// A message of the application arrived.
-    Message {
-        /// The connection.
-        id: ConnectionId,
-        /// How it travelled. The priority is not on the wire and reads as the default.
-        delivery: Delivery,
-        /// Its bytes.
-        message: Message<'p>,
-    },
+pub enum RakNetEvent<'p> {
     /// It is known what became of a message sent with a receipt. Of messages whose fate was open when the connection
     /// ended, nothing is told.
     Receipt {
@@ -110,7 +49,7 @@ pub enum Event<'p> {
         /// From the ping to the pong.
         latency: Duration,
         /// What the server says of itself, 0 to 399 bytes.
-        data: Message<'p>,
+        data: Message<'p, RakNet>,
     },
     /// A peer without a connection sent a message ([`OutOfBand::Accept`](super::OutOfBand::Accept)).
     OutOfBand {
@@ -119,7 +58,7 @@ pub enum Event<'p> {
         /// Who sent it; may be forged.
         guid: Guid,
         /// What it says, 1 to 399 bytes.
-        data: Message<'p>,
+        data: Message<'p, RakNet>,
     },
     /// A peer without a connection makes itself known ([`OutOfBand::Accept`](super::OutOfBand::Accept)).
     Advertisement {
@@ -128,7 +67,7 @@ pub enum Event<'p> {
         /// Who sent it; may be forged.
         guid: Guid,
         /// What it says of itself, 0 to 398 bytes.
-        data: Message<'p>,
+        data: Message<'p, RakNet>,
     },
 }
 
@@ -188,95 +127,11 @@ pub struct Progress {
     pub parts: u32,
 }
 
-/// What a stranger said.
+/// What a connection tells that only RakNet has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Said {
-    Pong(Duration),
-    OutOfBand,
-    Advertisement,
-}
-
-/// The bytes of a message, in one piece or several.
-///
-/// ```
-/// use rakwire::raknet::Message;
-///
-/// fn first_byte(message: &Message<'_>) -> Option<u8> {
-///     message.chunks().flatten().next().copied()
-/// }
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Message<'p> {
-    pool: &'p Pool<'p, BlockHeader>,
-    first: Link,
-}
-
-impl<'p> Message<'p> {
-    pub(crate) const fn new(pool: &'p Pool<'p, BlockHeader>, first: Block) -> Self {
-        Self { pool, first: Some(first) }
-    }
-
-    pub(crate) const fn empty(pool: &'p Pool<'p, BlockHeader>) -> Self {
-        Self { pool, first: None }
-    }
-
-    /// The length in bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.first.map_or(0, |first| self.pool.size(first))
-    }
-
-    /// Whether there are no bytes at all.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The pieces, in order.
-    pub fn chunks(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
-        let (pool, mut at) = (self.pool, self.first);
-        core::iter::from_fn(move || {
-            let block = at?;
-            at = pool.next(block);
-            Some(pool.bytes(block))
-        })
-    }
-
-    /// All bytes at once, if they are in one piece.
-    #[must_use]
-    pub fn as_slice(&self) -> Option<&'p [u8]> {
-        let mut chunks = self.chunks();
-        let first = chunks.next().unwrap_or(&[]);
-        if chunks.next().is_none() { Some(first) } else { None }
-    }
-
-    /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
-    #[must_use]
-    pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-        match self.first {
-            Some(first) => self.pool.copy(first, buffer),
-            None => Some(&[]),
-        }
-    }
-
-    /// The bytes in a vector.
-    #[cfg(feature = "alloc")]
-    #[must_use]
-    pub fn to_vec(&self) -> alloc::vec::Vec<u8> {
-        let mut bytes = alloc::vec::Vec::with_capacity(self.len());
-        self.chunks().for_each(|chunk| bytes.extend_from_slice(chunk));
-        bytes
-    }
-}
-
-impl Chunks for Message<'_> {
-    fn total(&self) -> usize {
-        self.len()
-    }
-
-    fn piece(&self, at: Piece) -> (&[u8], Option<Piece>) {
-        self.pool.piece(self.first, at)
-    }
+pub(crate) enum RakNetNotice {
+    Progress(Progress),
+    Receipt(Receipt, Outcome),
 }
 
 /// Why a connection could not be opened.

@@ -2,8 +2,8 @@
 
 use heapless::Vec;
 
-use super::event::{ConnectionId, Event};
-use super::hook::{Hook, Verdict};
+use super::types::RakNet;
+use crate::endpoint::{ConnectionId, Event, Hook, Verdict};
 use crate::time::Instant;
 
 /// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
@@ -133,8 +133,8 @@ impl<const MEMBERS: usize> Default for MessageFilter<MEMBERS> {
     }
 }
 
-impl<const MEMBERS: usize> Hook for MessageFilter<MEMBERS> {
-    fn on_event(&mut self, _now: Instant, event: &Event<'_>) -> Verdict {
+impl<const MEMBERS: usize> Hook<RakNet> for MessageFilter<MEMBERS> {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, RakNet>) -> Verdict {
         if let Event::Disconnected { id, .. } = event {
             self.forget(*id);
         }

@@ -1,52 +1,67 @@
 //! RakNet: messages over UDP, in order or not, resent or not, with the peers of twenty years of games.
 //!
-//! A [`Peer`] holds any number of connections, opened by itself or by others. It knows no socket and no clock:
+//! A [`Peer`] is an [`endpoint::Peer`](crate::endpoint::Peer) that speaks RakNet; the endpoint says how it is run.
 //!
-//! - **in**: [`Peer::handle_datagram`], [`Peer::handle_timeout`], and the application's [`Peer::connect`],
-//!   [`Peer::send`], [`Peer::disconnect`], [`Peer::ping`];
-//! - **out**: [`Peer::poll_event`], [`Peer::poll_transmit`], [`Peer::poll_timeout`].
-//!
-//! Call the methods of the first kind whenever there is reason to, then `poll_event` and `poll_transmit` until they
-//! return nothing, then sleep until `poll_timeout` or the next datagram. Nothing breaks if output is taken late; it
-//! waits.
-//!
-//! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
-//! those that are not connected, [`Peer`] ties them to addresses.
+//! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `responder`
+//! answers those that are not connected, `routing` decides what a datagram is for.
 
 mod bans;
 mod config;
 pub(crate) mod connection;
 mod credit;
 pub(crate) mod delivery;
+mod error;
 mod event;
 mod extent;
-mod hook;
+#[cfg(feature = "server")]
+mod listening;
 mod message_filter;
 mod network_id;
-mod offline;
-mod packet_log;
-mod peer;
-mod resources;
+mod protocol;
+mod responder;
+mod routing;
+mod state;
 mod stats;
+mod types;
+#[cfg(feature = "unconnected")]
+mod unconnected;
 pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
 pub use config::{
     Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
 };
-pub use connection::{ConnectionState, SendError, Side};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
-pub use event::{
-    ConnectFailure, ConnectionId, Direction, DisconnectReason, Event, Message, Outcome, Progress, Receipt,
-};
-pub use hook::{Hook, Hooked, Verdict};
+pub use error::{OutOfBandError, PingError, SetError};
+pub use event::{ConnectFailure, Direction, DisconnectReason, Outcome, Progress, RakNetEvent, Receipt};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
-pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
-pub use peer::{ConnectError, ConnectOptions, ConnectionInfo, OutOfBandError, Peer, PingError, SetError};
-#[cfg(feature = "alloc")]
-pub use resources::Capacity;
-pub use resources::Resources;
-pub use stats::{Amount, ConnectionStats, DropReason, PeerStats, Waiting};
+pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
+pub use types::{ConnectOptions, RakNet};
 pub use wire::Guid;
 pub use wire::offline::{PingScope, Refusal};
+
+#[cfg(feature = "alloc")]
+pub use crate::endpoint::Capacity;
+pub use crate::endpoint::{
+    ConnectError, ConnectionId, ConnectionState, Hook, LogDirection, LogSink, PacketLogger, PcapWriter,
+    SendError, Side, Verdict,
+};
+
+/// A peer that speaks RakNet.
+pub type Peer<'a> = crate::endpoint::Peer<'a, RakNet>;
+/// The memory of a [`Peer`].
+pub type Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> =
+    crate::endpoint::Resources<RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE>;
+/// Something that happened at a [`Peer`].
+pub type Event<'p> = crate::endpoint::Event<'p, RakNet>;
+/// The bytes of a message.
+pub type Message<'p> = crate::endpoint::Message<'p, RakNet>;
+/// What is known of a connection.
+pub type ConnectionInfo = crate::endpoint::ConnectionInfo<RakNet>;
+/// Counters of a [`Peer`].
+pub type PeerStats = crate::endpoint::PeerStats<DropReason>;
+/// A [`Peer`] whose datagrams and events pass a hook.
+pub type Hooked<'a, H> = crate::endpoint::Hooked<'a, RakNet, H>;
+/// A log of datagrams in lines that people read.
+pub type LineWriter<W> = crate::endpoint::LineWriter<RakNet, W>;

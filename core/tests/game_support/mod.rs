@@ -57,8 +57,8 @@ pub(crate) fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
             Event::Connected { id, .. } => Told::Connected(id),
             Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
             Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
-            Event::Message { id, reliability, message } => Told::Message(id, reliability, message.to_vec()),
-            other => panic!("{other:?}"),
+            Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
+            other @ (Event::Protocol(_) | _) => panic!("{other:?}"),
         });
     }
 }

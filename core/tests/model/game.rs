@@ -248,8 +248,8 @@ impl World {
                     }
                     // A doubled handshake may open another connection once the first is over.
                     Event::Message { id, .. } if Some(id) != self.ids[side] => {}
-                    Event::Message { reliability, message, .. } => {
-                        self.ledgers[1 - side].arrive(&message.to_vec(), reliability)?;
+                    Event::Message { delivery, message, .. } => {
+                        self.ledgers[1 - side].arrive(&message.to_vec(), delivery)?;
                         self.outcome.delivered += 1;
                     }
                     Event::ConnectFailed { .. } | Event::Disconnected { .. } | _ => self.ended = true,

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Channel, Config, ConnectionId, Delivery, Event, Peer, Priority, Reliability, SendError,
+    Capacity, Channel, Config, ConnectionId, Delivery, Event, Peer, Priority, RakNetEvent, Reliability,
+    SendError,
 };
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, U24};
@@ -78,11 +79,11 @@ impl Flow {
                 Event::Message { delivery, message, .. } => {
                     self.ledger.arrive(delivery, &message.to_vec())?
                 }
-                Event::Receipt { .. } => {}
+                Event::Protocol(RakNetEvent::Receipt { .. }) => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }
-                | Event::Pong { .. }
+                | Event::Protocol(_)
                 | _) => return Err(format!("{event:?}")),
             }
         }

@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, SendError,
+    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, RakNetEvent,
+    SendError,
 };
 use rakwire::{Instant, U24};
 
@@ -379,12 +380,12 @@ impl World {
                         own.gives_up_at = Some(self.now);
                     }
                 }
-                Event::Receipt { id, .. } if Some(id) == own.life.id() => {}
+                Event::Protocol(RakNetEvent::Receipt { id, .. }) if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }
                 | Event::Message { .. }
-                | Event::Pong { .. }
+                | Event::Protocol(_)
                 | _) => return Err(format!("{end:?} was told {event:?}")),
             }
         }

@@ -1,5 +1,6 @@
 //! What the pool keeps of a block that begins a chunk, a message or a record.
 
+use super::Context;
 use crate::game_protocol::wire::Reliability;
 use crate::storage::Link;
 use crate::time::Instant;
@@ -55,4 +56,9 @@ impl BlockHeader {
     pub(crate) fn is(&self, name: &Self) -> bool {
         self.key() == name.key()
     }
+}
+
+/// The block that `name`, a header with a part, a slot, a sequence and a chunk, names.
+pub(super) fn find(cx: &mut Context<'_, '_>, name: &BlockHeader) -> Link {
+    cx.index.find(cx.pool, name.key(), |header| header.is(name))
 }

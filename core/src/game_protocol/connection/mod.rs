@@ -11,59 +11,27 @@
 
 mod block_header;
 mod handshake;
+mod protocol;
 mod receiver;
 mod round_trip;
 mod sender;
 mod sequences;
 
-use core::net::SocketAddr;
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
-pub use sender::SendError;
 
-use super::config::Config;
-use super::event::{ConnectFailure, DisconnectReason};
-use super::stats::{ConnectionStats, DropReason, PeerStats};
+use super::reason::{ConnectFailure, DisconnectReason};
+use super::state::Acknowledgement;
+use super::stats::{ConnectionStats, DropReason};
+use super::types::GameProtocol;
 use super::wire::{Handshake, Header, Reliability};
 use crate::cursor::Writer;
-use crate::storage::{Block, Index, Link, Pool, Ring};
+use crate::endpoint::{self, ConnectionState, SendError, Side};
+use crate::storage::Block;
 use crate::time::Instant;
 use receiver::{Chunk, Receiver, Refusal};
 use sender::Sender;
-
-/// Who opened a connection.
-///
-/// ```
-/// assert_ne!(rakwire::game_protocol::Side::Client, rakwire::game_protocol::Side::Server);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// This peer.
-    #[default]
-    Client,
-    /// The other peer.
-    Server,
-}
-
-/// How far a connection has come.
-///
-/// ```
-/// use rakwire::game_protocol::ConnectionState;
-///
-/// assert_ne!(ConnectionState::Connecting, ConnectionState::Connected);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionState {
-    /// No challenge came yet.
-    Connecting,
-    /// Messages go both ways.
-    Connected,
-    /// Ended by this peer; what was sent reliably is still delivered.
-    Disconnecting,
-    /// Over.
-    Disconnected,
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
@@ -76,55 +44,16 @@ enum State {
     Over,
 }
 
-/// What the application is told at the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Failed(ConnectFailure),
-    Disconnected(DisconnectReason),
-}
+type Ending = endpoint::Ending<GameProtocol>;
 
-/// An acknowledgement that waits to be sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Acknowledgement {
-    pub(crate) slot: u16,
-    pub(crate) generation: u16,
-    pub(crate) sequence: u16,
-    pub(crate) chunk: u8,
-}
-
-/// What a connection works with but does not own.
-pub(crate) struct Context<'c, 'p> {
-    pub(crate) now: Instant,
-    pub(crate) slot: u16,
-    pub(crate) config: &'c Config,
-    pub(crate) pool: &'c mut Pool<'p, BlockHeader>,
-    pub(crate) index: &'c mut Index<'p>,
-    pub(crate) acknowledgements: &'c mut Ring<'p, Acknowledgement>,
-    pub(crate) stats: &'c mut PeerStats,
-    pub(crate) send_quota: usize,
-    pub(crate) receive_quota: usize,
-}
-
-impl Context<'_, '_> {
-    /// The block that `name`, a header with a part, a slot, a sequence and a chunk, names.
-    fn find(&mut self, name: &BlockHeader) -> Link {
-        self.index.find(self.pool, name.key(), |header| header.is(name))
-    }
-}
+/// What a connection borrows from its peer for the time of one call.
+pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, GameProtocol>;
 
 /// One connection, or a free slot.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     state: State,
     side: Side,
-    remote: Option<SocketAddr>,
-    /// Tells this user of the slot from those before.
-    pub(crate) generation: u16,
-    pub(crate) ready: bool,
-    pub(crate) noticed: bool,
-    pub(crate) counted: bool,
-    attached: bool,
-    paused: bool,
     /// The salt of a client.
     salt: Handshake,
     /// What the other peer sent last in the handshake, to know it when it comes again.
@@ -149,40 +78,25 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn make(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, side: Side) {
-        *self = Self {
-            side,
-            remote: Some(remote),
-            generation: self.generation.wrapping_add(1),
-            ready: self.ready,
-            noticed: self.noticed,
-            counted: self.counted,
-            attached: true,
-            state_since: cx.now,
-            heard_at: cx.now,
-            ..Self::default()
-        };
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side) {
+        *self = Self { side, state_since: cx.now, heard_at: cx.now, ..Self::default() };
+        self.sender.start_at(cx.state.first_sequence);
     }
 
     /// Begins to open a connection.
-    pub(crate) fn open(&mut self, cx: &Context<'_, '_>, to: SocketAddr, salt: u32) {
-        self.make(cx, to, Side::Client);
+    fn open(&mut self, cx: &mut Context<'_, '_>) {
+        self.begin(cx, Side::Client);
         self.state = State::Opening;
-        self.salt = Handshake(salt);
+        self.salt = Handshake(cx.state.responder.salt(cx.config));
         self.greeting = true;
     }
 
     /// Takes a client that has answered its challenge with `token`.
-    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, from: SocketAddr, token: Handshake) {
-        self.make(cx, from, Side::Server);
+    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: Handshake) {
+        self.begin(cx, Side::Server);
         self.state = State::Open;
         self.token = token;
         self.opened = true;
-    }
-
-    /// Lets the sequences begin elsewhere than at 0.
-    pub(crate) const fn start_sequences_at(&mut self, sequence: u16) {
-        self.sender.start_at(sequence);
     }
 
     /// Ends the connection as its application wants.
@@ -250,7 +164,7 @@ impl Connection {
 
     fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) {
         let is_reliable = chunk.reliability.is_reliable();
-        if is_reliable && cx.acknowledgements.is_full() {
+        if is_reliable && cx.state.acknowledgements.is_full() {
             cx.stats.drop(DropReason::AcknowledgementsFull);
             return;
         }
@@ -268,9 +182,9 @@ impl Connection {
             }
         }
         if is_reliable {
-            let (slot, generation) = (cx.slot, self.generation);
+            let (slot, generation) = (cx.slot, cx.generation);
             // There is room, as was just seen.
-            cx.acknowledgements.push(Acknowledgement {
+            cx.state.acknowledgements.push(Acknowledgement {
                 slot,
                 generation,
                 sequence: chunk.sequence,
@@ -372,12 +286,7 @@ impl Connection {
         self.receiver.clear(cx);
     }
 
-    /// Whether the application has something to be told now.
-    pub(crate) fn has_news(&self) -> bool {
-        !self.paused && self.has_any_news()
-    }
-
-    fn has_any_news(&self) -> bool {
+    fn has_news(&self) -> bool {
         self.opened || self.receiver.has_messages() || self.ending.is_some()
     }
 
@@ -401,11 +310,6 @@ impl Connection {
         self.receiver.on_read(blocks);
     }
 
-    /// Sets whether the application takes news.
-    pub(crate) const fn set_paused(&mut self, paused: bool) {
-        self.paused = paused;
-    }
-
     /// Whether the slot can be given to another connection.
     pub(crate) fn is_finished(&self, now: Instant) -> bool {
         self.can_make_room() && self.lingers_until <= now
@@ -413,7 +317,7 @@ impl Connection {
 
     /// Whether nothing but lingering is left to do.
     pub(crate) fn can_make_room(&self) -> bool {
-        self.state == State::Over && !self.farewell && !self.has_any_news()
+        self.state == State::Over && !self.farewell && !self.has_news()
     }
 
     /// Frees the slot. What the application did not read is lost with it.
@@ -422,29 +326,6 @@ impl Connection {
         self.receiver.clear(cx);
         self.receiver.clear_inbox(cx);
         self.state = State::Free;
-        self.attached = false;
-        self.remote = None;
-    }
-
-    pub(crate) const fn remote(&self) -> Option<SocketAddr> {
-        self.remote
-    }
-
-    pub(crate) const fn side(&self) -> Side {
-        self.side
-    }
-
-    pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, State::Free)
-    }
-
-    pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Over)
-    }
-
-    /// Whether the connection counts against the limit of incoming ones.
-    pub(crate) const fn is_incoming(&self) -> bool {
-        matches!(self.side, Side::Server) && matches!(self.state, State::Open | State::Closing)
     }
 
     /// The other peer, whose connection is over, was challenged again.
@@ -456,16 +337,6 @@ impl Connection {
     /// it would deliver late doubles of its messages again.
     pub(crate) fn is_doubled(&self, token: Handshake) -> bool {
         self.token == token && !self.invited
-    }
-
-    /// Lets another connection with the same peer take its place in the tables.
-    pub(crate) const fn detach(&mut self) {
-        self.attached = false;
-    }
-
-    /// Whether this is the connection with the peer at `address`.
-    pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
-        self.attached && self.remote.as_ref() == Some(address)
     }
 
     pub(crate) const fn public_state(&self) -> ConnectionState {

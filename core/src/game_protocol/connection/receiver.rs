@@ -1,7 +1,7 @@
 //! What one connection receives: chunks that become messages.
 
 use super::Context;
-use super::block_header::{BlockHeader, Part};
+use super::block_header::{BlockHeader, Part, find};
 use super::sequences::{Deliveries, Known};
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
@@ -101,7 +101,7 @@ impl Receiver {
     fn record(&self, cx: &mut Context<'_, '_>, sequence: u16) -> Link {
         let is_empty = self.reliable.is_empty() && self.unreliable.is_empty();
         let name = BlockHeader { part: Part::Arrival, slot: cx.slot, sequence, ..BlockHeader::default() };
-        if is_empty { None } else { cx.find(&name) }
+        if is_empty { None } else { find(cx, &name) }
     }
 
     /// A message of one chunk.
@@ -156,7 +156,7 @@ impl Receiver {
         if !(chunk.fits(&header) || header.count == 0) {
             return Err(DropReason::BadChunk.into());
         }
-        if cx.find(&name).is_some() {
+        if find(cx, &name).is_some() {
             return Err(DropReason::Duplicate.into());
         }
         let block = self.store(cx, record, chunk).ok_or(DropReason::NoMemory)?;
@@ -254,7 +254,7 @@ impl Receiver {
         let last = header.last.unwrap_or(0);
         for number in 0..=last {
             name.chunk = number;
-            let Some(chunk) = cx.find(&name) else { continue };
+            let Some(chunk) = find(cx, &name) else { continue };
             cx.index.remove(cx.pool, name.key(), chunk);
             match message {
                 None => message = Some(chunk),

@@ -1,55 +1,15 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
 use super::Context;
-use super::block_header::{BlockHeader, Part};
+use super::block_header::{BlockHeader, Part, find};
 use super::round_trip::RoundTrip;
 use super::sequences::Departures;
 use crate::cursor::{WireError, Writer};
+use crate::endpoint::SendError;
 use crate::game_protocol::stats::DropReason;
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
 use crate::storage::{Block, List, Purpose, Queue};
 use crate::time::Instant;
-
-/// Why a message is not sent.
-///
-/// ```
-/// use rakwire::game_protocol::SendError;
-///
-/// assert_eq!(SendError::Empty.to_string(), "a message has at least one byte");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SendError {
-    /// There is no such connection, or it is not open.
-    NotConnected,
-    /// The message has no bytes. The wire has no form for it.
-    Empty,
-    /// The message is longer than 129,024 bytes, which is 256 chunks. Send it in several.
-    TooLong,
-    /// The message can never fit into the share of the blocks that a connection has. Give the peer more of them.
-    NeverFits,
-    /// The connection uses its share of the memory. Send again when something was acknowledged.
-    QuotaExceeded,
-    /// All connections together use the memory. Send again when something was acknowledged.
-    PoolExhausted,
-}
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotConnected => "the connection is not open",
-            Self::Empty => "a message has at least one byte",
-            Self::TooLong => "a message has at most 129,024 bytes; send it in several",
-            Self::NeverFits => {
-                "the message can never fit the connection's share of the blocks; give the peer more of them"
-            }
-            Self::QuotaExceeded => "the connection uses its share of the memory; try again later",
-            Self::PoolExhausted => "there is no memory left; try again later",
-        })
-    }
-}
-
-impl core::error::Error for SendError {}
 
 /// The sending half of a connection.
 #[derive(Debug, Default)]
@@ -236,7 +196,7 @@ impl Sender {
     /// The other peer has a chunk; false if none such is under way.
     pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, sequence: u16, chunk: u8) -> bool {
         let name = BlockHeader { slot: cx.slot, sequence, chunk, ..BlockHeader::default() };
-        let Some(block) = cx.find(&name) else { return false };
+        let Some(block) = find(cx, &name) else { return false };
         let header = *cx.pool.header(block);
         if header.sends == 1 {
             self.round_trip.sample(cx.now.micros_since(header.at));
@@ -257,7 +217,7 @@ impl Sender {
     /// Counts a chunk of a message of several down; whether it was the last one.
     fn was_last_open(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
         let name = BlockHeader { part: Part::Departure, slot: cx.slot, sequence, ..BlockHeader::default() };
-        let Some(record) = cx.find(&name) else { return false };
+        let Some(record) = find(cx, &name) else { return false };
         let header = cx.pool.header_mut(record);
         header.count = header.count.saturating_sub(1);
         let is_last = header.count == 0;

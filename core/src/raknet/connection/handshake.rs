@@ -8,8 +8,8 @@ use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
 use crate::raknet::extent::SERVER;
-use crate::raknet::peer::ConnectOptions;
 use crate::raknet::stats::DropReason;
+use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::{AddressList, UNASSIGNED};
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
@@ -216,7 +216,7 @@ impl Connection {
 
     /// Server: the client introduced itself. Both sides may also dial each other at once.
     fn accept_request(&mut self, cx: &mut Context<'_, '_>, guid: Guid, request_time: u64, password: &[u8]) {
-        if !is_same_secret(cx.password, password) {
+        if !is_same_secret(&cx.state.password, password) {
             self.refuse_password(cx);
             return;
         }
@@ -225,7 +225,7 @@ impl Connection {
             self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
             return;
         }
-        let Some(client) = self.remote else { return };
+        let Some(client) = *cx.remote else { return };
         self.enter(cx, State::Handling);
         let accepted = Control::Accepted {
             client,
@@ -247,7 +247,7 @@ impl Connection {
 
     /// Client: the server accepted.
     fn confirm(&mut self, cx: &mut Context<'_, '_>, accepted_time: u64) {
-        let Some(remote) = self.remote else { return };
+        let Some(remote) = *cx.remote else { return };
         let incoming = Control::NewIncoming {
             server: dialled(cx.config, remote),
             addresses: AddressList::unassigned(cx.config.address_count.into()),

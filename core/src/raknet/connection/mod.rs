@@ -35,6 +35,7 @@ mod mode;
 mod order;
 mod outbox;
 mod pacing;
+mod protocol;
 mod receive;
 mod round_trip;
 mod sizes;
@@ -43,7 +44,6 @@ mod stall;
 mod timer;
 mod transmit;
 
-use core::net::SocketAddr;
 use core::time::Duration;
 
 use arrivals::Arrivals;
@@ -63,109 +63,24 @@ use receive::Inbox;
 use sizes::Sizes;
 use timer::Times;
 
-use super::config::Config;
 use super::delivery::Delivery;
 use super::event::{ConnectFailure, DisconnectReason, Receipt};
-use super::peer::ConnectOptions;
-use super::stats::{Amount, ConnectionStats, PeerStats};
+use super::stats::{Amount, ConnectionStats};
+use super::types::{ConnectOptions, RakNet};
 use super::wire::Guid;
-use super::wire::control::Control;
+use super::wire::control::{Control, MAX_PASSWORD};
 use crate::cursor::Writer;
+use crate::endpoint::{self, ConnectError, ConnectionState, SendError, Side};
 use crate::raknet::wire::Wire;
 use crate::serial::U24;
-use crate::storage::{Index, Link, Pool, Purpose, SparseWindow};
+use crate::storage::{Link, Purpose, SparseWindow};
 use crate::time::Instant;
 
 /// What a connection borrows from its peer for the time of one call.
-pub(crate) struct Context<'x, 'a> {
-    pub(crate) now: Instant,
-    pub(crate) slot: u16,
-    pub(crate) config: &'x Config,
-    pub(crate) pool: &'x mut Pool<'a, BlockHeader>,
-    pub(crate) index: &'x mut Index<'a>,
-    pub(crate) stats: &'x mut PeerStats,
-    /// What clients must say to be let in.
-    pub(crate) password: &'x [u8],
-    /// Blocks that one connection may use for what it sends, and for what it receives.
-    pub(crate) send_quota: usize,
-    pub(crate) receive_quota: usize,
-}
+pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, RakNet>;
 
-/// Who opened a connection.
-///
-/// ```
-/// assert_ne!(rakwire::raknet::Side::Client, rakwire::raknet::Side::Server);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// This peer.
-    #[default]
-    Client,
-    /// The other peer.
-    Server,
-}
-
-/// How far a connection has come.
-///
-/// ```
-/// use rakwire::raknet::ConnectionState;
-///
-/// assert_ne!(ConnectionState::Connecting, ConnectionState::Connected);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ConnectionState {
-    /// The handshake is under way.
-    Connecting,
-    /// Messages may be sent.
-    Connected,
-    /// What was sent before is still being delivered; nothing more may be sent.
-    Disconnecting,
-    /// It is over.
-    Disconnected,
-}
-
-/// Why a message was not accepted for sending. Nothing of it was kept.
-///
-/// ```
-/// use rakwire::raknet::SendError;
-///
-/// assert_eq!(SendError::Empty.to_string(), "a message must have at least one byte");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SendError {
-    /// The connection does not exist, is not open yet or is ending.
-    NotConnected,
-    /// A message must have at least one byte: its id.
-    Empty,
-    /// The first byte is below 0x1B and belongs to RakNet itself.
-    ReservedId,
-    /// The message takes more than one connection may ever hold, with the memory that its channel takes when it is used
-    /// for the first time; send it in pieces, on one of the channels 0 to 3, or give the peer more blocks.
-    TooLong,
-    /// This connection holds as much as it may; try again when some of it was acknowledged.
-    QuotaExceeded,
-    /// All connections together hold as much as there is; try again when some of it was acknowledged.
-    PoolExhausted,
-    /// A hook does not let this message through.
-    Filtered,
-}
-
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotConnected => "the connection is not open",
-            Self::Empty => "a message must have at least one byte",
-            Self::ReservedId => "the first byte is below 0x1B and belongs to RakNet itself",
-            Self::TooLong => "the message is larger than one connection may hold; send it in pieces",
-            Self::QuotaExceeded => "the connection holds as much as it may; try again later",
-            Self::PoolExhausted => "the peer holds as much as it can; try again later",
-            Self::Filtered => "a hook does not let this message through",
-        })
-    }
-}
-
-impl core::error::Error for SendError {}
+/// What the application is told at the end.
+type Ending = endpoint::Ending<RakNet>;
 
 #[derive(Clone, Copy, Debug, Default)]
 enum State {
@@ -185,13 +100,6 @@ enum State {
     Gone,
 }
 
-/// What the application is still to be told of the connection itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    Failed(ConnectFailure),
-    Disconnected(DisconnectReason),
-}
-
 /// Events that are counted and not measured in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
@@ -204,22 +112,13 @@ struct Counters {
 /// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    remote: Option<SocketAddr>,
     guid: Guid,
-    pub(crate) generation: u16,
     side: Side,
     state: State,
-    /// Whether the application takes no news for now.
-    paused: bool,
     /// The connection opened, and nobody was told yet.
     opened: bool,
     ending: Option<Ending>,
     farewell: Farewell,
-    pub(crate) ready: bool,
-    pub(crate) noticed: bool,
-    pub(crate) counted: bool,
-    /// Whether the tables of the peer lead here.
-    attached: bool,
     mode: Mode,
     sizes: Sizes,
     times: Times,
@@ -242,46 +141,40 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection to `remote` that begins to open; false when there is no memory for the password.
+    /// Begins to open a connection.
     pub(crate) fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
-        remote: SocketAddr,
         options: &ConnectOptions<'_>,
-    ) -> bool {
-        self.begin(cx, remote, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
+    ) -> Result<(), ConnectError> {
+        if options.password.len() > MAX_PASSWORD {
+            return Err(ConnectError::PasswordTooLong);
+        }
+        self.begin(cx, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
         if !options.password.is_empty() {
             self.password = cx.pool.store(options.password, Purpose::Send, &BlockHeader::default());
             if self.password.is_none() {
                 self.state = State::Free;
-                self.attached = false;
-                self.remote = None;
-                return false;
+                return Err(ConnectError::NoMemory);
             }
         }
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
         self.state = State::Opening(Opening::new(cx, options));
-        true
+        Ok(())
     }
 
-    /// A connection that `remote`, whose address is proved, wants.
-    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16) {
-        self.begin(cx, remote, guid, mtu, Side::Server);
+    /// Begins a connection that another peer, whose address is proved, wants.
+    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
+        self.begin(cx, guid, mtu, Side::Server);
         self.state = State::Unverified;
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16, side: Side) {
+    fn begin(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16, side: Side) {
         let mode = Mode::new(cx.config.security);
         let sizes = Sizes::new(mtu, mode.overhead());
         *self = Self {
-            remote: Some(remote),
             guid,
-            generation: self.generation.wrapping_add(1),
             side,
-            ready: self.ready,
-            noticed: self.noticed,
-            counted: self.counted,
-            attached: true,
             mode,
             sizes,
             times: Times::new(cx.now),
@@ -291,10 +184,11 @@ impl Connection {
             ..Self::default()
         };
         self.set_timeout(cx.config.timeout);
+        self.skip_to(cx.state.first_number);
     }
 
     /// Starts all counters just before they wrap, as a long life of the connection would.
-    pub(crate) fn skip_to(&mut self, start: U24) {
+    fn skip_to(&mut self, start: U24) {
         self.arrivals = Arrivals::starting_at(start);
         self.reliable = SparseWindow::new(start);
         self.outbox = Outbox::starting_at(start);
@@ -309,44 +203,12 @@ impl Connection {
         Duration::from_micros(self.timeout)
     }
 
-    pub(crate) const fn remote(&self) -> Option<SocketAddr> {
-        self.remote
-    }
-
     pub(crate) const fn guid(&self) -> Guid {
         self.guid
     }
 
-    pub(crate) const fn side(&self) -> Side {
-        self.side
-    }
-
     pub(crate) const fn mtu(&self) -> u16 {
         self.sizes.mtu()
-    }
-
-    pub(crate) const fn is_free(&self) -> bool {
-        matches!(self.state, State::Free)
-    }
-
-    /// Whether the connection has ended, and at most acknowledges what the other peer resends.
-    pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Draining | State::Dismissing | State::Gone)
-    }
-
-    /// Lets another connection with the same peer take its place in the tables.
-    pub(crate) const fn detach(&mut self) {
-        self.attached = false;
-    }
-
-    /// Whether this is the connection with the peer at `address`.
-    pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
-        self.attached && self.remote.as_ref() == Some(address)
-    }
-
-    /// Whether this is the connection with the peer of this GUID.
-    pub(crate) fn is_with(&self, guid: Guid) -> bool {
-        self.attached && self.guid == guid
     }
 
     /// Since when an incoming connection has been half open.
@@ -501,21 +363,11 @@ impl Connection {
     pub(crate) fn has_news(&self) -> bool {
         let may_read =
             !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
-        !self.paused && (self.has_own_news() || may_read && !self.inbox.is_empty())
+        self.has_own_news() || may_read && !self.inbox.is_empty()
     }
 
     fn has_own_news(&self) -> bool {
         self.opened || self.ending.is_some() || self.inbox.progress.is_some() || self.outbox.has_progress()
-    }
-
-    /// Sets whether the application takes news.
-    pub(crate) const fn set_paused(&mut self, paused: bool) {
-        self.paused = paused;
-    }
-
-    /// Whether the slot can be given to another connection.
-    pub(crate) fn is_finished(&self) -> bool {
-        matches!(self.state, State::Gone) && !self.has_own_news() && self.inbox.is_empty()
     }
 
     /// Frees the slot. What the application did not read is lost with it.
@@ -526,7 +378,5 @@ impl Connection {
         self.inbox.clear(cx);
         self.forget_password(cx);
         self.state = State::Free;
-        self.attached = false;
-        self.remote = None;
     }
 }

@@ -1,10 +1,11 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
 
+use super::Context;
 use super::block_header::{BlockHeader, Role, key};
 use super::channels::{Channels, Packed, pack, unpack};
 use super::sizes::Sizes;
 use super::stall::Course;
-use super::{Context, SendError};
+use crate::endpoint::SendError;
 use crate::raknet::delivery::{Delivery, Parts, Priority};
 use crate::raknet::event::{Direction, Outcome, Progress, Receipt};
 use crate::raknet::stats::Waiting;
@@ -187,7 +188,7 @@ impl Outbox {
         }
         if purpose == Purpose::Send {
             if blocks > cx.send_quota {
-                return Err(SendError::TooLong);
+                return Err(SendError::NeverFits);
             }
             if self.blocks as usize + blocks > cx.send_quota {
                 return Err(SendError::QuotaExceeded);
@@ -198,7 +199,7 @@ impl Outbox {
         let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
         if blocks + missing > cx.pool.room(purpose) {
             return Err(if blocks + missing > cx.pool.most(purpose) {
-                SendError::TooLong
+                SendError::NeverFits
             } else {
                 SendError::PoolExhausted
             });

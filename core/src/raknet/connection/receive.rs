@@ -509,7 +509,7 @@ impl Connection {
 
     /// Asks for the datagrams that were refused, once half of the share is free again: for less, most of them would
     /// come in vain.
-    pub(crate) fn recall(&mut self, cx: &mut Context<'_, '_>) {
+    pub(crate) fn recall(&mut self, cx: &Context<'_, '_>) {
         if self.inbox.admits(cx, 0, Turn::Later) {
             self.arrivals.recall();
         }

@@ -28,7 +28,7 @@ impl Connection {
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         if let State::Opening(mut opening) = self.state {
-            let length = opening.poll_transmit(cx, self.remote?, buffer);
+            let length = opening.poll_transmit(cx, (*cx.remote)?, buffer);
             self.state = State::Opening(opening);
             return self.count_sent(cx, length?);
         }

@@ -2,25 +2,31 @@
 
 use heapless::{Deque, Vec};
 
-use super::connection::{BlockHeader, Connection};
-use super::extent::SERVER;
+use super::protocol::{Lent, Peer, Protocol, Storage};
+use super::stats::PeerStats;
+use super::tables::{Slot, Tables};
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Link, Node, Pool, SlotEntry, SlotIndex, SlotQueue, Slots,
 };
+use crate::time::Instant;
 
-/// All memory of a [`Peer`](super::Peer): `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
+/// All memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
 ///
 /// A message takes as many blocks as its bytes fill, at least one, from the moment it is sent until it is
 /// acknowledged, or from the moment it arrives until it is read. What is sent leaves a quarter of the blocks to what
-/// arrives. A message that arrives in parts needs blocks for all its parts. One connection may use half of the blocks
-/// for what it sends and half for what it receives, or less (`Config::connection_blocks`); what arrives before its turn may use half of that. So an ordered
-/// message should need no more than a quarter of all blocks: a larger one arrives only while nothing waits for it.
+/// arrives. One connection may use half of the blocks for what it sends and half for what it receives, or less (the
+/// configuration's `connection_blocks`).
 ///
-/// The first message on one of the channels 4 to 31 takes blocks for their state, beside those shares and in each
-/// direction, until the connection ends: 28 times 12 bytes, each within one block, which is 6 blocks of 64 bytes and 14
-/// of 32. A peer too small for them sends and takes on the channels 0 to 3 only: [`send`](super::Peer::send) says
-/// [`TooLong`](super::SendError::TooLong), and a connection whose other end uses a higher channel ends for want of
-/// memory.
+/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use
+/// half of a connection's share. So an ordered message should need no more than a quarter of all blocks: a larger one
+/// arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
+/// state, beside those shares and in each direction, until the connection ends: 28 times 12 bytes, each within one
+/// block, which is 6 blocks of 64 bytes and 14 of 32. A peer too small for them sends and takes on the channels 0 to 3
+/// only: [`send`](Peer::send) says [`NeverFits`](super::SendError::NeverFits), and a connection whose other end uses a
+/// higher channel ends for want of memory.
+///
+/// The Game Protocol: each chunk of a message, at most 504 bytes, fills blocks of its own, and a message of several
+/// chunks takes one block more. With blocks of 504 bytes or more a chunk is one block.
 ///
 /// `CONNECTIONS` is 1 to 65,534; `BLOCKS` is 4 to 65,535 (on 64-bit machines 4,294,967,295); `BLOCK_SIZE` is 32 to
 /// 65,535 bytes, best 64 to 256 on a microcontroller and 256 to 1,464 elsewhere. An empty value is a constant, so it
@@ -34,21 +40,21 @@ use crate::storage::{
 /// assert_eq!(peer.blocks_available(), 32);
 /// ```
 #[derive(Debug)]
-pub struct Resources<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> {
-    connections: Vec<Connection, CONNECTIONS>,
+pub struct Resources<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> {
+    slots: Vec<Slot<P::Connection>, CONNECTIONS>,
     addresses: Vec<SlotEntry, CONNECTIONS>,
-    guids: Vec<SlotEntry, CONNECTIONS>,
     deadlines: Vec<Deadline, CONNECTIONS>,
     ready: Deque<u16, CONNECTIONS>,
-    noticed: Deque<u16, CONNECTIONS>,
+    readable: Deque<u16, CONNECTIONS>,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
-    nodes: Vec<Node<BlockHeader>, BLOCKS>,
+    nodes: Vec<Node<P::BlockHeader>, BLOCKS>,
     buckets: Vec<Link, BLOCKS>,
+    state: P::Storage<CONNECTIONS, BLOCKS>,
 }
 
-impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
-    Resources<CONNECTIONS, BLOCKS, BLOCK_SIZE>
+impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
+    Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>
 {
     const CHECK: () = {
         assert!(CONNECTIONS >= 1 && CONNECTIONS < u16::MAX as usize, "CONNECTIONS must be 1 to 65,534");
@@ -64,39 +70,38 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
     pub const fn new() -> Self {
         const { Self::CHECK };
         Self {
-            connections: Vec::new(),
+            slots: Vec::new(),
             addresses: Vec::new(),
-            guids: Vec::new(),
             deadlines: Vec::new(),
             ready: Deque::new(),
-            noticed: Deque::new(),
+            readable: Deque::new(),
             vacant: Deque::new(),
             bytes: Vec::new(),
             nodes: Vec::new(),
             buckets: Vec::new(),
+            state: P::Storage::EMPTY,
         }
     }
 
     /// Fills the tables, whatever an earlier peer left in them, and lends them.
-    pub(super) fn lend(&mut self, secret: [u8; 16]) -> Tables<'_> {
-        refill(&mut self.connections);
+    fn lend(&mut self, config: &P::Config) -> (Tables<'_, P::Connection, P::BlockHeader>, P::State<'_>) {
+        let secret = P::secret(config);
+        refill(&mut self.slots);
         refill(&mut self.addresses);
-        refill(&mut self.guids);
         refill(&mut self.deadlines);
         refill(&mut self.nodes);
         refill(&mut self.buckets);
         self.ready.clear();
-        self.noticed.clear();
+        self.readable.clear();
         self.vacant.clear();
         while self.vacant.push_back(self.vacant.len() as u16).is_ok() {}
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
-        Tables {
-            connections: Slots::Lent(&mut self.connections),
+        let tables = Tables {
+            slots: Slots::Lent(&mut self.slots),
             addresses: SlotIndex::new(Slots::Lent(&mut self.addresses), secret),
-            guids: SlotIndex::new(Slots::Lent(&mut self.guids), secret),
             deadlines: Deadlines::new(Slots::Lent(&mut self.deadlines)),
             ready: SlotQueue::Lent(&mut self.ready),
-            noticed: SlotQueue::Lent(&mut self.noticed),
+            readable: SlotQueue::Lent(&mut self.readable),
             vacant: SlotQueue::Lent(&mut self.vacant),
             pool: Pool::new(
                 Slots::Lent(self.bytes.as_flattened_mut()),
@@ -104,19 +109,21 @@ impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>
                 BLOCK_SIZE,
             ),
             index: Index::new(Slots::Lent(&mut self.buckets), index_secret(secret)),
-        }
+        };
+        (tables, self.state.lend(config))
     }
 }
 
-impl<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> Default
-    for Resources<CONNECTIONS, BLOCKS, BLOCK_SIZE>
+impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize> Default
+    for Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>
 {
     fn default() -> Self {
         Self::new()
     }
 }
 
-fn refill<T: Default, const N: usize>(table: &mut Vec<T, N>) {
+/// Fills a table with empty values, whatever it held before.
+pub(crate) fn refill<T: Default, const N: usize>(table: &mut Vec<T, N>) {
     table.clear();
     while table.push(T::default()).is_ok() {}
 }
@@ -125,7 +132,7 @@ fn refill<T: Default, const N: usize>(table: &mut Vec<T, N>) {
 fn index_secret(secret: [u8; 16]) -> u64 {
     use core::hash::Hasher;
     // A pure client hashes no addresses.
-    if let (false, Some(half)) = (SERVER, secret.first_chunk()) {
+    if let (false, Some(half)) = (cfg!(feature = "server"), secret.first_chunk()) {
         return u64::from_ne_bytes(*half);
     }
     let mut hasher = siphasher::sip::SipHasher24::new_with_key(&secret);
@@ -133,23 +140,8 @@ fn index_secret(secret: [u8; 16]) -> u64 {
     hasher.finish()
 }
 
-/// The tables of a peer, their sizes forgotten.
-#[derive(Debug)]
-pub(super) struct Tables<'a> {
-    pub(super) connections: Slots<'a, Connection>,
-    pub(super) addresses: SlotIndex<'a>,
-    pub(super) guids: SlotIndex<'a>,
-    pub(super) deadlines: Deadlines<'a>,
-    pub(super) ready: SlotQueue<'a>,
-    pub(super) noticed: SlotQueue<'a>,
-    /// Slots without a connection. The one that has been free longest is taken next.
-    pub(super) vacant: SlotQueue<'a>,
-    pub(super) pool: Pool<'a, BlockHeader>,
-    pub(super) index: Index<'a>,
-}
-
-/// The sizes of a [`Peer`](super::Peer) whose memory the allocator gives; [`Resources`] says what they mean and where
-/// they end. Values outside are brought inside.
+/// The sizes of a [`Peer`] whose memory the allocator gives; [`Resources`] says what they mean and where they end.
+/// Values outside are brought inside.
 ///
 /// ```
 /// use rakwire::raknet::{Capacity, Config, Peer};
@@ -179,20 +171,61 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
-    pub(super) fn allocate(self, secret: [u8; 16]) -> Tables<'static> {
+    fn allocate<P: Protocol>(
+        self,
+        config: &P::Config,
+    ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::State<'static>) {
+        let secret = P::secret(config);
         let connections = self.connections.clamp(1, usize::from(u16::MAX) - 1);
         let blocks = self.blocks.clamp(4, Block::MAX_COUNT);
         let block_size = self.block_size.clamp(32, usize::from(u16::MAX));
-        Tables {
-            connections: Slots::owned(connections),
+        let tables = Tables {
+            slots: Slots::owned(connections),
             addresses: SlotIndex::new(Slots::owned(connections), secret),
-            guids: SlotIndex::new(Slots::owned(connections), secret),
             deadlines: Deadlines::new(Slots::owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            noticed: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
+            readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
             pool: Pool::new(Slots::zeros(blocks * block_size), Slots::owned(blocks), block_size),
             index: Index::new(Slots::owned(blocks), index_secret(secret)),
+        };
+        (tables, <P::Storage<0, 0> as Storage<P>>::allocate(connections, blocks, config))
+    }
+}
+
+impl<'a, P: Protocol> Peer<'a, P> {
+    /// A peer in memory that the caller lends.
+    #[must_use]
+    pub fn new<const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZE: usize>(
+        resources: &'a mut Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>,
+        config: P::Config,
+    ) -> Self {
+        let lent = resources.lend(&config);
+        Self::over(lent, config)
+    }
+
+    /// A peer in memory of the allocator.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn with_capacity(capacity: Capacity, config: P::Config) -> Peer<'static, P> {
+        let allocated = capacity.allocate::<P>(&config);
+        Peer::over(allocated, config)
+    }
+
+    fn over(
+        (tables, state): (Tables<'a, P::Connection, P::BlockHeader>, P::State<'a>),
+        config: P::Config,
+    ) -> Self {
+        Self {
+            config,
+            tables,
+            state,
+            stats: PeerStats::default(),
+            lent: Lent::Nothing,
+            last_now: Instant::ZERO,
+            last_slot: 0,
+            incoming: 0,
+            in_a_row: 0,
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use core::net::SocketAddr;
 
-use super::{OutOfBandError, Peer, PingError};
-use crate::raknet::connection::BlockHeader;
-use crate::raknet::offline::Answerers;
-use crate::raknet::wire::id;
-use crate::raknet::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
+use super::connection::BlockHeader;
+use super::error::{OutOfBandError, PingError};
+use super::responder::Answerers;
+use super::types::RakNet;
+use super::wire::id;
+use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
+use crate::endpoint::Peer;
 use crate::storage::Purpose;
 use crate::time::Instant;
 
-impl Peer<'_> {
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::raknet::Event::Pong) tells. A lost ping is not
+impl Peer<'_, RakNet> {
+    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::raknet::RakNetEvent::Pong) tells. A lost ping is not
     /// repeated.
     ///
     /// # Errors
@@ -21,7 +23,7 @@ impl Peer<'_> {
     }
 
     /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](crate::raknet::Event::Pong).
+    /// answer of the next five seconds is an [`Event::Pong`](crate::raknet::RakNetEvent::Pong).
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
@@ -37,7 +39,11 @@ impl Peer<'_> {
         scope: PingScope,
     ) -> Result<(), PingError> {
         self.advance(now);
-        if self.desk.ping(to, answerers, scope, self.last_now) { Ok(()) } else { Err(PingError::TooMany) }
+        if self.state.responder.ping(to, answerers, scope, self.last_now) {
+            Ok(())
+        } else {
+            Err(PingError::TooMany)
+        }
     }
 
     /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which gets it only if it
@@ -57,7 +63,7 @@ impl Peer<'_> {
         }
         let stored = self.tables.pool.store(data, Purpose::Send, &BlockHeader::default());
         let stored = stored.ok_or(OutOfBandError::TooMany)?;
-        if self.desk.out_of_band(to, stored) {
+        if self.state.responder.out_of_band(to, stored) {
             return Ok(());
         }
         self.tables.pool.free(stored);
@@ -78,6 +84,6 @@ impl Peer<'_> {
 
     /// Gives up waiting for a pong from `to`.
     pub fn forget_ping(&mut self, to: SocketAddr) {
-        self.desk.forget_ping(to);
+        self.state.responder.forget_ping(to);
     }
 }

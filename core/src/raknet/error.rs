@@ -1,35 +1,4 @@
-//! Why a peer does not do what its application asks.
-
-/// Why a connection cannot be opened from here.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::ConnectError::Full.to_string(), "every connection slot is taken");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// A connection with this address exists already.
-    AlreadyConnected,
-    /// Every connection slot is taken.
-    Full,
-    /// The password is longer than 255 bytes.
-    PasswordTooLong,
-    /// There is no memory to keep the password until it is sent.
-    NoMemory,
-}
-
-impl core::fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::AlreadyConnected => "a connection with this address exists already",
-            Self::Full => "every connection slot is taken",
-            Self::PasswordTooLong => "a password has at most 255 bytes",
-            Self::NoMemory => "there is no memory for the password",
-        })
-    }
-}
-
-impl core::error::Error for ConnectError {}
+//! Why a peer does not do what only RakNet's applications ask.
 
 /// Why a ping cannot be sent.
 ///
@@ -39,7 +8,7 @@ impl core::error::Error for ConnectError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PingError {
-    /// Too many pings wait for their pongs; give some up with [`Peer::forget_ping`](super::Peer::forget_ping).
+    /// Too many pings wait for their pongs; give some up with [`Peer::forget_ping`](crate::endpoint::Peer::forget_ping).
     TooMany,
 }
 

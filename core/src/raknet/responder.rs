@@ -9,13 +9,14 @@ use super::config::{Config, CookiePolicy};
 use super::connection::BlockHeader;
 use super::credit::Credit;
 use super::extent::{SERVER, UNCONNECTED, room};
-use super::stats::{DropReason, PeerStats};
+use super::stats::DropReason;
 use super::wire::Wire;
 use super::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
 };
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
+use crate::endpoint::PeerStats;
 use crate::rate_limit::{RateLimit, Rates};
 use crate::storage::{Block, Pool};
 use crate::time::Instant;
@@ -85,7 +86,7 @@ type Written = Result<SocketAddr, WireError>;
 
 /// What the offline side of a peer keeps: a few answers and pings, whoever they are for.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct StatelessResponder {
     // Pongs stand apart, so that a flood of pings pushes out no handshake.
     answers: Deque<(SocketAddr, Answer), ANSWERS>,
     pongs: Deque<(SocketAddr, u64), ANSWERS>,
@@ -96,8 +97,8 @@ pub(super) struct Desk {
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
-impl Desk {
-    pub(super) fn answer(&mut self, stats: &mut PeerStats, to: SocketAddr, answer: Answer) {
+impl StatelessResponder {
+    pub(super) fn answer(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr, answer: Answer) {
         push_out(&mut self.answers, (to, answer), stats);
     }
 
@@ -105,7 +106,7 @@ impl Desk {
     pub(super) fn answer_request_1(
         &mut self,
         config: &Config,
-        stats: &mut PeerStats,
+        stats: &mut PeerStats<DropReason>,
         to: SocketAddr,
         mtu: u16,
         length: usize,
@@ -127,7 +128,7 @@ impl Desk {
     pub(super) fn pong(
         &mut self,
         config: &Config,
-        stats: &mut PeerStats,
+        stats: &mut PeerStats<DropReason>,
         now: Instant,
         to: SocketAddr,
         ping_time: u64,
@@ -260,7 +261,7 @@ fn write_out_of_band(
     Offline::OutOfBand { guid: config.guid, data: data.unwrap_or(&[]) }.write(writer)
 }
 
-fn push_out<T, const N: usize>(queue: &mut Deque<T, N>, value: T, stats: &mut PeerStats) {
+fn push_out<T, const N: usize>(queue: &mut Deque<T, N>, value: T, stats: &mut PeerStats<DropReason>) {
     if queue.is_full() {
         queue.pop_front();
         stats.drop(DropReason::AnswersFull);

@@ -1,22 +1,18 @@
-//! The plugin point: sees, filters and injects what passes through a peer (document 003, supplement 6.2).
+//! The plugin point: sees, filters and injects what passes through a peer.
 //!
 //! A [`Hook`] is sans-IO like the peer. [`Hooked`] holds a peer and a hook, and has the verbs of both: each datagram and
 //! each event passes the hook first. Two hooks make one: a pair of hooks is a hook. A peer without hooks pays nothing.
 
 use core::net::SocketAddr;
 
-use super::connection::SendError;
-use super::delivery::Delivery;
-use super::event::{ConnectionId, Event, Receipt};
-use super::peer::Peer;
+use super::error::SendError;
+use super::event::Event;
+use super::protocol::{Peer, Protocol};
+use super::types::ConnectionId;
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
 /// What happens to something that a hook was shown.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::Verdict::default(), rakwire::raknet::Verdict::Pass);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on.
@@ -40,21 +36,28 @@ impl Verdict {
 /// Something that watches a peer. Every method may be left out.
 ///
 /// ```
+/// use core::net::SocketAddr;
 /// use rakwire::Instant;
-/// use rakwire::raknet::{Event, Hook, Verdict};
+/// use rakwire::endpoint::{Event, Hook, Protocol, Verdict};
 ///
-/// /// Counts what arrives.
-/// #[derive(Default)]
-/// struct Counter(u64);
+/// /// Lets nobody in from one address, and counts what the others tell.
+/// struct Gate {
+///     shut_out: SocketAddr,
+///     events: u64,
+/// }
 ///
-/// impl Hook for Counter {
-///     fn on_event(&mut self, _now: Instant, _event: &Event<'_>) -> Verdict {
-///         self.0 += 1;
+/// impl<P: Protocol> Hook<P> for Gate {
+///     fn on_received(&mut self, _now: Instant, from: SocketAddr, _datagram: &[u8]) -> Verdict {
+///         if from.ip() == self.shut_out.ip() { Verdict::Drop } else { Verdict::Pass }
+///     }
+///
+///     fn on_event(&mut self, _now: Instant, _event: &Event<'_, P>) -> Verdict {
+///         self.events += 1;
 ///         Verdict::Pass
 ///     }
 /// }
 /// ```
-pub trait Hook {
+pub trait Hook<P: Protocol> {
     /// A datagram arrived. Dropped, the peer never sees it.
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         let _ = (now, from, datagram);
@@ -68,19 +71,19 @@ pub trait Hook {
     }
 
     /// The application is about to be told something. Dropped, it never learns of it.
-    fn on_event(&mut self, now: Instant, event: &Event<'_>) -> Verdict {
+    fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         let _ = (now, event);
         Verdict::Pass
     }
 
     /// The application sends a message. Dropped, [`Hooked::send`] says that it was refused.
-    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: Delivery) -> Verdict {
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
         Verdict::Pass
     }
 
     /// Called before the output of the peer is taken: the time to send messages of its own.
-    fn update(&mut self, now: Instant, peer: &mut Peer<'_>) {
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         let _ = (now, peer);
     }
 
@@ -90,7 +93,7 @@ pub trait Hook {
     }
 }
 
-impl<A: Hook, B: Hook> Hook for (A, B) {
+impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and(self.1.on_received(now, from, datagram))
     }
@@ -99,15 +102,15 @@ impl<A: Hook, B: Hook> Hook for (A, B) {
         self.0.on_transmit(now, to, datagram).and(self.1.on_transmit(now, to, datagram))
     }
 
-    fn on_event(&mut self, now: Instant, event: &Event<'_>) -> Verdict {
+    fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         self.0.on_event(now, event).and(self.1.on_event(now, event))
     }
 
-    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: Delivery) -> Verdict {
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         self.0.on_send(now, id, message, delivery).and(self.1.on_send(now, id, message, delivery))
     }
 
-    fn update(&mut self, now: Instant, peer: &mut Peer<'_>) {
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
         self.0.update(now, peer);
         self.1.update(now, peer);
     }
@@ -130,18 +133,18 @@ impl<A: Hook, B: Hook> Hook for (A, B) {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Hooked<'a, H> {
-    /// The peer. What is called on it directly passes no hook, but datagrams and events do in any case.
-    pub peer: Peer<'a>,
+pub struct Hooked<'a, P: Protocol, H> {
+    /// The peer. What is called on it directly passes no hook; datagrams and events pass if they go through this.
+    pub peer: Peer<'a, P>,
     /// The hook.
     pub hook: H,
     last_now: Instant,
 }
 
-impl<'a, H: Hook> Hooked<'a, H> {
+impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
     /// Lets a hook watch a peer.
     #[must_use]
-    pub const fn new(peer: Peer<'a>, hook: H) -> Self {
+    pub const fn new(peer: Peer<'a, P>, hook: H) -> Self {
         Self { peer, hook, last_now: Instant::ZERO }
     }
 
@@ -154,8 +157,8 @@ impl<'a, H: Hook> Hooked<'a, H> {
         now: Instant,
         id: ConnectionId,
         message: &[u8],
-        delivery: Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
+        delivery: P::Delivery,
+    ) -> Result<P::Receipt, SendError> {
         match self.hook.on_send(now, id, message, delivery) {
             Verdict::Pass => self.peer.send(now, id, message, delivery),
             Verdict::Drop => Err(SendError::Filtered),
@@ -163,13 +166,13 @@ impl<'a, H: Hook> Hooked<'a, H> {
     }
 
     /// As [`Peer::poll_event`], past the hook.
-    pub fn poll_event(&mut self) -> Option<Event<'_>> {
+    pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
         let (hook, now) = (&mut self.hook, self.last_now);
-        self.peer.poll_event_if(|event| hook.on_event(now, event))
+        self.peer.poll_event_if(|event| hook.on_event(now, event) == Verdict::Pass)
     }
 }
 
-impl<H: Hook> Machine for Hooked<'_, H> {
+impl<P: Protocol, H: Hook<P>> Machine for Hooked<'_, P, H> {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.last_now = now;
         if self.hook.on_received(now, from, datagram) == Verdict::Pass {

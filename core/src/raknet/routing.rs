@@ -1,30 +1,26 @@
 //! Which connection a datagram is for, and what strangers are told (supplement 2.3, 2.5).
 
+use core::convert::Infallible;
 use core::net::SocketAddr;
 
-use super::{Peer, Stranger};
+use super::bans::AddressPattern;
+use super::config::{CookiePolicy, OutOfBand};
+use super::connection::{BlockHeader, Connection};
+use super::extent::{SERVER, UNCONNECTED};
+use super::responder::Answer;
+use super::state::{Unconnected, UnconnectedKind};
+use super::stats::DropReason;
+use super::types::RakNet;
+use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
+use super::wire::{FirstByte, Guid, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::raknet::bans::AddressPattern;
-use crate::raknet::config::{CookiePolicy, OutOfBand};
-use crate::raknet::connection::{BlockHeader, Connection};
-use crate::raknet::event::Said;
-use crate::raknet::extent::{SERVER, UNCONNECTED};
-use crate::raknet::offline::Answer;
-use crate::raknet::stats::DropReason;
-use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
-use crate::raknet::wire::{FirstByte, Guid, Wire, id};
+use crate::endpoint::{Peer, Slot};
 use crate::storage::Purpose;
-use crate::time::Instant;
 
-impl Peer<'_> {
-    /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in [`Peer::stats`].
-    ///
-    /// `now` should be the time at which the datagram was received, also when it is handled later.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        self.advance(now);
-        self.stats.datagrams_received += 1;
-        self.stats.bytes_received += datagram.len() as u64;
+impl Peer<'_, RakNet> {
+    /// Decides what a datagram is for.
+    pub(super) fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         match FirstByte::classify(datagram) {
             None => self.stats.drop(DropReason::TooShort),
             Some(FirstByte::Connected) => match self.find(&from) {
@@ -42,10 +38,9 @@ impl Peer<'_> {
 
     /// Bytes that are no offline message may be a datagram of a connection that hides its first bytes.
     fn handle_unreadable(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let slot = self.find(&from).filter(|slot| {
-            let connection = self.tables.connections.get(usize::from(*slot));
-            connection.is_some_and(Connection::hides_first_bytes)
-        });
+        let slot = self
+            .find(&from)
+            .filter(|slot| self.slot(*slot).is_some_and(|slot| slot.connection.hides_first_bytes()));
         match slot {
             Some(slot) => {
                 self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
@@ -96,15 +91,15 @@ impl Peer<'_> {
             PingScope::OpenConnections => self.incoming < self.config.max_incoming,
         };
         if answers {
-            self.desk.pong(&self.config, &mut self.stats, self.last_now, from, time);
+            self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time);
         }
     }
 
     fn handle_pong(&mut self, from: SocketAddr, guid: Guid, data: &[u8]) {
-        match self.desk.take_ping(from, self.last_now) {
+        match self.state.responder.take_ping(from, self.last_now) {
             Some(sent) => {
                 let latency = self.last_now.saturating_since(sent);
-                self.hear(from, guid, Said::Pong(latency), data);
+                self.hear(from, guid, UnconnectedKind::Pong(latency), data);
             }
             None => self.stats.drop(DropReason::Unexpected),
         }
@@ -114,22 +109,22 @@ impl Peer<'_> {
         match (self.config.out_of_band, data.split_first()) {
             (OutOfBand::Refuse, _) => self.stats.drop(DropReason::Unexpected),
             (OutOfBand::Accept, Some((&id::ADVERTISE_SYSTEM, rest))) => {
-                self.hear(from, guid, Said::Advertisement, rest);
+                self.hear(from, guid, UnconnectedKind::Advertisement, rest);
             }
-            (OutOfBand::Accept, _) => self.hear(from, guid, Said::OutOfBand, data),
+            (OutOfBand::Accept, _) => self.hear(from, guid, UnconnectedKind::OutOfBand, data),
         }
     }
 
-    /// Keeps what a stranger said until the application reads it.
-    fn hear(&mut self, from: SocketAddr, guid: Guid, said: Said, data: &[u8]) {
-        if self.strangers.is_full() {
+    /// Keeps what a peer without a connection said until the application reads it.
+    fn hear(&mut self, from: SocketAddr, guid: Guid, kind: UnconnectedKind, data: &[u8]) {
+        if self.state.unconnected.is_full() {
             self.stats.drop(DropReason::AnswersFull);
             return;
         }
         match self.tables.pool.store(data, Purpose::Receive, &BlockHeader::default()) {
             Some(data) => {
                 // There is room, as was just seen.
-                let _ = self.strangers.push_back(Stranger { from, guid, said, data });
+                let _ = self.state.unconnected.push_back(Unconnected { from, guid, kind, data });
             }
             None => self.stats.drop(DropReason::NoMemory),
         }
@@ -145,22 +140,22 @@ impl Peer<'_> {
             self.stats.drop(DropReason::WouldAmplify);
         } else if self.is_banned(from) {
             self.stats.drop(DropReason::Banned);
-            self.desk.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
+            self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
             let mtu = self.config.clamp_mtu(mtu);
-            self.desk.answer_request_1(&self.config, &mut self.stats, from, mtu, length);
+            self.state.responder.answer_request_1(&self.config, &mut self.stats, from, mtu, length);
         } else {
-            self.desk.answer(&mut self.stats, from, Answer::Incompatible);
+            self.state.responder.answer(&mut self.stats, from, Answer::Incompatible);
         }
     }
 
     /// The outcome table of supplement 2.5, after the cookie has proved the address or the source has paid.
     fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid) {
         let mtu = self.config.clamp_mtu(mtu);
-        let by_address = self.find_living(&from);
+        let by_address = self.find_or_evict(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
             (Some(slot), true) if self.repeats_request_2(slot, guid) => {
-                let mtu = self.tables.connections.get(usize::from(slot)).map_or(mtu, Connection::mtu);
+                let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
                 Answer::Reply2 { mtu }
             }
             (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
@@ -169,7 +164,7 @@ impl Peer<'_> {
                 None => return,
             },
         };
-        self.desk.answer(&mut self.stats, from, answer);
+        self.state.responder.answer(&mut self.stats, from, answer);
     }
 
     /// Why a second request gets no answer at all, if so.
@@ -183,7 +178,7 @@ impl Peer<'_> {
             Some(DropReason::Unexpected)
         } else if !self.is_proved(from, security) {
             Some(DropReason::BadCookie)
-        } else if !self.desk.affords_reply_2(&self.config, &from, length) {
+        } else if !self.state.responder.affords_reply_2(&self.config, &from, length) {
             Some(DropReason::WouldAmplify)
         } else {
             None
@@ -201,9 +196,14 @@ impl Peer<'_> {
         }
     }
 
+    /// Whether any connection that has not ended is with the peer of this GUID.
+    fn knows_guid(&mut self, guid: Guid) -> bool {
+        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot))
+    }
+
     fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
-        let connection = self.tables.connections.get(usize::from(slot));
-        connection.is_some_and(|connection| connection.guid() == guid && connection.is_unverified())
+        let is_it = |connection: &Connection| connection.guid() == guid && connection.is_unverified();
+        self.slot(slot).is_some_and(|slot| is_it(&slot.connection))
     }
 
     /// Gives a client a slot, or says why not. No answer lets it try again.
@@ -224,38 +224,38 @@ impl Peer<'_> {
         let Some(slot) = self.tables.vacant.pop() else {
             return self.evict_half_open();
         };
-        self.with(slot, |connection, cx| connection.accept(cx, from, guid, mtu));
-        self.settle_in(slot, from);
-        Some(Answer::Reply2 { mtu })
+        let accepted = self.insert(slot, from, |connection, cx| {
+            connection.accept(cx, guid, mtu);
+            Ok::<_, Infallible>(())
+        });
+        accepted.ok().map(|()| Answer::Reply2 { mtu })
     }
 
     /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
     /// its chance, and the newcomer asks again in half a second.
     fn evict_half_open(&mut self) -> Option<Answer> {
-        let half_open = (0..).zip(&*self.tables.connections);
         let half_open =
-            half_open.filter_map(|(slot, connection)| Some((connection.half_open_since()?, slot)));
+            self.occupied().filter_map(|(at, slot)| Some((slot.connection.half_open_since()?, at)));
         let Some((_, slot)) = half_open.min() else {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
         };
         self.stats.drop(DropReason::HalfOpenLimit);
-        self.with(slot, Connection::disconnect);
+        self.with(slot, |connection, cx| connection.disconnect(cx));
         None
     }
 
     fn is_banned(&self, address: SocketAddr) -> bool {
-        self.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
+        self.state.bans.list().is_some_and(|bans| bans.is_banned(address.ip(), self.last_now))
     }
 
     /// Whether the address opened a connection a moment ago.
     fn connected_recently(&self, from: SocketAddr) -> bool {
         let Some(interval) = self.config.connection_interval else { return false };
-        let is_recent = |connection: &Connection| {
-            !connection.is_free()
-                && connection.remote().is_some_and(|remote| remote.ip() == from.ip())
-                && connection.made_at() + interval > self.last_now
+        let is_recent = |slot: &Slot<Connection>| {
+            slot.remote.is_some_and(|remote| remote.ip() == from.ip())
+                && slot.connection.made_at() + interval > self.last_now
         };
-        !from.ip().is_loopback() && self.tables.connections.iter().any(is_recent)
+        !from.ip().is_loopback() && self.occupied().any(|(_, slot)| is_recent(slot))
     }
 
     /// Without cookies an address may be forged: one network cannot take all slots with connections that never open.
@@ -264,9 +264,8 @@ impl Peer<'_> {
             return true;
         }
         let network = AddressPattern::network_of(from.ip());
-        let half_open = self.tables.connections.iter().filter(|connection| {
-            connection.is_unverified()
-                && connection.remote().is_some_and(|remote| network.matches(remote.ip()))
+        let half_open = self.occupied().filter(|(_, slot)| {
+            slot.connection.is_unverified() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
         });
         half_open.count() < usize::from(self.config.max_half_open_per_network)
     }

@@ -1,19 +1,15 @@
 //! A hook that writes down every datagram: as a capture file that Wireshark opens, or as lines that people read.
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::hook::{Hook, Verdict};
-use super::wire::datagram::DatagramHeader;
-use super::wire::{FirstByte, Wire, id};
-use crate::cursor::{Reader, WireError, Writer};
+use super::protocol::Protocol;
+use crate::cursor::{WireError, Writer};
 use crate::time::Instant;
 
 /// Which way a datagram went.
-///
-/// ```
-/// assert_ne!(rakwire::raknet::LogDirection::In, rakwire::raknet::LogDirection::Out);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDirection {
     /// It arrived.
@@ -59,7 +55,7 @@ pub trait LogSink {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketLogger<S>(pub S);
 
-impl<S: LogSink> Hook for PacketLogger<S> {
+impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.record(now, LogDirection::In, from, datagram);
         Verdict::Pass
@@ -177,17 +173,35 @@ fn add(bytes: &[u8]) -> u32 {
 ///
 /// ```
 /// use rakwire::Instant;
-/// use rakwire::raknet::{LineWriter, LogDirection, LogSink};
+/// use rakwire::{game_protocol, raknet};
+/// use rakwire::raknet::{LogDirection, LogSink};
 ///
-/// let mut log = LineWriter(String::new());
-/// log.record(Instant::from_micros(1_500_000), LogDirection::Out, "127.0.0.1:9".parse()?, &[0x84, 7, 0, 0]);
-/// assert_eq!(log.0, "1.500000 out 127.0.0.1:9 4 bytes, data 7\n");
+/// let (at, remote) = (Instant::from_micros(1_500_000), "127.0.0.1:9".parse()?);
+/// let mut log = raknet::LineWriter::new(String::new());
+/// log.record(at, LogDirection::Out, remote, &[0x84, 7, 0, 0]);
+/// assert_eq!(log.target, "1.500000 out 127.0.0.1:9 4 bytes, data 7\n");
+///
+/// let mut log = game_protocol::LineWriter::new(String::new());
+/// log.record(at, LogDirection::In, remote, &[0x05, 0, 0, 7, 1, 2]);
+/// assert_eq!(log.target, "1.500000 in 127.0.0.1:9 6 bytes, reliable chunk 0 of sequence 7, the last\n");
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LineWriter<W>(pub W);
+#[derive(Clone, Copy, Debug)]
+pub struct LineWriter<P, W> {
+    /// Where the lines go.
+    pub target: W,
+    protocol: PhantomData<P>,
+}
 
-impl<W: fmt::Write> LogSink for LineWriter<W> {
+impl<P: Protocol, W: fmt::Write> LineWriter<P, W> {
+    /// Writes lines to `target`.
+    #[must_use]
+    pub const fn new(target: W) -> Self {
+        Self { target, protocol: PhantomData }
+    }
+}
+
+impl<P: Protocol, W: fmt::Write> LogSink for LineWriter<P, W> {
     fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
         let (seconds, micros) = (at.as_micros() / 1_000_000, at.as_micros() % 1_000_000);
         let way = match way {
@@ -196,27 +210,16 @@ impl<W: fmt::Write> LogSink for LineWriter<W> {
         };
         let length = datagram.len();
         // A log that cannot be written to must not stop the game.
-        let _ = write!(self.0, "{seconds}.{micros:06} {way} {other} {length} bytes, ");
-        let _ = writeln!(self.0, "{}", Summary(datagram));
+        let _ = write!(self.target, "{seconds}.{micros:06} {way} {other} {length} bytes, ");
+        let _ = writeln!(self.target, "{}", Summary::<P>(datagram, PhantomData));
     }
 }
 
 /// What a datagram is, in a few words.
-struct Summary<'d>(&'d [u8]);
+struct Summary<'d, P>(&'d [u8], PhantomData<P>);
 
-impl fmt::Display for Summary<'_> {
+impl<P: Protocol> fmt::Display for Summary<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match FirstByte::classify(self.0) {
-            None => f.write_str("too short"),
-            Some(FirstByte::Offline) => f.write_str(id::name(self.0.first().copied().unwrap_or(0))),
-            Some(FirstByte::Connected) => match DatagramHeader::read(&mut Reader::new(self.0)) {
-                Ok(DatagramHeader::Data { number, .. }) => write!(f, "data {}", number.get()),
-                Ok(DatagramHeader::Ack { records, .. }) => write!(f, "acknowledgement, {records} records"),
-                Ok(DatagramHeader::Nack { records }) => {
-                    write!(f, "negative acknowledgement, {records} records")
-                }
-                Err(error) => write!(f, "malformed: {error}"),
-            },
-        }
+        P::describe(self.0, f)
     }
 }

@@ -7,10 +7,11 @@ use heapless::Deque;
 use siphasher::sip::SipHasher24;
 
 use super::config::Config;
-use super::stats::{DropReason, PeerStats};
+use super::stats::DropReason;
 use super::wire::{Handshake, Header};
 use crate::cookie;
 use crate::cursor::Writer;
+use crate::endpoint::PeerStats;
 use crate::rate_limit::{RateLimit, Rates};
 use crate::time::Instant;
 
@@ -40,7 +41,7 @@ enum Answer {
 
 /// What the stateless side of a peer keeps: a few answers, whoever they are for.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(super) struct StatelessResponder {
     answers: Deque<(SocketAddr, Answer), ANSWERS>,
     limit: RateLimit,
     salts: u64,
@@ -58,12 +59,12 @@ pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answ
     (answer == current) | (answer == previous)
 }
 
-impl Desk {
+impl StatelessResponder {
     /// Challenges a stranger that sent `salt`, unless its network or all together had enough.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
-        stats: &mut PeerStats,
+        stats: &mut PeerStats<DropReason>,
         now: Instant,
         to: SocketAddr,
         salt: Handshake,
@@ -78,11 +79,11 @@ impl Desk {
     }
 
     /// Tells a client that there is no place for it.
-    pub(super) fn turn_away(&mut self, stats: &mut PeerStats, to: SocketAddr) {
+    pub(super) fn turn_away(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr) {
         self.answer(stats, to, Answer::End);
     }
 
-    fn answer(&mut self, stats: &mut PeerStats, to: SocketAddr, answer: Answer) {
+    fn answer(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr, answer: Answer) {
         if self.answers.is_full() {
             self.answers.pop_front();
             stats.drop(DropReason::AnswersFull);

@@ -1,0 +1,202 @@
+//! What a peer has to tell: all events in one order, or those of one connection.
+
+use super::event::Event;
+use super::message::Message;
+use super::protocol::{Connection, Ending, Lent, Notice, Peer, Protocol, State};
+use super::types::ConnectionId;
+
+impl<P: Protocol> Peer<'_, P> {
+    /// What happened next, if anything. An event lends its bytes until the next call that changes this peer.
+    ///
+    /// A driver that must not take what nobody reads yet takes the events of one connection at a time instead:
+    /// [`poll_unconnected`](Self::poll_unconnected), [`poll_readable`](Self::poll_readable) and
+    /// [`poll_event_of`](Self::poll_event_of) together tell the same.
+    pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
+        self.give_back();
+        let next = self.next()?;
+        self.tell(next)
+    }
+
+    /// What happened next that passes `judge`; what does not is dropped.
+    pub(crate) fn poll_event_if(
+        &mut self,
+        mut judge: impl FnMut(&Event<'_, P>) -> bool,
+    ) -> Option<Event<'_, P>> {
+        loop {
+            self.give_back();
+            let next = self.next()?;
+            if self.tell(next).is_some_and(|event| judge(&event)) {
+                return self.tell(next);
+            }
+        }
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    fn next(&mut self) -> Option<Next<P>> {
+        if let Some(next) = self.next_unconnected() {
+            return Some(next);
+        }
+        while let Some(slot) = self.tables.readable.front() {
+            if let Some(next) = self.next_of(slot) {
+                return Some(next);
+            }
+            self.unlist_events();
+            self.release_if_finished(slot);
+        }
+        None
+    }
+
+    fn next_unconnected(&mut self) -> Option<Next<P>> {
+        self.lent = Lent::Unconnected(self.state.unconnected_data()?);
+        Some(Next::Unconnected)
+    }
+
+    fn next_of(&mut self, at: u16) -> Option<Next<P>> {
+        let slot = self.slot(at)?;
+        if slot.is_vacant() || slot.is_paused || !slot.connection.has_events() {
+            return None;
+        }
+        let (connection, mut cx) = self.borrow(at)?;
+        let notice = connection.poll_event(&mut cx)?;
+        if let Notice::Message(message) = notice {
+            self.lent = Lent::Message { message, id: self.id(at) };
+        }
+        Some(Next::Of(at, notice))
+    }
+
+    /// The next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is named again when more
+    /// happens on it, and not before.
+    ///
+    /// With these two in place of [`poll_event`](Self::poll_event), a slow reader of one connection holds up no other
+    /// one, and nothing is copied in between.
+    ///
+    /// ```
+    /// use rakwire::endpoint::{Event, Peer, Protocol};
+    ///
+    /// fn count<P: Protocol>(peer: &mut Peer<'_, P>) -> usize {
+    ///     let mut messages = 0;
+    ///     while let Some(id) = peer.poll_readable() {
+    ///         while let Some(event) = peer.poll_event_of(id) {
+    ///             messages += usize::from(matches!(event, Event::Message { .. }));
+    ///         }
+    ///     }
+    ///     messages
+    /// }
+    /// # use rakwire::raknet::{Config, Resources};
+    /// # let mut resources = Resources::<1, 32, 128>::new();
+    /// # assert_eq!(count(&mut Peer::new(&mut resources, Config::new([7; 32]))), 0);
+    /// ```
+    pub fn poll_readable(&mut self) -> Option<ConnectionId> {
+        while let Some(at) = self.unlist_events() {
+            if self.slot(at).is_some_and(|slot| !slot.is_paused && slot.connection.has_events()) {
+                return Some(self.id(at));
+            }
+            self.release_if_finished(at);
+        }
+        None
+    }
+
+    /// What happened next on one connection, if anything. It gives back what the last event lent, as
+    /// [`poll_event`](Self::poll_event) does.
+    pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
+        self.give_back();
+        self.get(id)?;
+        match self.next_of(id.slot) {
+            Some(next) => self.tell(next),
+            None => {
+                self.release_if_finished(id.slot);
+                None
+            }
+        }
+    }
+
+    /// What a peer without a connection said, if any did; only in RakNet. It gives back what the last event lent, as
+    /// [`poll_event`](Self::poll_event) does.
+    pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
+        self.give_back();
+        let next = self.next_unconnected()?;
+        self.tell(next)
+    }
+
+    /// Gives back what the last event lent, so that its memory is free before another event is asked for.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Event, Peer};
+    ///
+    /// /// Reads the id of the next message, and leaves all memory to the answer.
+    /// fn read(peer: &mut Peer<'_>) -> Option<u8> {
+    ///     let first = match peer.poll_event()? {
+    ///         Event::Message { message, .. } => message.chunks().flatten().next().copied(),
+    ///         _ => None,
+    ///     };
+    ///     peer.give_back();
+    ///     first
+    /// }
+    /// ```
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    pub fn give_back(&mut self) {
+        match core::mem::replace(&mut self.lent, Lent::Nothing) {
+            Lent::Nothing => {}
+            Lent::Unconnected(_) => {
+                if let Some(data) = self.state.pop_unconnected() {
+                    self.tables.pool.free(data);
+                }
+            }
+            Lent::Message { message, id } => {
+                let blocks = self.tables.pool.free(message);
+                let Some(slot) = self.slot_mut(id.slot).filter(|slot| slot.is(id)) else { return };
+                if slot.connection.on_read(blocks) {
+                    self.with_quietly(id.slot, P::Connection::nack_deferred);
+                }
+            }
+        }
+    }
+
+    /// The bytes that the last event lent: of a message, or of what a peer without a connection said. They stay until
+    /// the next event is asked for or they are [given back](Self::give_back), whatever else happens meanwhile. Empty
+    /// when nothing is lent.
+    #[must_use]
+    pub const fn lent(&self) -> Message<'_, P> {
+        match self.lent {
+            Lent::Nothing => Message::empty(&self.tables.pool),
+            Lent::Message { message, .. } | Lent::Unconnected(message) => {
+                Message::new(&self.tables.pool, message)
+            }
+        }
+    }
+
+    /// Puts what is next into the words of an event.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {
+        let pool = &self.tables.pool;
+        let Next::Of(at, notice) = next else { return self.state.unconnected(pool).map(Event::Protocol) };
+        let id = self.id(at);
+        if let Notice::Message(message) = notice {
+            return Some(match P::delivery(pool.header(message)) {
+                Ok(delivery) => Event::Message { id, delivery, message: Message::new(pool, message) },
+                Err(notice) => Event::Protocol(P::event(id, notice)),
+            });
+        }
+        let slot = self.slot(at)?;
+        let remote = slot.remote?;
+        Some(match notice {
+            Notice::Message(_) => return None,
+            Notice::Opened => {
+                let (identity, side) = (slot.connection.identity(), slot.connection.side());
+                Event::Connected { id, remote, identity, side }
+            }
+            Notice::Protocol(notice) => Event::Protocol(P::event(id, notice)),
+            Notice::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
+            Notice::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
+        })
+    }
+}
+
+/// What is told next.
+#[derive(Clone, Copy)]
+enum Next<P: Protocol> {
+    /// Something of the connection in a slot.
+    Of(u16, Notice<P>),
+    /// What a peer without a connection said first.
+    Unconnected,
+}

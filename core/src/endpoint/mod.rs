@@ -1,0 +1,46 @@
+//! The endpoint that both protocols run in: the connection table, events, hooks, memory, counters and the run loop.
+//!
+//! A [`Peer`] holds any number of connections over one socket that it does not know, and no clock:
+//!
+//! - **in**: [`Peer::handle_datagram`], [`Peer::handle_timeout`], and the application's [`Peer::connect`],
+//!   [`Peer::send`], [`Peer::disconnect`];
+//! - **out**: [`Peer::poll_event`], [`Peer::poll_transmit`], [`Peer::poll_timeout`].
+//!
+//! Call the methods of the first kind whenever there is reason to, then `poll_event` and `poll_transmit` until they
+//! return nothing, then sleep until `poll_timeout` or the next datagram. Nothing breaks if output is taken late; it
+//! waits.
+//!
+//! What differs between the protocols is behind one trait, [`Protocol`]. [`raknet`](crate::raknet) and
+//! [`game_protocol`](crate::game_protocol) name everything here for their own: `raknet::Peer<'a>` is
+//! `endpoint::Peer<'a, RakNet>`.
+
+mod error;
+mod event;
+mod events;
+mod hook;
+mod message;
+mod output;
+mod packet_log;
+mod peer;
+mod protocol;
+mod resources;
+mod stats;
+mod table;
+mod tables;
+mod types;
+
+pub use error::{ConnectError, SendError};
+pub use event::{ConnectionInfo, Event};
+pub use hook::{Hook, Hooked, Verdict};
+pub use message::Message;
+pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
+pub use protocol::{Peer, Protocol};
+#[cfg(feature = "alloc")]
+pub use resources::Capacity;
+pub use resources::Resources;
+pub use stats::{DropReasons, PeerStats};
+pub use types::{ConnectionId, ConnectionState, Side};
+
+pub(crate) use protocol::{Connection, Context, Ending, Internals, Notice, State, Storage};
+pub(crate) use resources::refill;
+pub(crate) use tables::Slot;

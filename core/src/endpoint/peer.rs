@@ -1,0 +1,204 @@
+//! What an application and its driver ask of a peer.
+
+use core::net::SocketAddr;
+
+use super::error::{ConnectError, SendError};
+use super::event::ConnectionInfo;
+use super::protocol::{Connection, Peer, Protocol, State};
+use super::stats::PeerStats;
+use super::types::ConnectionId;
+use crate::machine::{Machine, Transmit};
+use crate::time::Instant;
+
+impl<P: Protocol> Peer<'_, P> {
+    /// How this peer behaves.
+    #[must_use]
+    pub const fn config(&self) -> &P::Config {
+        &self.config
+    }
+
+    /// The counters of this peer.
+    #[must_use]
+    pub const fn stats(&self) -> &PeerStats<P::DropReason> {
+        &self.stats
+    }
+
+    /// Blocks that hold nothing now.
+    #[must_use]
+    pub fn blocks_available(&self) -> usize {
+        self.tables.pool.available()
+    }
+
+    /// Blocks in all.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.tables.pool.capacity()
+    }
+
+    /// Begins to open a connection as the configuration says. [`Event::Connected`](super::Event::Connected) or
+    /// [`Event::ConnectFailed`](super::Event::ConnectFailed) says what became of it.
+    ///
+    /// # Errors
+    /// [`ConnectError::AlreadyConnected`] or [`ConnectError::Full`].
+    pub fn connect(&mut self, now: Instant, to: SocketAddr) -> Result<ConnectionId, ConnectError> {
+        self.connect_with(now, to, &P::ConnectOptions::default())
+    }
+
+    /// Begins to open a connection, in RakNet with a password, another protocol version or other times than the
+    /// configuration says.
+    ///
+    /// # Errors
+    /// A [`ConnectError`]; nothing changed then.
+    pub fn connect_with(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.advance(now);
+        if self.find_or_evict(&to).is_some() {
+            return Err(ConnectError::AlreadyConnected);
+        }
+        let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
+        self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
+        Ok(self.id(slot))
+    }
+
+    /// The connection with the peer at `address`, if there is one.
+    #[must_use]
+    pub fn connection_at(&self, address: SocketAddr) -> Option<ConnectionId> {
+        self.slot_at(&address).map(|slot| self.id(slot))
+    }
+
+    /// Ends a connection. What was sent reliably before is delivered first, for at most `close_timeout`, and then the
+    /// other peer is told; [`Event::Disconnected`](super::Event::Disconnected) says when it is over. A connection that
+    /// is not open yet ends at once.
+    pub fn disconnect(&mut self, now: Instant, id: ConnectionId) {
+        self.advance(now);
+        if self.get(id).is_some() {
+            self.with(id.slot, P::Connection::disconnect);
+        }
+    }
+
+    /// Takes a message for sending. It is copied; `message` is free at once.
+    ///
+    /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
+    /// reliability the name of the receipt comes back, and
+    /// [`RakNetEvent::Receipt`](crate::raknet::RakNetEvent::Receipt) tells what became of the message.
+    ///
+    /// # Errors
+    /// A [`SendError`] that says what to do; nothing of the message was kept then.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<P::Receipt, SendError> {
+        self.advance(now);
+        self.get(id).ok_or(SendError::NotConnected)?;
+        self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
+            .unwrap_or(Err(SendError::NotConnected))
+    }
+
+    /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application
+    /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
+    /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.
+    pub fn pause(&mut self, id: ConnectionId) -> bool {
+        self.set_paused(id, true)
+    }
+
+    /// Ends a [`pause`](Self::pause). False if there is no such connection.
+    pub fn resume(&mut self, id: ConnectionId) -> bool {
+        self.set_paused(id, false)
+    }
+
+    fn set_paused(&mut self, id: ConnectionId, is_paused: bool) -> bool {
+        let Some(slot) = self.slot_mut(id.slot).filter(|slot| slot.is(id)) else { return false };
+        slot.is_paused = is_paused;
+        self.list_events(id.slot);
+        true
+    }
+
+    /// What is known of a connection, while it exists.
+    #[must_use]
+    pub fn connection(&self, id: ConnectionId) -> Option<ConnectionInfo<P>> {
+        let slot = self.get(id)?;
+        Some(ConnectionInfo {
+            remote: slot.remote?,
+            identity: slot.connection.identity(),
+            side: slot.connection.side(),
+            state: slot.connection.state(),
+        })
+    }
+
+    /// The counters of a connection, while it exists.
+    #[must_use]
+    pub fn connection_stats(&self, id: ConnectionId) -> Option<P::ConnectionStats> {
+        self.get(id).map(|slot| slot.connection.stats(self.last_now))
+    }
+
+    /// Every connection that exists, which it does until the application and the other peer were told of its end.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionId> {
+        let existing = self.occupied().filter(|(_, slot)| !slot.connection.is_lingering());
+        existing.map(|(at, slot)| ConnectionId { slot: at, generation: slot.generation })
+    }
+
+    /// Takes a datagram that arrived at `now`. It never fails: what makes no sense is counted in
+    /// [`stats`](Self::stats).
+    ///
+    /// `now` should be the time at which the datagram was received, also when it is handled later.
+    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        self.advance(now);
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        P::route(self, from, datagram);
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        while let Some((at, slot)) = self.tables.deadlines.first() {
+            if at > self.last_now {
+                return;
+            }
+            self.tables.deadlines.set(slot, None);
+            self.with(slot, P::Connection::handle_timeout);
+        }
+    }
+
+    /// When this peer wants [`handle_timeout`](Self::handle_timeout) and [`poll_transmit`](Self::poll_transmit) to be
+    /// called next; a time gone by means now, nothing means that only a datagram or the application can change
+    /// anything.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if !self.tables.ready.is_empty() || !self.state.is_idle() {
+            return Some(self.last_now);
+        }
+        self.tables.deadlines.first().map(|(at, _)| at)
+    }
+
+    /// Moves the clock; it never steps back.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.last_now = self.last_now.max(now);
+    }
+}
+
+impl<P: Protocol> Machine for Peer<'_, P> {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
+        Peer::handle_datagram(self, now, from, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        Peer::handle_timeout(self, now);
+    }
+
+    fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
+        Peer::poll_transmit(self, now, buffer)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Peer::poll_timeout(self)
+    }
+}

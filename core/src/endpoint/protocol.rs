@@ -1,0 +1,313 @@
+//! What a protocol brings, and the peer that it brings it to.
+
+use core::fmt::Debug;
+use core::hash::Hash;
+use core::net::SocketAddr;
+
+use super::error::{ConnectError, SendError};
+use super::stats::{DropReasons, PeerStats};
+use super::tables::Tables;
+use super::types::{ConnectionId, ConnectionState, Side};
+use crate::storage::{Block, Index, Pool};
+use crate::time::Instant;
+
+/// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
+/// [`GameProtocol`](crate::game_protocol::GameProtocol).
+///
+/// Drivers are written once over this trait:
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::endpoint::{Event, Peer, Protocol};
+///
+/// /// Prints what happens, whatever the protocol.
+/// fn report<P: Protocol>(peer: &mut Peer<'_, P>) -> usize {
+///     let mut events = 0;
+///     while let Some(event) = peer.poll_event() {
+///         match event {
+///             Event::Connected { id, remote, .. } => println!("{}: {id} with {remote}", P::NAME),
+///             Event::Message { id, message, .. } => println!("{id}: {} bytes", message.len()),
+///             _ => {}
+///         }
+///         events += 1;
+///     }
+///     events
+/// }
+/// # use rakwire::game_protocol::{Config, Resources};
+/// # let mut resources = Resources::<1, 32, 128>::new();
+/// # assert_eq!(report(&mut Peer::new(&mut resources, Config::new([7; 32]))), 0);
+/// ```
+///
+/// It cannot be implemented outside of this crate.
+#[expect(private_bounds, reason = "what a protocol brings is known in this crate alone")]
+pub trait Protocol: Internals {
+    /// The name that people know: "RakNet", "Game Protocol".
+    const NAME: &'static str;
+    /// Bytes of the longest datagram, without IP and UDP headers: what a buffer for
+    /// [`Peer::poll_transmit`] must hold.
+    const MAX_DATAGRAM: usize;
+
+    /// How a peer behaves.
+    type Config: Clone + Debug;
+    /// How one connection is opened, where that differs from the configuration.
+    type ConnectOptions<'o>: Copy + Debug + Default;
+    /// Who a peer is beside its address.
+    type Identity: Copy + Debug + Eq + Hash;
+    /// How a message travels.
+    type Delivery: Copy + Debug + Default + PartialEq;
+    /// What the application gets for a message that was accepted, to know it again in events.
+    type Receipt: Copy + Debug + PartialEq;
+    /// Why a connection could not be opened.
+    type ConnectFailure: Copy + core::error::Error + Eq;
+    /// Why a connection ended.
+    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq;
+    /// Events that only this protocol has.
+    type Event<'p>: Debug;
+    /// Why something that arrived was dropped.
+    type DropReason: DropReasons + Debug;
+    /// Counters and measurements of one connection.
+    type ConnectionStats: Copy + Debug + Default;
+
+    /// Writes what a datagram is, in a few words.
+    ///
+    /// # Errors
+    /// Those of the formatter.
+    fn describe(datagram: &[u8], f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result;
+}
+
+/// What a protocol brings beside what applications see.
+pub(crate) trait Internals: Copy + Debug + Sized + 'static {
+    /// How many datagrams of one connection may leave in a row while others wait.
+    const BURST: u8;
+    /// One connection, or what stands in a vacant slot.
+    type Connection: Connection<Self>
+    where
+        Self: Protocol;
+    /// What the pool keeps of a block beside its bytes.
+    type BlockHeader: Copy + Debug + Default;
+    /// What connections tell that only this protocol has.
+    type Notice: Copy;
+    /// What the peer keeps beside its connections.
+    type State<'a>: State<Self>
+    where
+        Self: Protocol;
+    /// What the tables of the state need of the memory of a peer.
+    type Storage<const CONNECTIONS: usize, const BLOCKS: usize>: Storage<Self> + Debug
+    where
+        Self: Protocol;
+
+    /// The key of hash tables.
+    fn secret(config: &Self::Config) -> [u8; 16]
+    where
+        Self: Protocol;
+
+    /// The most blocks that one connection may hold in each direction.
+    fn connection_blocks(config: &Self::Config) -> Option<u32>
+    where
+        Self: Protocol;
+
+    /// Decides what a datagram is for.
+    fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8])
+    where
+        Self: Protocol;
+
+    /// Writes the next datagram that belongs to no connection in particular.
+    fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)>
+    where
+        Self: Protocol;
+
+    /// How the message in a block travelled; or, if the block stands for something else, what.
+    fn delivery(header: &Self::BlockHeader) -> Result<Self::Delivery, Self::Notice>
+    where
+        Self: Protocol;
+
+    /// Puts a notice into the words of an event.
+    fn event<'p>(id: ConnectionId, notice: Self::Notice) -> Self::Event<'p>
+    where
+        Self: Protocol;
+}
+
+/// The part of a peer's memory that only one protocol needs.
+pub(crate) trait Storage<P: Protocol> {
+    /// Memory that no peer uses yet.
+    const EMPTY: Self;
+
+    /// The state of a new peer in this memory.
+    fn lend(&mut self, config: &P::Config) -> P::State<'_>;
+
+    /// The same in memory of the allocator.
+    #[cfg(feature = "alloc")]
+    fn allocate(connections: usize, blocks: usize, config: &P::Config) -> P::State<'static>;
+}
+
+/// What a peer keeps beside its connections.
+pub(crate) trait State<P: Protocol>: Debug {
+    /// Whether nothing but connections has anything to send.
+    fn is_idle(&self) -> bool;
+
+    /// The connection in a slot is with `identity` now; before, it was with `before`.
+    fn on_identity(&mut self, slot: u16, before: Option<P::Identity>, identity: Option<P::Identity>) {
+        let _ = (slot, before, identity);
+    }
+
+    /// What a peer without a connection said first.
+    fn unconnected<'p>(&self, pool: &'p Pool<'p, P::BlockHeader>) -> Option<P::Event<'p>> {
+        let _ = pool;
+        None
+    }
+
+    /// The block that holds the bytes of [`unconnected`](Self::unconnected).
+    fn unconnected_data(&self) -> Option<Block> {
+        None
+    }
+
+    /// Takes what [`unconnected`](Self::unconnected) shows out of its queue.
+    fn pop_unconnected(&mut self) -> Option<Block> {
+        None
+    }
+}
+
+/// What a connection borrows from its peer for the time of one call.
+pub(crate) struct Context<'x, 'a, P: Protocol> {
+    pub(crate) now: Instant,
+    pub(crate) slot: u16,
+    pub(crate) generation: u16,
+    /// Where the other peer is.
+    pub(crate) remote: &'x Option<SocketAddr>,
+    pub(crate) config: &'x P::Config,
+    pub(crate) pool: &'x mut Pool<'a, P::BlockHeader>,
+    pub(crate) index: &'x mut Index<'a>,
+    pub(crate) stats: &'x mut PeerStats<P::DropReason>,
+    pub(crate) state: &'x mut P::State<'a>,
+    /// Blocks that one connection may use for what it sends, and for what it receives.
+    pub(crate) send_quota: usize,
+    pub(crate) receive_quota: usize,
+}
+
+/// One other peer, as the endpoint knows it.
+pub(crate) trait Connection<P: Protocol>: Debug + Default {
+    /// Begins to open a connection.
+    fn open(
+        &mut self,
+        cx: &mut Context<'_, '_, P>,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<(), ConnectError>;
+
+    /// Accepts a message of the application.
+    fn send(
+        &mut self,
+        cx: &mut Context<'_, '_, P>,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<P::Receipt, SendError>;
+
+    /// Ends the connection as its application wants.
+    fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
+
+    /// Does what is due.
+    fn handle_timeout(&mut self, cx: &mut Context<'_, '_, P>);
+
+    /// Writes the next datagram at the front of `buffer` and returns its length.
+    fn poll_transmit(&mut self, cx: &mut Context<'_, '_, P>, buffer: &mut [u8]) -> Option<usize>;
+
+    /// When something is due next.
+    fn deadline(&self, cx: &Context<'_, '_, P>) -> Option<Instant>;
+
+    /// Whether there are events.
+    fn has_events(&self) -> bool;
+
+    /// Takes the next event.
+    fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
+
+    /// The application has read a message of so many blocks. True if the connection may now take what it had no room
+    /// for, and wants [`nack_deferred`](Self::nack_deferred).
+    fn on_read(&mut self, blocks: usize) -> bool;
+
+    /// Asks the other peer for what found no room.
+    fn nack_deferred(&mut self, cx: &mut Context<'_, '_, P>) {
+        let _ = cx;
+    }
+
+    /// Gives back everything, also what the application did not read.
+    fn release(&mut self, cx: &mut Context<'_, '_, P>);
+
+    fn side(&self) -> Side;
+
+    fn state(&self) -> ConnectionState;
+
+    fn identity(&self) -> P::Identity;
+
+    fn stats(&self, now: Instant) -> P::ConnectionStats;
+
+    /// Whether the connection has ended; it may still answer what the other peer resends.
+    fn is_over(&self) -> bool;
+
+    /// Whether nothing is left to do: the slot can be given to another connection.
+    fn is_finished(&self, now: Instant) -> bool;
+
+    /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
+    fn is_lingering(&self) -> bool;
+
+    /// Whether the connection counts against the limit of incoming ones.
+    fn is_incoming(&self) -> bool;
+}
+
+/// What is to be told of a connection.
+#[derive(Clone, Copy)]
+pub(crate) enum Notice<P: Protocol> {
+    Opened,
+    /// A message, or what the block stands for.
+    Message(Block),
+    Protocol(P::Notice),
+    Ended(Ending<P>),
+}
+
+/// What the application is told at the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending<P: Protocol> {
+    Failed(P::ConnectFailure),
+    Disconnected(P::DisconnectReason),
+}
+
+/// What the last event lent and the next one takes back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Lent {
+    Nothing,
+    Message {
+        message: Block,
+        id: ConnectionId,
+    },
+    /// The bytes of what a peer without a connection said first.
+    Unconnected(Block),
+}
+
+/// A peer: any number of connections over one socket that it does not know.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let server = "127.0.0.1:19132".parse()?;
+/// peer.connect(Instant::ZERO, server)?;
+/// let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
+/// let request = peer.poll_transmit(Instant::ZERO, &mut buffer).ok_or("a request is due")?;
+/// assert_eq!((request.to, request.payload.len()), (server, 1464));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Peer<'a, P: Protocol> {
+    pub(crate) config: P::Config,
+    pub(crate) tables: Tables<'a, P::Connection, P::BlockHeader>,
+    pub(crate) state: P::State<'a>,
+    pub(crate) stats: PeerStats<P::DropReason>,
+    pub(crate) lent: Lent,
+    pub(crate) last_now: Instant,
+    /// The slot that the last datagram was for: often the next one's, too.
+    pub(crate) last_slot: u16,
+    /// How many connections others opened.
+    pub(crate) incoming: u16,
+    /// How many datagrams of the connection whose turn it is were composed one after the other.
+    pub(crate) in_a_row: u8,
+}

@@ -1,0 +1,70 @@
+//! Counters of a peer. They only grow, wrap never in practice, and are read whenever somebody cares.
+
+/// The reasons of a protocol for dropping what arrived.
+pub trait DropReasons: Copy + 'static {
+    /// Every reason, in the order of [`index`](Self::index).
+    const REASONS: &'static [Self];
+    /// One counter a reason.
+    type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]>;
+
+    /// Where the counter of this reason stands.
+    fn index(self) -> usize;
+}
+
+/// Counters of a whole peer.
+///
+/// ```
+/// use rakwire::raknet::{Config, DropReason, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// peer.handle_datagram(rakwire::Instant::ZERO, "192.0.2.1:9".parse()?, &[0]);
+/// assert_eq!(peer.stats().datagrams_received, 1);
+/// assert_eq!(peer.stats().dropped(DropReason::TooShort), 1);
+/// # Ok::<(), core::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PeerStats<R: DropReasons> {
+    /// Datagrams that arrived.
+    pub datagrams_received: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_received: u64,
+    /// Datagrams given to be sent.
+    pub datagrams_sent: u64,
+    /// Bytes of them, without IP and UDP headers.
+    pub bytes_sent: u64,
+    drops: R::Counts,
+}
+
+impl<R: DropReasons> Default for PeerStats<R> {
+    fn default() -> Self {
+        Self {
+            datagrams_received: 0,
+            bytes_received: 0,
+            datagrams_sent: 0,
+            bytes_sent: 0,
+            drops: R::Counts::default(),
+        }
+    }
+}
+
+impl<R: DropReasons> PeerStats<R> {
+    /// How often something was dropped for `reason`.
+    #[must_use]
+    pub fn dropped(&self, reason: R) -> u64 {
+        self.drops.as_ref().get(reason.index()).copied().unwrap_or(0)
+    }
+
+    /// Every reason with its count.
+    pub fn drops(&self) -> impl Iterator<Item = (R, u64)> {
+        R::REASONS.iter().copied().zip(self.drops.as_ref().iter().copied())
+    }
+
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn drop(&mut self, reason: R) {
+        if let Some(count) = self.drops.as_mut().get_mut(reason.index()) {
+            *count += 1;
+        }
+    }
+}

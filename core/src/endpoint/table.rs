@@ -1,0 +1,213 @@
+//! The connection table: who is where, who has something to send, who has events.
+
+use core::net::SocketAddr;
+
+use super::protocol::{Connection, Context, Peer, Protocol, State};
+use super::tables::Slot;
+use super::types::ConnectionId;
+use crate::storage::AddressKey;
+
+impl<'a, P: Protocol> Peer<'a, P> {
+    pub(crate) fn slot(&self, slot: u16) -> Option<&Slot<P::Connection>> {
+        self.tables.slots.get(usize::from(slot))
+    }
+
+    pub(crate) fn slot_mut(&mut self, slot: u16) -> Option<&mut Slot<P::Connection>> {
+        self.tables.slots.get_mut(usize::from(slot))
+    }
+
+    /// Every slot with a connection.
+    pub(crate) fn occupied(&self) -> impl Iterator<Item = (u16, &Slot<P::Connection>)> {
+        (0..).zip(&*self.tables.slots).filter(|(_, slot)| !slot.is_vacant())
+    }
+
+    pub(crate) fn id(&self, slot: u16) -> ConnectionId {
+        ConnectionId { slot, generation: self.slot(slot).map_or(0, |slot| slot.generation) }
+    }
+
+    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Slot<P::Connection>> {
+        self.slot(id.slot).filter(|slot| slot.is(id))
+    }
+
+    /// The slot of the connection with `address`, which is often that of the last datagram.
+    pub(crate) fn find(&mut self, address: &SocketAddr) -> Option<u16> {
+        if self.slot(self.last_slot).is_some_and(|last| last.is_at(address)) {
+            return Some(self.last_slot);
+        }
+        let slot = self.slot_at(address)?;
+        self.last_slot = slot;
+        Some(slot)
+    }
+
+    /// As [`find`](Self::find), but a connection that has ended makes way for a new one.
+    pub(crate) fn find_or_evict(&mut self, address: &SocketAddr) -> Option<u16> {
+        let slot = self.find(address)?;
+        if self.evict_if_over(slot) { None } else { Some(slot) }
+    }
+
+    /// Takes a connection that has ended out of the indices; false if it has not.
+    pub(crate) fn evict_if_over(&mut self, at: u16) -> bool {
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return false };
+        let is_over = slot.connection.is_over();
+        if let (true, Some(remote)) = (is_over, slot.remote) {
+            slot.is_attached = false;
+            self.tables.addresses.remove(&AddressKey(remote), at);
+            self.state.on_identity(at, Some(slot.connection.identity()), None);
+        }
+        is_over
+    }
+
+    pub(crate) fn slot_at(&self, address: &SocketAddr) -> Option<u16> {
+        let slots = &self.tables.slots;
+        self.tables.addresses.find(&AddressKey(*address), |slot| {
+            slots.get(usize::from(slot)).is_some_and(|slot| slot.is_at(address))
+        })
+    }
+
+    /// A slot for a new connection; if need be, that of one that only lingers.
+    pub(crate) fn vacant_slot(&mut self) -> Option<u16> {
+        if let Some(slot) = self.tables.vacant.pop() {
+            return Some(slot);
+        }
+        let is_idle = |slot: &Slot<P::Connection>| {
+            !slot.in_ready && !slot.in_readable && slot.connection.is_lingering()
+        };
+        let (at, _) = self.occupied().find(|(_, slot)| is_idle(slot))?;
+        self.release(at);
+        self.tables.vacant.pop()
+    }
+
+    /// Enters a new connection into the tables. `begin` makes it what it shall be; if that fails the slot stays vacant.
+    pub(crate) fn insert<E>(
+        &mut self,
+        at: u16,
+        remote: SocketAddr,
+        begin: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(slot) = self.slot_mut(at) {
+            slot.remote = Some(remote);
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.is_attached = true;
+            slot.is_paused = false;
+        }
+        let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
+        let begun = begin(connection, &mut cx);
+        let identity = connection.identity();
+        if begun.is_ok() {
+            self.state.on_identity(at, None, Some(identity));
+            self.tables.addresses.insert(&AddressKey(remote), at);
+            self.list_ready(at);
+            self.list_events(at);
+        } else if let Some(slot) = self.slot_mut(at) {
+            slot.remote = None;
+            slot.is_attached = false;
+            self.tables.vacant.push(at);
+        }
+        begun
+    }
+
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn borrow(&mut self, slot: u16) -> Option<(&mut P::Connection, Context<'_, 'a, P>)> {
+        let entry = self.tables.slots.get_mut(usize::from(slot))?;
+        let quota = self.tables.pool.share(P::connection_blocks(&self.config));
+        let cx = Context {
+            now: self.last_now,
+            slot,
+            generation: entry.generation,
+            remote: &entry.remote,
+            config: &self.config,
+            pool: &mut self.tables.pool,
+            index: &mut self.tables.index,
+            stats: &mut self.stats,
+            state: &mut self.state,
+            send_quota: quota,
+            receive_quota: quota,
+        };
+        Some((&mut entry.connection, cx))
+    }
+
+    /// Changes a connection and lists it for what follows: datagrams to send, events to tell.
+    pub(crate) fn with<R>(
+        &mut self,
+        slot: u16,
+        change: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> R,
+    ) -> Option<R> {
+        let (connection, mut cx) = self.borrow(slot)?;
+        let before = connection.identity();
+        let result = change(connection, &mut cx);
+        let identity = connection.identity();
+        if before != identity {
+            self.state.on_identity(slot, Some(before), Some(identity));
+        }
+        self.list_ready(slot);
+        self.list_events(slot);
+        Some(result)
+    }
+
+    /// As [`with`](Self::with), for what changes neither who the other peer is nor what there is to tell.
+    pub(crate) fn with_quietly<R>(
+        &mut self,
+        slot: u16,
+        change: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> R,
+    ) -> Option<R> {
+        let (connection, mut cx) = self.borrow(slot)?;
+        let result = change(connection, &mut cx);
+        self.list_ready(slot);
+        Some(result)
+    }
+
+    /// Lists a connection that may have something to send.
+    fn list_ready(&mut self, at: u16) {
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
+        if !core::mem::replace(&mut slot.in_ready, true) {
+            self.tables.ready.push(at);
+        }
+    }
+
+    /// Lists a connection that has events, and counts it while others opened it.
+    pub(crate) fn list_events(&mut self, at: u16) {
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
+        let is_incoming = slot.connection.is_incoming();
+        if core::mem::replace(&mut slot.is_counted, is_incoming) != is_incoming {
+            self.incoming = if is_incoming { self.incoming + 1 } else { self.incoming.saturating_sub(1) };
+        }
+        if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
+            slot.in_readable = true;
+            self.tables.readable.push(at);
+        }
+    }
+
+    /// Takes the first connection out of the queue of those that have events; returns its slot.
+    pub(crate) fn unlist_events(&mut self) -> Option<u16> {
+        let at = self.tables.readable.front()?;
+        self.tables.readable.pop();
+        if let Some(slot) = self.slot_mut(at) {
+            slot.in_readable = false;
+        }
+        Some(at)
+    }
+
+    /// Frees the slot of a connection that is over, once it stands in no queue.
+    pub(crate) fn release_if_finished(&mut self, at: u16) {
+        let now = self.last_now;
+        let is_done = |slot: &Slot<P::Connection>| {
+            !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
+        };
+        if self.slot(at).is_some_and(is_done) {
+            self.release(at);
+        }
+    }
+
+    fn release(&mut self, at: u16) {
+        let Some((connection, mut cx)) = self.borrow(at) else { return };
+        connection.release(&mut cx);
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
+        self.state.on_identity(at, Some(slot.connection.identity()), None);
+        slot.is_attached = false;
+        if let Some(remote) = slot.remote.take() {
+            self.tables.addresses.remove(&AddressKey(remote), at);
+        }
+        self.tables.vacant.push(at);
+        self.tables.deadlines.set(at, None);
+    }
+}

@@ -1,0 +1,58 @@
+//! The tables of a peer, their sizes forgotten.
+
+use core::net::SocketAddr;
+
+use super::types::ConnectionId;
+use crate::storage::{Deadlines, Index, Pool, SlotIndex, SlotQueue, Slots};
+
+/// A place for one connection, and what the peer keeps of it beside the protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Slot<C> {
+    /// Where the other peer is; none while the slot is vacant.
+    pub(crate) remote: Option<SocketAddr>,
+    /// Tells this user of the slot from those before.
+    pub(crate) generation: u16,
+    /// Whether the slot stands in the queue of those that may have something to send.
+    pub(crate) in_ready: bool,
+    /// Whether the slot stands in the queue of those that have events.
+    pub(crate) in_readable: bool,
+    /// Whether the connection counts among the incoming ones.
+    pub(crate) is_counted: bool,
+    /// Whether the addresses lead here. Another connection with the same address may have taken the place.
+    pub(crate) is_attached: bool,
+    /// Whether the application takes no events for now.
+    pub(crate) is_paused: bool,
+    pub(crate) connection: C,
+}
+
+impl<C> Slot<C> {
+    pub(crate) const fn is_vacant(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    /// Whether this is the connection with the peer at `address`.
+    pub(crate) fn is_at(&self, address: &SocketAddr) -> bool {
+        self.is_attached && self.remote.as_ref() == Some(address)
+    }
+
+    /// Whether this is the connection that `id`, which names this slot, means.
+    pub(crate) const fn is(&self, id: ConnectionId) -> bool {
+        self.generation == id.generation && !self.is_vacant()
+    }
+}
+
+/// All tables of a peer.
+#[derive(Debug)]
+pub(crate) struct Tables<'a, C, H> {
+    pub(crate) slots: Slots<'a, Slot<C>>,
+    pub(crate) addresses: SlotIndex<'a>,
+    pub(crate) deadlines: Deadlines<'a>,
+    /// Connections that may have something to send.
+    pub(crate) ready: SlotQueue<'a>,
+    /// Connections that have events.
+    pub(crate) readable: SlotQueue<'a>,
+    /// Slots without a connection. The one that has been vacant longest is taken next.
+    pub(crate) vacant: SlotQueue<'a>,
+    pub(crate) pool: Pool<'a, H>,
+    pub(crate) index: Index<'a>,
+}

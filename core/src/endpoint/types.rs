@@ -1,0 +1,51 @@
+//! What both protocols say of a connection.
+
+/// Names a connection of one peer. A name is not used again until its slot was given away 65,536 times.
+///
+/// ```
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let first = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// peer.disconnect(Instant::ZERO, first);
+/// while peer.poll_event().is_some() || peer.poll_transmit(Instant::ZERO, &mut [0; 1_500]).is_some() {}
+/// let second = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// assert_ne!(first, second); // although there is only one slot
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId {
+    pub(crate) slot: u16,
+    pub(crate) generation: u16,
+}
+
+impl core::fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// Who opened a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// This peer.
+    #[default]
+    Client,
+    /// The other peer.
+    Server,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConnectionState {
+    /// The handshake is under way.
+    Connecting,
+    /// Messages may be sent.
+    Connected,
+    /// Ended by this peer; what was sent before is still being delivered, and nothing more may be sent.
+    Disconnecting,
+    /// It is over.
+    Disconnected,
+}

@@ -1,0 +1,108 @@
+//! The Game Protocol as the endpoint knows it.
+
+use core::convert::Infallible;
+use core::fmt;
+use core::net::SocketAddr;
+
+use super::config::Config;
+use super::connection::{BlockHeader, Connection};
+use super::reason::{ConnectFailure, DisconnectReason};
+use super::state::{State, Storage};
+use super::stats::{ConnectionStats, DropReason};
+use super::types::GameProtocol;
+use super::wire::{HEADER, Header, MAX_PACKET, Position, Reliability};
+use crate::cursor::Writer;
+use crate::endpoint::{Connection as _, ConnectionId, Internals, Peer, Protocol};
+
+impl Protocol for GameProtocol {
+    const NAME: &'static str = "Game Protocol";
+    const MAX_DATAGRAM: usize = MAX_PACKET;
+
+    type Config = Config;
+    type ConnectOptions<'o> = ();
+    type Identity = ();
+    type Delivery = Reliability;
+    type Receipt = ();
+    type ConnectFailure = ConnectFailure;
+    type DisconnectReason = DisconnectReason;
+    type Event<'p> = Infallible;
+    type DropReason = DropReason;
+    type ConnectionStats = ConnectionStats;
+
+    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Ok((header, _)) = Header::read(datagram) else { return f.write_str("too short") };
+        let has_reserved_bits = datagram.first().is_some_and(|flags| *flags > 0x0F);
+        match header {
+            // Of four bytes only those that take part know what they are for sure.
+            _ if datagram.len() == HEADER && has_reserved_bits => f.write_str("handshake"),
+            Header::End => f.write_str("END"),
+            Header::Acknowledgement { chunk, sequence } => {
+                write!(f, "acknowledgement of chunk {chunk} of sequence {sequence}")
+            }
+            Header::Chunk { reliability, position, chunk, sequence } => {
+                let promise = if reliability.is_reliable() { "reliable" } else { "unreliable" };
+                let last = if position == Position::Last { ", the last" } else { "" };
+                write!(f, "{promise} chunk {chunk} of sequence {sequence}{last}")
+            }
+        }
+    }
+}
+
+impl Internals for GameProtocol {
+    /// A whole snapshot of the game.
+    const BURST: u8 = 16;
+
+    type Connection = Connection;
+    type BlockHeader = BlockHeader;
+    type Notice = Infallible;
+    type State<'a> = State<'a>;
+    type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
+
+    fn secret(config: &Config) -> [u8; 16] {
+        config.secret
+    }
+
+    fn connection_blocks(config: &Config) -> Option<u32> {
+        config.connection_blocks
+    }
+
+    fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8]) {
+        peer.route(from, datagram);
+    }
+
+    /// Acknowledgements go before everything else.
+    fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        let mut writer = Writer::new(buffer);
+        let to = peer.poll_acknowledgement(&mut writer);
+        let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
+        Some((to, writer.written()))
+    }
+
+    fn delivery(header: &BlockHeader) -> Result<Reliability, Infallible> {
+        Ok(header.reliability)
+    }
+
+    fn event<'p>(_id: ConnectionId, notice: Infallible) -> <Self as Protocol>::Event<'p> {
+        notice
+    }
+}
+
+impl Peer<'_, GameProtocol> {
+    /// Lets the sequences of connections made from now on start at `sequence` instead of 0, to test what happens when
+    /// they wrap. The other peer need not know.
+    pub fn start_sequences_at(&mut self, sequence: u16) {
+        self.state.first_sequence = sequence;
+    }
+
+    fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
+        loop {
+            let due = self.state.acknowledgements.pop()?;
+            let slot = self.slot(due.slot)?;
+            let is_alive = slot.generation == due.generation && !slot.connection.is_over();
+            if let (true, Some(remote)) = (is_alive, slot.remote) {
+                let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
+                return header.write(writer).ok().map(|()| remote);
+            }
+        }
+    }
+}

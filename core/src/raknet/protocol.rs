@@ -1,0 +1,121 @@
+//! RakNet as the endpoint knows it, and what only RakNet's peers can do.
+
+use core::fmt;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use super::config::Config;
+use super::connection::{BlockHeader, Connection};
+use super::delivery::Delivery;
+use super::error::SetError;
+use super::event::{ConnectFailure, DisconnectReason, RakNetEvent, RakNetNotice, Receipt};
+use super::state::{State, Storage};
+use super::stats::{ConnectionStats, DropReason};
+use super::types::{ConnectOptions, RakNet};
+use super::wire::datagram::DatagramHeader;
+use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
+use crate::cursor::Reader;
+use crate::endpoint::{ConnectionId, Internals, Peer, Protocol};
+use crate::serial::U24;
+
+impl Protocol for RakNet {
+    const NAME: &'static str = "RakNet";
+    const MAX_DATAGRAM: usize = MAX_DATAGRAM;
+
+    type Config = Config;
+    type ConnectOptions<'o> = ConnectOptions<'o>;
+    type Identity = Guid;
+    type Delivery = Delivery;
+    type Receipt = Option<Receipt>;
+    type ConnectFailure = ConnectFailure;
+    type DisconnectReason = DisconnectReason;
+    type Event<'p> = RakNetEvent<'p>;
+    type DropReason = DropReason;
+    type ConnectionStats = ConnectionStats;
+
+    fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match FirstByte::classify(datagram) {
+            None => f.write_str("too short"),
+            Some(FirstByte::Offline) => f.write_str(id::name(datagram.first().copied().unwrap_or(0))),
+            Some(FirstByte::Connected) => match DatagramHeader::read(&mut Reader::new(datagram)) {
+                Ok(DatagramHeader::Data { number, .. }) => write!(f, "data {}", number.get()),
+                Ok(DatagramHeader::Ack { records, .. }) => write!(f, "acknowledgement, {records} records"),
+                Ok(DatagramHeader::Nack { records }) => {
+                    write!(f, "negative acknowledgement, {records} records")
+                }
+                Err(error) => write!(f, "malformed: {error}"),
+            },
+        }
+    }
+}
+
+impl Internals for RakNet {
+    const BURST: u8 = 1;
+
+    type Connection = Connection;
+    type BlockHeader = BlockHeader;
+    type Notice = RakNetNotice;
+    type State<'a> = State<'a>;
+    type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
+
+    fn secret(config: &Config) -> [u8; 16] {
+        config.secret
+    }
+
+    fn connection_blocks(config: &Config) -> Option<u32> {
+        config.connection_blocks
+    }
+
+    fn route(peer: &mut Peer<'_, Self>, from: SocketAddr, datagram: &[u8]) {
+        peer.route(from, datagram);
+    }
+
+    fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
+        peer.state.responder.poll_transmit(&peer.config, &mut peer.tables.pool, peer.last_now, buffer)
+    }
+
+    #[inline]
+    fn delivery(header: &BlockHeader) -> Result<Delivery, RakNetNotice> {
+        match header.receipt() {
+            Some((receipt, outcome)) => Err(RakNetNotice::Receipt(receipt, outcome)),
+            None => Ok(header.delivery()),
+        }
+    }
+
+    fn event<'p>(id: ConnectionId, notice: RakNetNotice) -> RakNetEvent<'p> {
+        match notice {
+            RakNetNotice::Receipt(receipt, outcome) => RakNetEvent::Receipt { id, receipt, outcome },
+            RakNetNotice::Progress(progress) => RakNetEvent::Progress { id, progress },
+        }
+    }
+}
+
+impl Peer<'_, RakNet> {
+    /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
+    /// they wrap. The other peer must do the same.
+    pub fn start_numbers_at(&mut self, number: U24) {
+        self.state.first_number = number;
+    }
+
+    /// The connection with the peer of this GUID, if there is one.
+    #[must_use]
+    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
+        self.slot_of(guid).map(|slot| self.id(slot))
+    }
+
+    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
+        self.state.guids.find(&guid, |slot| {
+            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.guid() == guid)
+        })
+    }
+
+    /// Sets how long the other peer of one connection may stay silent.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`].
+    pub fn set_timeout(&mut self, id: ConnectionId, timeout: Duration) -> Result<(), SetError> {
+        self.get(id).ok_or(SetError::NoConnection)?;
+        self.with(id.slot, |connection, _| connection.set_timeout(timeout));
+        Ok(())
+    }
+}

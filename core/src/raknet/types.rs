@@ -1,0 +1,34 @@
+//! The protocol's name among types, and how a connection is opened.
+
+use core::time::Duration;
+
+/// RakNet, as a [`Protocol`](crate::endpoint::Protocol).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RakNet;
+
+/// How one connection is opened, where that differs from the configuration.
+///
+/// ```
+/// use core::time::Duration;
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, ConnectOptions, Peer, Resources};
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let options = ConnectOptions { password: b"secret", timeout: Some(Duration::from_secs(3)), ..Default::default() };
+/// peer.connect_with(Instant::ZERO, "127.0.0.1:19132".parse()?, &options)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions<'p> {
+    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
+    pub password: &'p [u8],
+    /// The protocol version to announce.
+    pub protocol_version: Option<u8>,
+    /// How often the first request is repeated, at least 3.
+    pub attempts: Option<u8>,
+    /// The time between two first requests, at most 71 minutes; more counts as that.
+    pub interval: Option<Duration>,
+    /// How long the other peer may stay silent once the connection is open.
+    pub timeout: Option<Duration>,
+}
