@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches foreign RakNet implementations by name and exact version and builds our peers around them.
+# Fetches other RakNet implementations by name and exact version and builds the peers around them.
 # Usage: interop/setup.sh [cpp|rust-raknet|tokio-raknet|python ...]   (default: all)
 set -euo pipefail
 
@@ -23,7 +23,7 @@ need() {
     local package=$1
     shift
     "$@" >/dev/null 2>&1 && return
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "needs $package, please install it by hand"
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "needs $package, please install it manually"
     echo "installing $package"
     export DEBIAN_FRONTEND=noninteractive
     apt-get install -qq -y --no-install-recommends "$package" >/dev/null 2>&1 ||
@@ -42,7 +42,7 @@ build_cpp() {
         mkdir -p "$fetched"
         (cd "$fetched" && npm pack --silent "$cpp_version" >/dev/null) || fail "npm pack $cpp_version failed"
         echo "$cpp_sha256  $fetched/raknet-native-${cpp_version#*@}.tgz" | sha256sum --check --quiet ||
-            fail "$cpp_version is not what was tested"
+            fail "$cpp_version has another checksum than the tested one"
         tar -xzf "$fetched"/*.tgz -C "$fetched" package/raknet/Source package/raknet/LICENSE
         echo "$cpp_sha256" >"$fetched/done"
     fi
@@ -52,9 +52,9 @@ build_cpp() {
     install "$work/cpp-peer" "$bin/cpp-peer"
 }
 
-# build_rust PEER: a program in Rust.
+# build_rust PEER: builds a peer that is written in Rust.
 build_rust() {
-    command -v cargo >/dev/null || fail "needs cargo, please install it by hand"
+    command -v cargo >/dev/null || fail "needs cargo, please install it manually"
     cargo build --quiet --release --locked --manifest-path "$here/$1/Cargo.toml" \
         --target-dir "$out/$1/build" || fail "building the $1 peer failed"
     install "$out/$1/build/release/$1-peer" "$bin/$1-peer"
@@ -77,7 +77,7 @@ build_python() {
             break
         fi
     done
-    [ -n "$python" ] || fail "needs CPython 3.9 to 3.12, please install one by hand"
+    [ -n "$python" ] || fail "needs CPython 3.9 to 3.12, please install one manually"
     need python3-venv "$python" -c 'import venv, ensurepip'
     rm -rf "$venv"
     "$python" -m venv "$venv" || fail "cannot make a virtual environment with $python"
@@ -91,7 +91,7 @@ EOF
     chmod +x "$bin/python-peer"
 }
 
-# What a peer is made of: version, our sources, this script.
+# Everything a peer is built from: version, our sources, this script.
 stamp() {
     echo "$2"
     cd "$here"

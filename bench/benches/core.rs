@@ -1,24 +1,24 @@
-//! What the core costs without sockets: `cargo bench -p rakwire-bench`.
+//! The cost of the core without sockets: `cargo bench -p rakwire-bench`.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rakwire_bench::core_alone::{Crowd, Path};
+use rakwire_bench::connected_peers::{ConnectedPeers, Path};
 
-/// Messages that are queued at once where nothing else is asked for.
+/// Messages that are queued at once by default.
 const BATCH: usize = 128;
 
-/// One message through send, compose, parse, deliver and acknowledge.
+/// One message: send, compose, parse, deliver and acknowledge.
 fn message(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("message");
     for size in [16, 100, 1_000, 10_000] {
         group.throughput(Throughput::Elements(BATCH as u64));
-        let mut crowd = Crowd::new(1, 16_384, Path::Clean);
+        let mut peers = ConnectedPeers::new(1, 16_384, Path::Clean);
         group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
-            bencher.iter(|| crowd.exchange(BATCH, size));
+            bencher.iter(|| peers.exchange(BATCH, size));
         });
     }
     group.throughput(Throughput::Elements(BATCH as u64));
-    let mut crowd = Crowd::new(1, 16_384, Path::LosesOneIn(20));
-    group.bench_function("100, 5 % loss", |bencher| bencher.iter(|| crowd.exchange(BATCH, 100)));
+    let mut peers = ConnectedPeers::new(1, 16_384, Path::LosesOneIn(20));
+    group.bench_function("100, 5 % loss", |bencher| bencher.iter(|| peers.exchange(BATCH, 100)));
     group.finish();
 }
 
@@ -26,23 +26,23 @@ fn message(criterion: &mut Criterion) {
 fn connections(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("connections");
     for count in [1, 10, 100, 1_000, 10_000] {
-        let mut crowd = Crowd::new(count, 64, Path::Clean);
+        let mut peers = ConnectedPeers::new(count, 64, Path::Clean);
         group.sample_size(10).throughput(Throughput::Elements(count.into()));
         group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-            bencher.iter(|| crowd.exchange(1, 100));
+            bencher.iter(|| peers.exchange(1, 100));
         });
     }
     group.finish();
 }
 
-/// The same with so many messages in the queue.
+/// The same with many messages in the queue.
 fn queue(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("queue");
     for depth in [1, 10, 100, 1_000, 10_000] {
-        let mut crowd = Crowd::new(1, 65_534, Path::Clean);
+        let mut peers = ConnectedPeers::new(1, 65_534, Path::Clean);
         group.sample_size(10).throughput(Throughput::Elements(depth as u64));
         group.bench_function(BenchmarkId::from_parameter(depth), |bencher| {
-            bencher.iter(|| crowd.exchange(depth, 100));
+            bencher.iter(|| peers.exchange(depth, 100));
         });
     }
     group.finish();
@@ -50,7 +50,7 @@ fn queue(criterion: &mut Criterion) {
 
 fn handshake(criterion: &mut Criterion) {
     criterion.bench_function("handshake", |bencher| {
-        bencher.iter_batched(|| (), |()| Crowd::new(1, 64, Path::Clean), BatchSize::SmallInput);
+        bencher.iter_batched(|| (), |()| ConnectedPeers::new(1, 64, Path::Clean), BatchSize::SmallInput);
     });
 }
 

@@ -1,35 +1,35 @@
-//! What connections cost that do nothing.
+//! The cost of idle connections.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::alone::Effort;
+use crate::core_only::Effort;
 use crate::pairing::{Bench, Peer, itself};
 use crate::process::Program;
 use crate::report::{Best, Better, Row};
 
-/// Most connections that the others are measured with, and ours.
+/// The number of connections for the other implementations, and for ours.
 const OTHERS: u32 = 500;
 const OURS: u32 = 10_000;
 
 /// A server with idle connections.
 struct Idle {
     connections: u32,
-    /// Bytes for each connection.
+    /// Bytes per connection.
     bytes: f64,
-    /// Microseconds of processor time for each connection and second.
+    /// Microseconds of CPU time per connection and second.
     cpu_us: f64,
 }
 
 pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
-    let share = if effort == Effort::Quick { 50 } else { 1 };
-    let ours = measure(bench, Peer::Rakwire, OURS / share, effort)?;
+    let divisor = if effort == Effort::Quick { 50 } else { 1 };
+    let ours = measure(bench, Peer::Rakwire, OURS / divisor, effort)?;
     let others = [Peer::Cpp, Peer::RustRaknet, Peer::TokioRaknet];
     let mut memory: Option<Best> = None;
     let mut cpu: Option<Best> = None;
     for peer in others.into_iter().filter(|peer| effort == Effort::Full || peer.is_quick()) {
-        match measure(bench, peer, OTHERS / share, effort) {
+        match measure(bench, peer, OTHERS / divisor, effort) {
             Ok(idle) => {
                 eprintln!("idle: {}: {:.0} bytes, {:.1} µs/s", peer.name(), idle.bytes, idle.cpu_us);
                 keep_lower(&mut memory, peer, idle.bytes);
@@ -41,11 +41,11 @@ pub(crate) fn rows(bench: &Bench, effort: Effort) -> Result<Vec<Row>> {
     let connections = f64::from(ours.connections);
     Ok(vec![
         Row::new("idle_memory", ours.bytes, "bytes/connection", Better::Lower)
-            .beside_peer(memory)
+            .compared_with_peer(memory)
             .goal(2_048.0),
-        Row::new("idle_cpu", ours.cpu_us, "µs/s/connection", Better::Lower).beside_peer(cpu),
+        Row::new("idle_cpu", ours.cpu_us, "µs/s/connection", Better::Lower).compared_with_peer(cpu),
         Row::new("idle_connections", connections, "connections", Better::Higher)
-            .goal(f64::from(OURS / share)),
+            .goal(f64::from(OURS / divisor)),
     ])
 }
 
@@ -55,27 +55,27 @@ fn keep_lower(best: &mut Option<Best>, peer: Peer, value: f64) {
     }
 }
 
-/// Starts a server with room for so many connections.
+/// Starts a server for up to `connections` connections.
 fn server(bench: &Bench, peer: Peer, connections: u32) -> Result<Program> {
     let mut command = peer.command(&bench.peers)?;
     command.args(["echo", "--port", "0", "--connections", &connections.to_string()]);
     Program::start(command, bench.cores.receiver, bench.limit)
 }
 
-/// Compares a server that has so many connections with one that has none and room for one.
+/// Compares a server that has `connections` connections with one that has none and room for one.
 fn measure(bench: &Bench, peer: Peer, connections: u32, effort: Effort) -> Result<Idle> {
-    let alone = server(bench, peer, 1)?;
-    alone.port()?;
-    let before = alone.memory()?;
-    drop(alone);
+    let empty = server(bench, peer, 1)?;
+    empty.port()?;
+    let before = empty.memory()?;
+    drop(empty);
     let server = server(bench, peer, connections)?;
     let address = format!("127.0.0.1:{}", server.port()?);
     let mut command = itself()?;
-    command.args(["crowd", &address, "--connections", &connections.to_string()]);
-    let crowd = Program::start(command, bench.cores.sender, bench.limit)?;
-    crowd.connected()?;
+    command.args(["many-connections", &address, "--connections", &connections.to_string()]);
+    let clients = Program::start(command, bench.cores.sender, bench.limit)?;
+    clients.connected()?;
     let watch = Duration::from_millis(if effort == Effort::Quick { 200 } else { 10_000 });
-    // What the handshakes took shall be over.
+    // Let the work of the handshakes end.
     std::thread::sleep(watch / 5);
     let cpu = server.cpu()?;
     std::thread::sleep(watch);

@@ -1,5 +1,5 @@
-//! Counts the instructions of the hot paths with callgrind and compares them with the committed table. Counts do not
-//! depend on how busy the machine is.
+//! Counts the instructions of the hot paths with callgrind and compares them with the committed table. Unlike times,
+//! counts do not depend on the load of the machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use rakwire_bench::hot::HotPath;
+use rakwire_bench::hot_path::HotPath;
 use serde::{Deserialize, Serialize};
 
-/// How much more a hot path may take than the table says.
+/// How many times as many instructions as in the table a hot path may take.
 const TOLERANCE: f64 = 1.05;
 
-/// Counts the instructions of the hot paths and compares them with the table.
+/// Count the instructions of the hot paths and compare them with the table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The table
@@ -27,18 +27,18 @@ pub(crate) struct Options {
 /// The committed table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Table {
-    /// What compiled the program: another compiler makes other instructions.
+    /// The compiler: another one generates other instructions.
     rustc: String,
     architecture: String,
-    /// Instructions for one message, or one handshake.
+    /// Instructions per message or handshake.
     instructions: BTreeMap<String, u64>,
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Holds,
-    /// Another compiler or architecture: the figures say nothing.
+enum Comparison {
+    WithinTolerance,
+    /// The compiler or the architecture differs.
     Incomparable,
     TooMany,
 }
@@ -53,20 +53,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let text = std::fs::read_to_string(&options.table)
         .with_context(|| format!("{} cannot be read", options.table.display()))?;
     let committed: Table = serde_json::from_str(&text).context("the table cannot be read")?;
-    let (verdict, text) = compare(&committed, &counted);
+    let (comparison, text) = compare(&committed, &counted);
     print!("{text}");
-    match verdict {
-        Verdict::Holds | Verdict::Incomparable => Ok(()),
-        Verdict::TooMany => bail!(
-            "hot paths take more than 5 % more instructions than {} says; make them cheaper, or say why and write it anew \
-             with `cargo xtask bench --instructions`",
+    match comparison {
+        Comparison::WithinTolerance | Comparison::Incomparable => Ok(()),
+        Comparison::TooMany => bail!(
+            "hot paths take more than 5 % more instructions than {} says; make them cheaper, or update the table and \
+             give the reason (`cargo xtask bench --instructions`)",
             options.table.display()
         ),
     }
 }
 
 fn count_all() -> Result<Table> {
-    let program = std::env::current_exe().context("this program does not know where it is")?;
+    let program = std::env::current_exe().context("the path of this program is unknown")?;
     let rustc = Command::new("rustc").arg("--version").output().context("rustc cannot be run")?;
     let mut instructions = BTreeMap::new();
     for path in HotPath::value_variants() {
@@ -83,19 +83,19 @@ fn name(path: HotPath) -> String {
     path.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Instructions of one unit. What start and end of the program take is the same in two runs, and so not counted.
+/// Instructions per unit: the difference between two runs, which excludes start and end of the program.
 fn count(program: &Path, path: HotPath) -> Result<u64> {
     let few = path.repetitions();
     let difference = total(program, path, 2 * few)?.saturating_sub(total(program, path, few)?);
     Ok(difference / (few * path.units()))
 }
 
-/// All instructions of this program when it repeats a hot path so many times.
+/// All instructions of this program when it repeats a hot path `repetitions` times.
 fn total(program: &Path, path: HotPath, repetitions: u64) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["hot", &name(path), &repetitions.to_string()])
+        .args(["hot-path", &name(path), &repetitions.to_string()])
         .stdout(Stdio::null())
         .output()
         .context("valgrind cannot be run; install it, for example with `apt-get install valgrind`")?;
@@ -112,16 +112,16 @@ fn collected(printed: &str) -> Option<u64> {
     line.1.trim().parse().ok()
 }
 
-/// Compares and tells, one line for each hot path.
-fn compare(committed: &Table, counted: &Table) -> (Verdict, String) {
+/// Compares two tables, and returns one line per hot path.
+fn compare(committed: &Table, counted: &Table) -> (Comparison, String) {
     let same = committed.rustc == counted.rustc && committed.architecture == counted.architecture;
-    let mut verdict = if same { Verdict::Holds } else { Verdict::Incomparable };
+    let mut comparison = if same { Comparison::WithinTolerance } else { Comparison::Incomparable };
     let mut text = format!("{:<22} {:>10} {:>10} {:>8}\n", "instructions", "table", "now", "change");
     for (name, now) in &counted.instructions {
         let before = committed.instructions.get(name).copied();
         let ratio = before.map_or(f64::INFINITY, |before| *now as f64 / before as f64);
         if ratio > TOLERANCE && same {
-            verdict = Verdict::TooMany;
+            comparison = Comparison::TooMany;
         }
         let (before, change) = match before {
             Some(before) => (before.to_string(), format!("{:+.1} %", (ratio - 1.0) * 100.0)),
@@ -131,11 +131,11 @@ fn compare(committed: &Table, counted: &Table) -> (Verdict, String) {
     }
     if !same {
         text += &format!(
-            "the table is of {} on {}, this is {} on {}: nothing to compare\n",
+            "the table is for {} on {}, this is {} on {}: not comparable\n",
             committed.rustc, committed.architecture, counted.rustc, counted.architecture
         );
     }
-    (verdict, text)
+    (comparison, text)
 }
 
 #[cfg(test)]
@@ -153,21 +153,21 @@ mod tests {
     #[test]
     fn five_percent_more_is_too_many() {
         let committed = table("1", &[("a", 1_000), ("b", 1_000)]);
-        let verdict = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
-        assert_eq!(verdict(&[("a", 1_050), ("b", 100)]), Verdict::Holds);
-        assert_eq!(verdict(&[("a", 1_051), ("b", 1_000)]), Verdict::TooMany);
-        assert_eq!(verdict(&[("a", 1_000), ("c", 1)]), Verdict::TooMany);
+        let comparison = |counts: &[(&str, u64)]| compare(&committed, &table("1", counts)).0;
+        assert_eq!(comparison(&[("a", 1_050), ("b", 100)]), Comparison::WithinTolerance);
+        assert_eq!(comparison(&[("a", 1_051), ("b", 1_000)]), Comparison::TooMany);
+        assert_eq!(comparison(&[("a", 1_000), ("c", 1)]), Comparison::TooMany);
     }
 
     #[test]
-    fn another_compiler_is_told_and_fails_nothing() {
-        let (verdict, text) = compare(&table("1", &[("a", 1_000)]), &table("2", &[("a", 2_000)]));
-        assert_eq!(verdict, Verdict::Incomparable);
-        assert!(text.contains("+100.0 %") && text.ends_with("nothing to compare\n"), "{text}");
+    fn counts_of_another_compiler_are_printed_and_not_compared() {
+        let (comparison, text) = compare(&table("1", &[("a", 1_000)]), &table("2", &[("a", 2_000)]));
+        assert_eq!(comparison, Comparison::Incomparable);
+        assert!(text.contains("+100.0 %") && text.ends_with("not comparable\n"), "{text}");
     }
 
     #[test]
-    fn the_count_is_found_in_what_callgrind_prints() {
+    fn the_count_is_parsed_from_the_output_of_callgrind() {
         let printed = "==7== Events    : Ir\n==7== Collected : 4125\n==7== \n==7== I   refs:      4,125\n";
         assert_eq!(collected(printed), Some(4_125));
         assert_eq!(collected("==7== nothing"), None);

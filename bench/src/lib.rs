@@ -1,6 +1,6 @@
-//! What the benchmarks of this repository have in common: the core at work without sockets.
+//! Shared by the benchmarks of this repository: the core without sockets.
 
 #![forbid(unsafe_code)]
 
-pub mod core_alone;
-pub mod hot;
+pub mod connected_peers;
+pub mod hot_path;

@@ -2,32 +2,32 @@
 
 #![forbid(unsafe_code)]
 
-mod alone;
-mod bare;
-mod crowd;
-mod fighters;
+mod core_only;
+mod environment;
 mod game;
+mod game_load;
 mod idle;
 mod instructions;
+mod many_connections;
 mod measure;
 mod pairing;
-#[path = "../../interop/shared/bench.rs"]
-#[allow(unreachable_pub, reason = "other programs include this file, too")]
-mod part;
 mod peer;
 mod process;
 mod proxy;
 mod publish;
-mod raw;
 mod report;
-mod sitting;
+#[path = "../../interop/shared/bench.rs"]
+#[allow(unreachable_pub, reason = "other programs include this file too")]
+mod role;
+mod udp;
+mod udp_baseline;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use rakwire_bench::hot::HotPath;
+use rakwire_bench::hot_path::HotPath;
 
-/// Measures rakwire beside other RakNet implementations, beside the bare socket, and alone.
+/// Measures rakwire against other RakNet implementations and plain UDP, and the core without sockets.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire-bench")]
 struct Arguments {
@@ -37,28 +37,28 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Repeat a hot path of the core, for callgrind and perf.
-    Hot {
-        /// Which
+    /// Repeat a hot path of the core, for callgrind and perf
+    HotPath {
+        /// The hot path
         path: HotPath,
-        /// How often
+        /// How many times
         repetitions: u64,
     },
     Instructions(instructions::Options),
     Run(measure::Options),
     Show(measure::Show),
     Publish(publish::Options),
-    Crowd(crowd::Arguments),
-    Fighters(fighters::Arguments),
+    ManyConnections(many_connections::Arguments),
+    GameLoad(game_load::Arguments),
     Game(game::Options),
     Peer(peer::Arguments),
     #[command(subcommand)]
-    Raw(raw::Part),
+    Udp(udp::Role),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Hot { path, repetitions } => {
+        Command::HotPath { path, repetitions } => {
             path.run(repetitions);
             Ok(())
         }
@@ -66,11 +66,11 @@ fn main() -> ExitCode {
         Command::Run(options) => measure::run(&options),
         Command::Publish(options) => publish::run(&options),
         Command::Show(options) => measure::show(&options),
-        Command::Crowd(arguments) => crowd::run(&arguments),
-        Command::Fighters(arguments) => fighters::run(&arguments),
+        Command::ManyConnections(arguments) => many_connections::run(&arguments),
+        Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
         Command::Peer(arguments) => peer::run(&arguments),
-        Command::Raw(part) => raw::run(&part),
+        Command::Udp(role) => udp::run(&role),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

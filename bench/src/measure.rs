@@ -1,4 +1,4 @@
-//! The command that measures everything in one sitting.
+//! The command that measures everything in one session.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,45 +6,45 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::alone::{self, Effort};
-use crate::bare::Bare;
+use crate::core_only::{self, Effort};
+use crate::environment;
 use crate::idle;
-use crate::pairing::{Act, Bench, Network, Pairing, Run, Workload, median};
+use crate::pairing::{Bench, Network, Pairing, Pattern, Run, Workload, median};
 use crate::process::Cores;
 use crate::report::{Best, Better, Entry, Report, Row};
-use crate::sitting;
+use crate::udp_baseline::UdpBaseline;
 
-/// Messages of 100 bytes, each with 10 of its own, in a full datagram with 4.
-const MESSAGES_A_DATAGRAM: f64 = 13.0;
+/// Messages of 100 bytes in a full datagram: each has 10 bytes of headers, the datagram 4.
+const MESSAGES_PER_DATAGRAM: f64 = 13.0;
 
-/// Measures everything, side by side, and prints a table.
+/// Measure everything and print a table.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Every row once, small and with two peers: to see that it works, not how fast it is
+    /// Measure every row once, small and with two peers, as a smoke test
     #[arg(long)]
     quick: bool,
-    /// Measure these rows only: parts of their names
+    /// Measure only rows whose names contain one of these
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
     /// Keep the rows of the report that are not measured this time
     #[arg(long, requires = "only")]
     keep: bool,
-    /// How often each pairing is measured; the median counts
+    /// How many times each pairing is measured; the median counts
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Where the report goes
     #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
     report: PathBuf,
-    /// Where the programs around other RakNets are
+    /// Where the programs around other RakNet implementations are
     #[arg(long, value_name = "FOLDER", default_value = "target/interop/bin")]
     peers: PathBuf,
 }
 
-/// What a value is made of.
+/// What is computed from a run.
 #[derive(Clone, Copy, Debug)]
 enum Figure {
-    MessagesASecond,
-    MegabytesASecond,
+    MessagesPerSecond,
+    MegabytesPerSecond,
     Median,
     Percentile99,
 }
@@ -52,15 +52,15 @@ enum Figure {
 impl Figure {
     const fn unit(self) -> &'static str {
         match self {
-            Self::MessagesASecond => "messages/s",
-            Self::MegabytesASecond => "MB/s",
+            Self::MessagesPerSecond => "messages/s",
+            Self::MegabytesPerSecond => "MB/s",
             Self::Median | Self::Percentile99 => "µs",
         }
     }
 
     const fn better(self) -> Better {
         match self {
-            Self::MessagesASecond | Self::MegabytesASecond => Better::Higher,
+            Self::MessagesPerSecond | Self::MegabytesPerSecond => Better::Higher,
             Self::Median | Self::Percentile99 => Better::Lower,
         }
     }
@@ -68,8 +68,8 @@ impl Figure {
     fn of(self, run: &Run, workload: &Workload) -> Option<f64> {
         let count = f64::from(workload.count);
         match self {
-            Self::MessagesASecond => Some(count / run.seconds),
-            Self::MegabytesASecond => Some(count * workload.size as f64 / 1e6 / run.seconds),
+            Self::MessagesPerSecond => Some(count / run.seconds),
+            Self::MegabytesPerSecond => Some(count * workload.size as f64 / 1e6 / run.seconds),
             Self::Median => run.p50_us,
             Self::Percentile99 => run.p99_us,
         }
@@ -80,42 +80,42 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let runs = if options.quick { 1 } else { options.runs };
     let limit = Duration::from_secs(if options.quick { 8 } else { 60 });
     let bench = Bench { peers: options.peers.clone(), cores: Cores::choose()?, runs, limit };
-    let mut sitting = Sitting {
+    let mut session = Session {
         bench,
         options,
         effort: if options.quick { Effort::Quick } else { Effort::Full },
         report: Report::default(),
     };
-    sitting.report.sitting = sitting::begin(runs)?;
-    sitting.measure()?;
-    sitting::end(&mut sitting.report.sitting)?;
+    session.report.environment = environment::begin(runs)?;
+    session.measure()?;
+    environment::end(&mut session.report.environment)?;
     if options.keep {
-        sitting.report.keep(Report::read(&options.report).context("there is no report to keep rows of")?);
+        session.report.keep(Report::read(&options.report).context("there is no report to keep rows of")?);
     }
-    let report = &sitting.report;
+    let report = &session.report;
     report.write(&options.report)?;
     print!("{}", report.table());
     let (met, all) = report.goals();
     println!(
         "{met} of {all} goals are met; the load was {:?}; {}",
-        report.sitting.load,
+        report.environment.load,
         options.report.display()
     );
     let failed = report.rows.iter().filter(|row| !row.value.is_finite()).map(|row| row.name.as_str());
     let failed: Vec<&str> = failed.collect();
-    if failed.is_empty() { Ok(()) } else { bail!("no figure of ours in {}", failed.join(", ")) }
+    if failed.is_empty() { Ok(()) } else { bail!("no value for our own pairing in {}", failed.join(", ")) }
 }
 
-struct Sitting<'o> {
+struct Session<'o> {
     bench: Bench,
     options: &'o Options,
     effort: Effort,
     report: Report,
 }
 
-impl Sitting<'_> {
+impl Session<'_> {
     fn wants(&self, name: &str) -> bool {
-        names(&self.options.only, name)
+        is_selected(&self.options.only, name)
     }
 
     fn count(&self, full: u32) -> u32 {
@@ -123,16 +123,16 @@ impl Sitting<'_> {
     }
 
     fn measure(&mut self) -> Result<()> {
-        let mut bare = Bare::default();
-        self.throughput(&mut bare)?;
-        self.round_trips(&mut bare)?;
-        self.report.rows.splice(..0, bare.rows());
+        let mut baseline = UdpBaseline::default();
+        self.throughput(&mut baseline)?;
+        self.round_trips(&mut baseline)?;
+        self.report.rows.splice(..0, baseline.rows());
         self.losses();
         if self.wants("core") {
-            self.report.rows.extend(alone::core(self.effort, self.bench.runs));
+            self.report.rows.extend(core_only::core(self.effort, self.bench.runs));
         }
         if self.wants("fair") {
-            self.report.rows.extend(alone::fairness(self.effort));
+            self.report.rows.extend(core_only::fairness(self.effort));
         }
         if self.wants("idle") {
             self.report.rows.extend(idle::rows(&self.bench, self.effort)?);
@@ -140,44 +140,50 @@ impl Sitting<'_> {
         Ok(())
     }
 
-    fn throughput(&mut self, all: &mut Bare) -> Result<()> {
-        let loopback = |count, size| Workload { act: Act::Blast, count, size, network: Network::Loopback };
+    fn throughput(&mut self, all: &mut UdpBaseline) -> Result<()> {
+        let loopback =
+            |count, size| Workload { pattern: Pattern::Blast, count, size, network: Network::Loopback };
         if self.wants("messages_100b") {
             let workload = loopback(self.count(100_000), 100);
-            let mut bare = Bare::default();
-            let entries = self.rounds("messages_100b", &workload, || bare.flood(&self.bench, self.effort))?;
-            let row = row("messages_100b", &entries, &workload, Figure::MessagesASecond);
-            let limit = bare.datagrams().map(|datagrams| datagrams * MESSAGES_A_DATAGRAM);
-            self.report.rows.push(row.beside_limit(limit).goal_beside_peer(3.0).goal_beside_limit(0.5));
-            all.join(bare);
+            let mut baseline = UdpBaseline::default();
+            let entries =
+                self.rounds("messages_100b", &workload, || baseline.flood(&self.bench, self.effort))?;
+            let row = row("messages_100b", &entries, &workload, Figure::MessagesPerSecond);
+            let limit = baseline.datagrams().map(|datagrams| datagrams * MESSAGES_PER_DATAGRAM);
+            self.report.rows.push(
+                row.compared_with_baseline(limit).goal_relative_to_peer(3.0).goal_relative_to_baseline(0.5),
+            );
+            all.merge(baseline);
         }
         for (name, count, size) in [("bulk_10mb", 1, 10_000_000), ("bulk_10kb", self.count(1_000), 10_000)] {
             if self.wants(name) {
                 let workload = loopback(count, size);
-                let mut bare = Bare::default();
-                let entries = self.rounds(name, &workload, || bare.flood(&self.bench, self.effort))?;
-                let row = row(name, &entries, &workload, Figure::MegabytesASecond);
-                let row = row.beside_limit(bare.megabytes());
-                self.report.rows.push(row.goal_beside_peer(2.0).goal_beside_limit(0.65));
-                all.join(bare);
+                let mut baseline = UdpBaseline::default();
+                let entries = self.rounds(name, &workload, || baseline.flood(&self.bench, self.effort))?;
+                let row = row(name, &entries, &workload, Figure::MegabytesPerSecond);
+                let row = row.compared_with_baseline(baseline.megabytes());
+                self.report.rows.push(row.goal_relative_to_peer(2.0).goal_relative_to_baseline(0.65));
+                all.merge(baseline);
             }
         }
         Ok(())
     }
 
-    fn round_trips(&mut self, all: &mut Bare) -> Result<()> {
+    fn round_trips(&mut self, all: &mut UdpBaseline) -> Result<()> {
         if !self.wants("pingpong_64b") {
             return Ok(());
         }
         let count = self.count(10_000);
-        let workload = Workload { act: Act::PingPong, count, size: 64, network: Network::Loopback };
-        let mut bare = Bare::default();
-        let entries = self.rounds("pingpong_64b", &workload, || bare.trip(&self.bench, self.effort))?;
-        let half = row("pingpong_64b", &entries, &workload, Figure::Median).beside_limit(bare.p50_us());
-        self.report.rows.push(half.goal_beside_peer(1.0).goal_beside_limit(1.25));
-        let most = row("pingpong_64b_p99", &entries, &workload, Figure::Percentile99);
-        self.report.rows.push(most.beside_limit(bare.p99_us()).goal_beside_peer(1.0));
-        all.join(bare);
+        let workload = Workload { pattern: Pattern::PingPong, count, size: 64, network: Network::Loopback };
+        let mut baseline = UdpBaseline::default();
+        let entries =
+            self.rounds("pingpong_64b", &workload, || baseline.round_trip(&self.bench, self.effort))?;
+        let median = row("pingpong_64b", &entries, &workload, Figure::Median)
+            .compared_with_baseline(baseline.p50_us());
+        self.report.rows.push(median.goal_relative_to_peer(1.0).goal_relative_to_baseline(1.25));
+        let p99 = row("pingpong_64b_p99", &entries, &workload, Figure::Percentile99);
+        self.report.rows.push(p99.compared_with_baseline(baseline.p99_us()).goal_relative_to_peer(1.0));
+        all.merge(baseline);
         Ok(())
     }
 
@@ -188,12 +194,13 @@ impl Sitting<'_> {
                 continue;
             }
             let network = Network::Lossy(f64::from(percent) / 100.0);
-            let workload = Workload { act: Act::Blast, count: self.count(20_000), size: 100, network };
+            let workload =
+                Workload { pattern: Pattern::Blast, count: self.count(20_000), size: 100, network };
             let entries = self.entries(&name, &workload);
-            let rate = row(&name, &entries, &workload, Figure::MessagesASecond);
-            self.report.rows.push(rate.goal_beside_peer(wanted));
-            let late = row(&format!("{name}_p99"), &entries, &workload, Figure::Percentile99);
-            self.report.rows.push(late);
+            let rate = row(&name, &entries, &workload, Figure::MessagesPerSecond);
+            self.report.rows.push(rate.goal_relative_to_peer(wanted));
+            let p99 = row(&format!("{name}_p99"), &entries, &workload, Figure::Percentile99);
+            self.report.rows.push(p99);
         }
     }
 
@@ -203,16 +210,16 @@ impl Sitting<'_> {
         Pairing::all().filter(move |pairing| effort == Effort::Full || quick(pairing))
     }
 
-    /// Measures a workload in every pairing, in rounds: each pairing once, and what stands `beside` them, then again.
+    /// Measures a workload in rounds: in every round the `baseline` and each pairing once.
     fn rounds(
         &self,
         name: &str,
         workload: &Workload,
-        mut beside: impl FnMut() -> Result<()>,
+        mut baseline: impl FnMut() -> Result<()>,
     ) -> Result<Vec<(Pairing, Result<Vec<Run>>)>> {
         let mut entries: Vec<_> = self.pairings().map(|pairing| (pairing, Ok(Vec::new()))).collect();
         for round in 0..self.bench.runs {
-            beside()?;
+            baseline()?;
             for (pairing, found) in &mut entries {
                 let Ok(runs) = found else { continue };
                 match self.bench.run(*pairing, workload, round.into()) {
@@ -221,22 +228,22 @@ impl Sitting<'_> {
                 }
             }
         }
-        entries.iter().for_each(|(pairing, runs)| tell(name, *pairing, runs));
+        entries.iter().for_each(|(pairing, runs)| print_result(name, *pairing, runs));
         Ok(entries)
     }
 
-    /// Measures a workload in one pairing after the other.
+    /// Measures a workload in one pairing after another.
     fn entries(&self, name: &str, workload: &Workload) -> Vec<(Pairing, Result<Vec<Run>>)> {
         let measure = |pairing| {
             let runs = self.bench.runs(pairing, workload);
-            tell(name, pairing, &runs);
+            print_result(name, pairing, &runs);
             (pairing, runs)
         };
         self.pairings().map(measure).collect()
     }
 }
 
-fn tell(name: &str, pairing: Pairing, runs: &Result<Vec<Run>>) {
+fn print_result(name: &str, pairing: Pairing, runs: &Result<Vec<Run>>) {
     match runs {
         Ok(runs) => {
             let seconds = median(runs.iter().map(|run| run.seconds)).unwrap_or(0.0);
@@ -246,8 +253,8 @@ fn tell(name: &str, pairing: Pairing, runs: &Result<Vec<Run>>) {
     }
 }
 
-/// Whether a row or a group of rows is meant, where no choice means all.
-fn names(only: &[String], name: &str) -> bool {
+/// Whether a row or a group of rows is selected; no selection means all.
+fn is_selected(only: &[String], name: &str) -> bool {
     only.is_empty() || only.iter().any(|part| name.contains(part.as_str()) || part.starts_with(name))
 }
 
@@ -269,7 +276,8 @@ fn row(name: &str, entries: &[(Pairing, Result<Vec<Run>>)], workload: &Workload,
     let ours = entries.iter().find(|entry| entry.pairing == Pairing::OURS);
     let value = ours.and_then(|entry| entry.value).unwrap_or(f64::NAN);
     let cpu = ours.and_then(|entry| median(entry.runs.iter().map(|run| run.client_cpu + run.server_cpu)));
-    let mut row = Row::new(name, value, figure.unit(), figure.better()).beside_peer(best(&entries, figure));
+    let mut row =
+        Row::new(name, value, figure.unit(), figure.better()).compared_with_peer(best(&entries, figure));
     row.cpu_us = cpu.map(|cpu| cpu * 1e6 / f64::from(workload.count));
     row.pairings = entries;
     row
@@ -286,7 +294,7 @@ fn best(entries: &[Entry], figure: Figure) -> Option<Best> {
     }
 }
 
-/// Prints the table of a report that is there.
+/// Print the table of an existing report.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
     #[arg(default_value = "target/bench/report.json")]
@@ -309,15 +317,15 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_chosen_by_a_part_of_its_name_and_with_its_group() {
+    fn a_row_is_selected_by_a_part_of_its_name_and_with_its_group() {
         let only = |part: &str| [part.to_owned()];
-        assert!(names(&[], "bulk_10mb") && names(&only("bulk"), "bulk_10mb"));
-        assert!(names(&only("core_100b"), "core") && !names(&only("core_100b"), "idle"));
+        assert!(is_selected(&[], "bulk_10mb") && is_selected(&only("bulk"), "bulk_10mb"));
+        assert!(is_selected(&only("core_100b"), "core") && !is_selected(&only("core_100b"), "idle"));
     }
 
     #[test]
     fn a_row_compares_our_median_with_the_best_of_others() {
-        let workload = Workload { act: Act::Blast, count: 100, size: 10, network: Network::Loopback };
+        let workload = Workload { pattern: Pattern::Blast, count: 100, size: 10, network: Network::Loopback };
         let entries = [
             entry(Peer::Rakwire, Peer::Rakwire, &[1.0, 9.0, 2.0]),
             entry(Peer::Rakwire, Peer::Cpp, &[0.1]),
@@ -325,7 +333,7 @@ mod tests {
             entry(Peer::Cpp, Peer::RustRaknet, &[8.0]),
             (Pairing { client: Peer::RustRaknet, server: Peer::Cpp }, Err(anyhow::anyhow!("no"))),
         ];
-        let row = row("a", &entries, &workload, Figure::MessagesASecond);
+        let row = row("a", &entries, &workload, Figure::MessagesPerSecond);
         assert_eq!((row.value, row.ratio_to_best_peer), (50.0, Some(2.0)));
         assert_eq!(row.best_peer.map(|best| best.name).as_deref(), Some("cpp to cpp"));
         assert_eq!(row.pairings.iter().filter(|entry| entry.error.is_some()).count(), 1);

@@ -1,4 +1,4 @@
-//! Who is measured with whom, and one measurement.
+//! The pairings of implementations, and one measurement of a pairing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::process::{Cores, Program};
 use crate::proxy::Proxy;
 
-/// A RakNet.
+/// A RakNet implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Peer {
@@ -33,7 +33,7 @@ impl Peer {
         }
     }
 
-    /// Whether it takes part when there is little time.
+    /// Whether it is part of quick measurements.
     pub(crate) const fn is_quick(self) -> bool {
         matches!(self, Self::Rakwire | Self::Cpp)
     }
@@ -52,12 +52,12 @@ impl Peer {
     }
 }
 
-/// This program.
+/// A command that runs this program.
 pub(crate) fn itself() -> Result<Command> {
-    Ok(Command::new(std::env::current_exe().context("this program does not know where it is")?))
+    Ok(Command::new(std::env::current_exe().context("the path of this program is unknown")?))
 }
 
-/// Who sends to whom.
+/// A client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Pairing {
     pub(crate) client: Peer,
@@ -71,7 +71,7 @@ impl Pairing {
         Peer::ALL.into_iter().flat_map(|client| Peer::ALL.map(|server| Self { client, server }))
     }
 
-    /// Whether none of the two is ours.
+    /// Whether neither end is ours.
     pub(crate) fn is_foreign(self) -> bool {
         self.client != Peer::Rakwire && self.server != Peer::Rakwire
     }
@@ -83,9 +83,9 @@ impl std::fmt::Display for Pairing {
     }
 }
 
-/// What the client does.
+/// How messages are sent in a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
+pub(crate) enum Pattern {
     Blast,
     PingPong,
 }
@@ -94,22 +94,22 @@ pub(crate) enum Act {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Network {
     Loopback,
-    /// 25 ms and this share of losses each way.
+    /// 25 ms and this loss rate in each direction.
     Lossy(f64),
 }
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Workload {
-    pub(crate) act: Act,
+    pub(crate) pattern: Pattern,
     pub(crate) count: u32,
     pub(crate) size: usize,
     pub(crate) network: Network,
 }
 
-/// What a program says in the end.
+/// The result that a program prints.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) struct Verdict {
+pub(crate) struct RoleReport {
     pub(crate) messages: u64,
     pub(crate) seconds: f64,
     pub(crate) p50_us: Option<f64>,
@@ -123,12 +123,12 @@ pub(crate) struct Run {
     /// Percentiles of delivery times or of round trips, in microseconds.
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,
-    /// Processor seconds of the client and of the server.
+    /// CPU seconds of the client and of the server.
     pub(crate) client_cpu: f64,
     pub(crate) server_cpu: f64,
 }
 
-/// Where and with what is measured.
+/// The settings of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Bench {
     pub(crate) peers: PathBuf,
@@ -140,9 +140,9 @@ pub(crate) struct Bench {
 impl Bench {
     /// Measures once.
     pub(crate) fn run(&self, pairing: Pairing, workload: &Workload, seed: u64) -> Result<Run> {
-        let (server_part, client_part) = match workload.act {
-            Act::Blast => ("sink", "blast"),
-            Act::PingPong => ("echo", "pingpong"),
+        let (server_role, client_role) = match workload.pattern {
+            Pattern::Blast => ("sink", "blast"),
+            Pattern::PingPong => ("echo", "pingpong"),
         };
         let mut arguments = vec![
             "--count".to_owned(),
@@ -154,7 +154,7 @@ impl Bench {
             arguments.push("--timed".to_owned());
         }
         let mut command = pairing.server.command(&self.peers)?;
-        command.args([server_part, "--port", "0"]).args(&arguments);
+        command.args([server_role, "--port", "0"]).args(&arguments);
         let server = Program::start(command, self.cores.receiver, self.limit)?;
         let mut port = server.port()?;
         let proxy = match workload.network {
@@ -168,28 +168,28 @@ impl Bench {
             port = proxy.port;
         }
         let mut command = pairing.client.command(&self.peers)?;
-        command.args([client_part, &format!("127.0.0.1:{port}")]).args(&arguments);
+        command.args([client_role, &format!("127.0.0.1:{port}")]).args(&arguments);
         let mut client = Program::start(command, self.cores.sender, self.limit)?;
         client.connected()?;
         let before = (client.cpu()?, server.cpu()?);
         client.go()?;
-        let verdict: Verdict = serde_json::from_str(&client.line()?)?;
+        let report: RoleReport = serde_json::from_str(&client.line()?)?;
         let after = (client.cpu()?, server.cpu()?);
-        let tells_times = match workload.act {
-            Act::Blast => serde_json::from_str(&server.line()?)?,
-            Act::PingPong => verdict,
+        let with_percentiles = match workload.pattern {
+            Pattern::Blast => serde_json::from_str(&server.line()?)?,
+            Pattern::PingPong => report,
         };
         Ok(Run {
-            seconds: verdict.seconds,
-            p50_us: tells_times.p50_us,
-            p99_us: tells_times.p99_us,
+            seconds: report.seconds,
+            p50_us: with_percentiles.p50_us,
+            p99_us: with_percentiles.p99_us,
             client_cpu: (after.0 - before.0).as_secs_f64(),
             server_cpu: (after.1 - before.1).as_secs_f64(),
         })
     }
 
-    /// Measures as often as asked for and returns all runs. Where the network is the limit, and not the processor, the
-    /// runs after a slow first one go at the same time.
+    /// Measures `self.runs` times and returns all runs. Where the network is the bottleneck and not the CPU, the runs
+    /// after a slow first one run in parallel.
     pub(crate) fn runs(&self, pairing: Pairing, workload: &Workload) -> Result<Vec<Run>> {
         let first = self.run(pairing, workload, 0)?;
         let busy = (first.client_cpu.max(first.server_cpu)) * f64::from(self.runs) / first.seconds;
@@ -212,7 +212,7 @@ impl Bench {
     }
 }
 
-/// The middle one of the values; of an even number the lower of the two.
+/// The median; of an even number of values the lower one in the middle.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pairing_is_there_once() {
+    fn every_pairing_occurs_once() {
         let all: std::collections::BTreeSet<_> = Pairing::all().collect();
         assert_eq!(all.len(), 16);
         assert_eq!(all.iter().filter(|pairing| pairing.is_foreign()).count(), 9);

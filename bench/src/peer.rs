@@ -1,4 +1,4 @@
-//! A benchmark's sender and receiver made of this repository's own driver.
+//! The roles of a benchmark, played by the native driver of this repository.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,12 +6,12 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use rakwire_native::{Capacity, Connection, CookiePolicy, Delivery, Endpoint, Incoming, Options};
 
-use crate::part::{self, Command, Link, Part, Plan};
+use crate::role::{self, BenchConnection, Command, Role, Traffic};
 
 /// The protocol version that all peers of a benchmark speak.
 const PROTOCOL: u8 = 11;
 
-/// Play one part of a benchmark, on the command line that `interop/README.md` describes.
+/// Play one role of a benchmark, on the command line that `interop/README.md` describes.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 
 struct Ours(Connection);
 
-/// A message, as its bytes.
+/// The bytes of a message.
 struct Bytes(Incoming);
 
 impl AsRef<[u8]> for Bytes {
@@ -29,7 +29,7 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-impl Link for Ours {
+impl BenchConnection for Ours {
     type Message = Bytes;
 
     async fn send(&self, message: &[u8]) -> Result<(), String> {
@@ -43,20 +43,20 @@ impl Link for Ours {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let command = Command::parse(arguments.line.iter().cloned()).context("not the command line of a part")?;
+    let command = Command::parse(arguments.line.iter().cloned()).context("not the command line of a role")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        match command.part {
-            Part::Echo | Part::Sink(_) => serve(command).await,
-            Part::Blast(plan) | Part::PingPong(plan) => connect(command, plan).await,
+        match command.role {
+            Role::Echo | Role::Sink(_) => serve(command).await,
+            Role::Blast(traffic) | Role::PingPong(traffic) => connect(command, traffic).await,
         }
     });
-    // Somebody may still wait for the standard input.
+    // A task may still wait for standard input.
     runtime.shutdown_background();
     result
 }
 
-/// The default memory, or what a large message needs: one connection may use half of it for each direction.
+/// The default memory, or enough for a large message: one connection may use half of it for each direction.
 fn capacity(size: usize, connections: u16) -> Capacity {
     let default = Capacity { connections: connections.into(), ..Capacity::default() };
     if size <= default.blocks * default.block_size / 4 {
@@ -67,32 +67,32 @@ fn capacity(size: usize, connections: u16) -> Capacity {
 
 async fn serve(command: Command) -> Result<()> {
     let mut options = Options::server(command.connections)?;
-    // Two of the peers cannot answer with a cookie.
+    // Two of the peers do not support cookies.
     options.config.cookies = CookiePolicy::Off;
     options.config.max_half_open_per_network = u16::MAX;
-    if let Part::Sink(plan) = command.part {
-        options.capacity = capacity(plan.size, command.connections);
+    if let Role::Sink(traffic) = command.role {
+        options.capacity = capacity(traffic.size, command.connections);
     }
     let endpoint = Endpoint::bind(command.address, options).await?;
-    part::say_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
-    let play = async {
-        if let Part::Sink(plan) = command.part {
+    role::print_ready(endpoint.local_addr().port()).map_err(anyhow::Error::msg)?;
+    let serve = async {
+        if let Role::Sink(traffic) = command.role {
             let connection = endpoint.accept().await.ok_or("the endpoint has ended")?;
-            return part::sink(Ours(connection), plan).await;
+            return role::sink(Ours(connection), traffic).await;
         }
         while let Some(connection) = endpoint.accept().await {
-            tokio::spawn(part::echo(Ours(connection)));
+            tokio::spawn(role::echo(Ours(connection)));
         }
         Ok(())
     };
-    part::until_heard(play).await.map_err(anyhow::Error::msg)
+    role::until_stdin_line(serve).await.map_err(anyhow::Error::msg)
 }
 
-async fn connect(command: Command, plan: Plan) -> Result<()> {
+async fn connect(command: Command, traffic: Traffic) -> Result<()> {
     let mut options = Options::client()?;
     options.config.protocol_version = PROTOCOL;
-    options.capacity = capacity(plan.size, 1);
+    options.capacity = capacity(traffic.size, 1);
     let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options).await?;
     let connection = endpoint.connect(command.address).await?;
-    part::client(Ours(connection), command.part).await.map_err(|error| anyhow!(error))
+    role::client(Ours(connection), command.role).await.map_err(|error| anyhow!(error))
 }

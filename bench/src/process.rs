@@ -1,4 +1,4 @@
-//! Programs that play a part: pinned to a core, told to go, listened to line by line.
+//! Child processes: pinned to a core, started by a line of input, read line by line.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -18,9 +18,9 @@ pub(crate) struct Cores {
 }
 
 impl Cores {
-    /// The first two that this process may use; where there is one, both programs share it.
+    /// The first two cores that this process may use; with a single one, both programs share it.
     pub(crate) fn choose() -> Result<Self> {
-        let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system names no cores")?;
+        let allowed = sched_getaffinity(Pid::from_raw(0)).context("the system reports no cores")?;
         let mut cores = (0..CpuSet::count()).filter(|core| allowed.is_set(*core).unwrap_or(false));
         let receiver = cores.next().context("there is no core")?;
         Ok(Self { sender: cores.next().unwrap_or(receiver), receiver })
@@ -55,7 +55,7 @@ impl Program {
         Ok(Self { child, input, lines, deadline: Instant::now() + limit })
     }
 
-    /// The next line that it prints.
+    /// The next line of its output.
     pub(crate) fn line(&self) -> Result<String> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -65,7 +65,7 @@ impl Program {
         }
     }
 
-    /// The port in its line `ready PORT`.
+    /// Waits for its line `ready PORT` and returns the port.
     pub(crate) fn port(&self) -> Result<u16> {
         let line = self.line()?;
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
@@ -75,26 +75,27 @@ impl Program {
     /// Waits for its line `connected`.
     pub(crate) fn connected(&self) -> Result<()> {
         let line = self.line()?;
-        if line == "connected" { Ok(()) } else { bail!("{line:?} where it should be connected") }
+        if line == "connected" { Ok(()) } else { bail!("{line:?} instead of \"connected\"") }
     }
 
+    /// Sends the line that it waits for.
     pub(crate) fn go(&mut self) -> Result<()> {
         let input = self.input.as_mut().context("no input")?;
         input.write_all(b"\n").and_then(|()| input.flush()).context("ended early")
     }
 
-    /// Processor time that it has taken.
+    /// Its CPU time.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let pid = Pid::from_raw(i32::try_from(self.child.id())?);
         Ok(clock_gettime(clock_getcpuclockid(pid)?)?.into())
     }
 
-    /// Bytes of its own memory that are in use: neither files nor what was only reserved.
+    /// Its anonymous resident memory in bytes.
     pub(crate) fn memory(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-        Ok(kilobytes.context("the system does not tell memory")? * 1_024)
+        Ok(kilobytes.context("the system does not report memory")? * 1_024)
     }
 }
 
@@ -106,14 +107,14 @@ impl Drop for Program {
     }
 }
 
-/// Does something on one core. What it starts stays there.
-fn on_core<R>(core: usize, act: impl FnOnce() -> R) -> Result<R> {
+/// Runs a function on one core. The processes that it starts stay on that core.
+fn on_core<R>(core: usize, run: impl FnOnce() -> R) -> Result<R> {
     let this_thread = Pid::from_raw(0);
     let before = sched_getaffinity(this_thread)?;
     let mut one = CpuSet::new();
     one.set(core)?;
     sched_setaffinity(this_thread, &one).with_context(|| format!("core {core} cannot be used"))?;
-    let result = act();
+    let result = run();
     sched_setaffinity(this_thread, &before)?;
     Ok(result)
 }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_heard_and_told_to_go() {
+    fn a_program_is_read_line_by_line_and_started_by_a_line() {
         let script = "echo ready 7; read line; echo connected; read line";
         let mut program = shell(script, Duration::from_secs(60));
         assert_eq!(program.port().unwrap(), 7);

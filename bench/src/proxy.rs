@@ -1,4 +1,4 @@
-//! A path with a delay and losses between two programs, in user space.
+//! A path with latency and loss between two programs, in user space.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -15,8 +15,8 @@ use nix::sys::socket::sockopt::RcvBuf;
 use nix::sys::time::TimeSpec;
 use rakwire::sim::{Conditions, Link};
 
-/// How long it looks away at most before it sees that it shall end.
-const GLANCE: Duration = Duration::from_millis(50);
+/// The longest wait before the thread checks whether it should end.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A thread between a client and a server, until it is dropped.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Carries the datagrams of one client to the server at `port` and back.
+    /// Forwards the datagrams of one client to the server at `port` and back.
     pub(crate) fn start(server: u16, conditions: Conditions, seed: u64) -> Result<Self> {
         let near = bind()?;
         let far = bind()?;
@@ -45,8 +45,8 @@ impl Proxy {
         let until = Arc::clone(&ended);
         let thread = std::thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                // An end that is gone makes errors of its datagrams; the other one will tell.
-                let _ = path.turn();
+                // Sending to an end that has closed its socket fails; the other end reports it.
+                let _ = path.forward();
             }
         });
         Ok(Self { port, ended, thread: Some(thread) })
@@ -57,7 +57,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has nothing more to say.
+            // A panic of the thread needs no report here.
             let _ = thread.join();
         }
     }
@@ -66,7 +66,7 @@ impl Drop for Proxy {
 fn bind() -> Result<UdpSocket> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.set_nonblocking(true)?;
-    // The system grants what it has been allowed to.
+    // The system may grant less.
     let _ = setsockopt(&socket, RcvBuf, &(4 << 20));
     Ok(socket)
 }
@@ -85,10 +85,10 @@ impl Path {
         rakwire::Instant::from_micros(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// Waits for a datagram at either end of the path, and passes on what has come to the other one.
-    fn turn(&mut self) -> Result<()> {
+    /// Waits for a datagram at either end of the path and forwards those that are due.
+    fn forward(&mut self) -> Result<()> {
         let next = [self.forth.next_arrival(), self.back.next_arrival()].into_iter().flatten().min();
-        let wait = next.map_or(GLANCE, |next| next.saturating_since(self.now()).min(GLANCE));
+        let wait = next.map_or(POLL_INTERVAL, |next| next.saturating_since(self.now()).min(POLL_INTERVAL));
         let mut ends = [
             PollFd::new(self.near.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.far.as_fd(), PollFlags::POLLIN),
@@ -117,7 +117,7 @@ impl Path {
     }
 }
 
-/// Nothing when nothing was there.
+/// `None` when nothing was received.
 fn received<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn datagrams_go_through_and_come_back_later() {
+    fn datagrams_are_forwarded_in_both_directions_with_the_latency() {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let latency = Duration::from_millis(5);
         let conditions = Conditions { latency, ..Conditions::default() };

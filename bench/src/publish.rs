@@ -8,22 +8,22 @@ use plotters::prelude::*;
 
 use crate::report::{Better, Report, Row, markdown, number};
 
-/// Writes the documentation of a report.
+/// Write the figures and plots of a report into the documentation.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     #[arg(long, value_name = "FILE", default_value = "target/bench/report.json")]
     report: PathBuf,
-    /// The document; what stands between its two marks is replaced
+    /// The document; the text between its two markers is replaced
     #[arg(long, value_name = "FILE", default_value = "docs/performance.md")]
     document: PathBuf,
-    /// Where the plots go, beside the document
+    /// The folder of the plots, relative to the document
     #[arg(long, value_name = "FOLDER", default_value = "images")]
     images: PathBuf,
 }
 
 const BEGIN: &str = "<!-- figures: written by `cargo xtask bench --publish` -->";
 const END: &str = "<!-- end of the figures -->";
-/// Bars of a plot.
+/// The height of a bar in a plot.
 const BAR: u32 = 26;
 const WIDTH: u32 = 760;
 
@@ -35,17 +35,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for chart in charts(&report) {
         let name = format!("bench-{}.svg", chart.name);
         plot(&chart, &folder.join(&name)).with_context(|| format!("{name} cannot be drawn"))?;
-        plots.push(format!("{}:\n\n![{}]({}/{name})", chart.covered(), chart.name, options.images.display()));
+        plots.push(format!(
+            "{}:\n\n![{}]({}/{name})",
+            chart.row_names(),
+            chart.name,
+            options.images.display()
+        ));
     }
     let text = std::fs::read_to_string(&options.document)
         .with_context(|| format!("{} cannot be read", options.document.display()))?;
     let text = replaced(&text, &figures(&report, &plots))
-        .with_context(|| format!("{} has no place for figures", options.document.display()))?;
+        .with_context(|| format!("{} has no markers for the figures", options.document.display()))?;
     std::fs::write(&options.document, text)
         .with_context(|| format!("{} cannot be written", options.document.display()))
 }
 
-/// The document with other figures between its marks.
+/// The document with new figures between its markers.
 fn replaced(document: &str, figures: &str) -> Option<String> {
     let (before, rest) = document.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -53,41 +58,40 @@ fn replaced(document: &str, figures: &str) -> Option<String> {
 }
 
 fn figures(report: &Report, plots: &[String]) -> String {
-    let sitting = &report.sitting;
-    let peers = sitting.peers.iter().map(|(name, version)| format!("{name} ({version})"));
+    let environment = &report.environment;
+    let peers = environment.peers.iter().map(|(name, version)| format!("{name} ({version})"));
     let (met, all) = report.goals();
-    let [before, after] = sitting.load;
+    let [before, after] = environment.load;
     let mut text = format!(
-        "Measured by `{}` at commit {} with {}, on {} ({}), medians of {} runs, beside {}. The load of the machine was \
+        "Measured by `{}` at commit {} with {}, on {} ({}), medians of {} runs, compared with {}. The load of the machine was \
          {before} before and {after} after. {met} of {all} goals are met.\n\n",
-        sitting.command,
-        sitting.commit,
-        sitting.rustc,
-        sitting.processor,
-        sitting.system,
-        sitting.runs,
+        environment.command,
+        environment.commit,
+        environment.rustc,
+        environment.processor,
+        environment.system,
+        environment.runs,
         peers.collect::<Vec<_>>().join(", "),
     );
     for kept in &report.kept {
-        let [before, after] = kept.sitting.load;
+        let [before, after] = kept.environment.load;
         text += &format!(
-            "Rows of an earlier sitting, at commit {}, with a load of {before} before and {after} after: {}.\n\n",
-            kept.sitting.commit,
+            "Rows of an earlier session, at commit {}, with a load of {before} before and {after} after: {}.\n\n",
+            kept.environment.commit,
             kept.rows.join(", "),
         );
     }
     text += &report.table();
     text += "\nEvery pairing, client to server:\n\n";
     text += &pairings(report);
-    text +=
-        "\nEvery row in a plot: blue is ours, at one end or both, grey is not, and a hollow bar is a goal.\n";
+    text += "\nThe rows as plots: blue has rakwire at one end or both, grey has not, and a hollow bar is a goal.\n";
     for plot in plots {
         text += &format!("\n{plot}\n");
     }
     text
 }
 
-/// One line for each pairing, one column for each row that has pairings.
+/// One line per row and pairing.
 fn pairings(report: &Report) -> String {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| !row.pairings.is_empty()).collect();
     let mut lines = vec![["row", "pairing", "value", "unit"].map(str::to_owned)];
@@ -103,13 +107,13 @@ fn pairings(report: &Report) -> String {
     markdown(&lines)
 }
 
-/// Bars beside each other.
+/// A bar chart.
 #[derive(Debug)]
 struct Chart {
     name: String,
     unit: String,
     better: Better,
-    /// The names of the rows that it shows.
+    /// The names of its rows.
     rows: Vec<String>,
     bars: Vec<Bar>,
 }
@@ -119,21 +123,21 @@ struct Chart {
 struct Bar {
     name: String,
     value: f64,
-    of: Of,
+    kind: BarKind,
 }
 
-/// What a bar stands for.
+/// What a bar shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
-    /// A measurement with an end of ours.
+enum BarKind {
+    /// A measurement with rakwire at one end or both.
     Ours,
-    /// A measurement without one.
+    /// A measurement without rakwire.
     Others,
-    /// What ours should reach.
+    /// What rakwire should reach.
     Goal,
 }
 
-impl Of {
+impl BarKind {
     fn style(self) -> ShapeStyle {
         match self {
             Self::Ours => RGBColor(30, 110, 180).filled(),
@@ -144,20 +148,20 @@ impl Of {
 }
 
 impl Bar {
-    fn new(name: impl Into<String>, value: f64, of: Of) -> Self {
-        Self { name: name.into(), value, of }
+    fn new(name: impl Into<String>, value: f64, kind: BarKind) -> Self {
+        Self { name: name.into(), value, kind }
     }
 }
 
 impl Chart {
-    /// Its rows, as text of the document.
-    fn covered(&self) -> String {
+    /// The names of its rows in Markdown.
+    fn row_names(&self) -> String {
         let names = self.rows.iter().map(|name| format!("`{name}`"));
         names.collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A chart for each row, except for those that share one.
+/// One chart per row, except for rows that share one.
 fn charts(report: &Report) -> Vec<Chart> {
     let mut charts: Vec<Chart> = Vec::new();
     for row in &report.rows {
@@ -165,43 +169,44 @@ fn charts(report: &Report) -> Vec<Chart> {
             Some((name, bar)) => (name, vec![bar]),
             None => (row.name.as_str(), bars(row)),
         };
-        let at = charts.iter().position(|chart| chart.name == name).unwrap_or_else(|| {
+        let index = charts.iter().position(|chart| chart.name == name).unwrap_or_else(|| {
             let (name, unit) = (name.to_owned(), row.unit.clone());
             charts.push(Chart { name, unit, better: row.better, rows: Vec::new(), bars: Vec::new() });
             charts.len() - 1
         });
-        charts[at].rows.push(row.name.clone());
-        charts[at].bars.extend(bars);
+        charts[index].rows.push(row.name.clone());
+        charts[index].bars.extend(bars);
     }
     charts
 }
 
 /// The chart that a row shares with others, and its bar there.
 fn shared(row: &Row) -> Option<(&'static str, Bar)> {
-    let bare = |chart, what| Some((chart, Bar::new(format!("bare socket, {what}"), row.value, Of::Others)));
+    let baseline =
+        |chart, what| Some((chart, Bar::new(format!("UDP baseline, {what}"), row.value, BarKind::Others)));
     match row.name.as_str() {
-        "bare_udp" => bare("bare_udp", "one datagram a call"),
-        "bare_udp_batched" => bare("bare_udp", "many datagrams a call"),
-        "bare_pingpong_64b" => bare("bare_pingpong_64b", "median"),
-        "bare_pingpong_64b_p99" => bare("bare_pingpong_64b", "99th percentile"),
+        "udp_flood" => baseline("udp_flood", "one datagram per call"),
+        "udp_flood_batched" => baseline("udp_flood", "many datagrams per call"),
+        "udp_pingpong_64b" => baseline("udp_pingpong_64b", "median"),
+        "udp_pingpong_64b_p99" => baseline("udp_pingpong_64b", "99th percentile"),
         _ => ["core_connections", "core_queue"].into_iter().find_map(|family| {
             let number = number_in(family, row)?;
-            Some((family, Bar::new(format!("rakwire, {number}"), row.value, Of::Ours)))
+            Some((family, Bar::new(format!("rakwire, {number}"), row.value, BarKind::Ours)))
         }),
     }
 }
 
-/// The number of a row of a family: 10 of `core_queue_10`.
+/// The number in the name of a row of a family: 10 in `core_queue_10`.
 fn number_in<'r>(family: &str, row: &'r Row) -> Option<&'r str> {
     let number = row.name.strip_prefix(family)?.strip_prefix('_')?;
     number.parse::<u32>().is_ok().then_some(number)
 }
 
-/// What a chart of this row alone shows, the best first.
+/// The bars of a chart with this row only, the best first.
 fn bars(row: &Row) -> Vec<Bar> {
-    let mut bars = if row.pairings.is_empty() { beside_peer(row) } else { paired(row) };
-    if let Some(wanted) = row.wanted() {
-        bars.push(Bar::new(goal_name(row.better), wanted, Of::Goal));
+    let mut bars = if row.pairings.is_empty() { with_best_peer(row) } else { paired(row) };
+    if let Some(target) = row.target() {
+        bars.push(Bar::new(goal_name(row.better), target, BarKind::Goal));
     }
     bars.sort_by(|a, b| match row.better {
         Better::Higher => b.value.total_cmp(&a.value),
@@ -210,19 +215,19 @@ fn bars(row: &Row) -> Vec<Bar> {
     bars
 }
 
-fn beside_peer(row: &Row) -> Vec<Bar> {
-    let ours = Bar::new("rakwire", row.value, Of::Ours);
-    let best = row.best_peer.as_ref().map(|best| Bar::new(&best.name, best.value, Of::Others));
+fn with_best_peer(row: &Row) -> Vec<Bar> {
+    let ours = Bar::new("rakwire", row.value, BarKind::Ours);
+    let best = row.best_peer.as_ref().map(|best| Bar::new(&best.name, best.value, BarKind::Others));
     [ours].into_iter().chain(best).collect()
 }
 
-/// Every pairing that has a value, and the bare socket.
+/// Every pairing that has a value, and the UDP baseline.
 fn paired(row: &Row) -> Vec<Bar> {
     let pairings = row.pairings.iter().filter_map(|entry| {
-        let of = if entry.pairing.is_foreign() { Of::Others } else { Of::Ours };
-        Some(Bar::new(entry.pairing.to_string(), entry.value?, of))
+        let kind = if entry.pairing.is_foreign() { BarKind::Others } else { BarKind::Ours };
+        Some(Bar::new(entry.pairing.to_string(), entry.value?, kind))
     });
-    pairings.chain(row.limit.map(|limit| Bar::new("bare socket", limit, Of::Others))).collect()
+    pairings.chain(row.baseline.map(|baseline| Bar::new("UDP baseline", baseline, BarKind::Others))).collect()
 }
 
 const fn goal_name(better: Better) -> &'static str {
@@ -245,16 +250,16 @@ fn plot(chart: &Chart, path: &Path) -> Result<()> {
         chart.name,
         chart.unit,
         match chart.better {
-            Better::Higher => "more",
-            Better::Lower => "less",
+            Better::Higher => "higher",
+            Better::Lower => "lower",
         }
     );
     root.draw(&Text::new(title, (10, 10), text(18))).map_err(|error| drawn(&error))?;
     let (left, room) = (230, f64::from(WIDTH) - 330.0);
-    for (at, Bar { name, value, of }) in bars.iter().enumerate() {
+    for (at, Bar { name, value, kind }) in bars.iter().enumerate() {
         let top = 40 + i32::try_from(at)? * i32::try_from(BAR)?;
         let right = left + (room * value / most).round().max(1.0) as i32;
-        let bar = Rectangle::new([(left, top), (right, top + 18)], of.style());
+        let bar = Rectangle::new([(left, top), (right, top + 18)], kind.style());
         root.draw(&bar).map_err(|error| drawn(&error))?;
         root.draw(&Text::new(name.clone(), (10, top + 2), text(14))).map_err(|error| drawn(&error))?;
         root.draw(&Text::new(number(*value), (right + 6, top + 2), text(14)))
@@ -278,10 +283,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_between_the_marks_is_replaced() {
-        let document = format!("# Speed\n\n{BEGIN}\nold\n{END}\n\nafter\n");
+    fn only_the_text_between_the_markers_is_replaced() {
+        let document = format!("# Performance\n\n{BEGIN}\nold\n{END}\n\nafter\n");
         let new = replaced(&document, "new\n").unwrap();
-        assert_eq!(new, format!("# Speed\n\n{BEGIN}\n\nnew\n\n{END}\n\nafter\n"));
+        assert_eq!(new, format!("# Performance\n\n{BEGIN}\n\nnew\n\n{END}\n\nafter\n"));
         assert_eq!(replaced(&new, "new\n").unwrap(), new);
         assert!(replaced("nothing", "new").is_none());
     }
@@ -292,23 +297,24 @@ mod tests {
         let charts = charts(&report(rows));
         assert_eq!(charts.len(), 2);
         assert_eq!(charts[1].name, "core_queue");
-        let bars = [Bar::new("rakwire, 1", 2.0, Of::Ours), Bar::new("rakwire, 1000", 3.0, Of::Ours)];
+        let bars =
+            [Bar::new("rakwire, 1", 2.0, BarKind::Ours), Bar::new("rakwire, 1000", 3.0, BarKind::Ours)];
         assert_eq!(charts[1].bars, bars);
     }
 
     #[test]
-    fn every_row_is_in_one_plot_with_its_value() {
+    fn every_row_is_in_exactly_one_plot_with_its_value() {
         let pairing = Entry { pairing: Pairing::OURS, value: Some(1.0), error: None, runs: Vec::new() };
         let peer = Best { name: "other".to_owned(), value: 20.0 };
         let report = report(vec![
-            row("bare_udp", 5.0),
-            row("bare_udp_batched", 6.0),
-            row("bare_pingpong_64b", 7.0),
-            row("bare_pingpong_64b_p99", 8.0),
-            Row { pairings: vec![pairing], ..row("pingpong_64b", 1.0).beside_limit(Some(9.0)) },
+            row("udp_flood", 5.0),
+            row("udp_flood_batched", 6.0),
+            row("udp_pingpong_64b", 7.0),
+            row("udp_pingpong_64b_p99", 8.0),
+            Row { pairings: vec![pairing], ..row("pingpong_64b", 1.0).compared_with_baseline(Some(9.0)) },
             row("core_100b", 2.0).goal(150.0),
             row("core_queue_1", 3.0),
-            row("idle_memory", 4.0).beside_peer(Some(peer)),
+            row("idle_memory", 4.0).compared_with_peer(Some(peer)),
             row("neither_goal_nor_peer", 10.0),
         ]);
         let charts = charts(&report);
@@ -318,26 +324,28 @@ mod tests {
             assert!(chart.bars.iter().any(|bar| bar.value == row.value), "{} in {chart:?}", row.name);
             assert!(with.next().is_none(), "{} has two plots", row.name);
         }
-        assert_eq!(charts[0].covered(), "`bare_udp`, `bare_udp_batched`");
+        assert_eq!(charts[0].row_names(), "`udp_flood`, `udp_flood_batched`");
     }
 
     #[test]
-    fn a_goal_stands_beside_what_should_reach_it() {
+    fn a_goal_is_drawn_next_to_the_measured_value() {
         let charts = charts(&report(vec![row("core_100b", 175.0).goal(150.0)]));
-        let bars = [Bar::new("goal: at most", 150.0, Of::Goal), Bar::new("rakwire", 175.0, Of::Ours)];
+        let bars =
+            [Bar::new("goal: at most", 150.0, BarKind::Goal), Bar::new("rakwire", 175.0, BarKind::Ours)];
         assert_eq!(charts[0].bars, bars);
     }
 
     #[test]
     fn a_plot_shows_every_bar() {
         let peer = Best { name: "other".to_owned(), value: 4_000.0 };
-        let row =
-            Row::new("idle_memory", 1_000.0, "bytes", Better::Lower).beside_peer(Some(peer)).goal(2_048.0);
+        let row = Row::new("idle_memory", 1_000.0, "bytes", Better::Lower)
+            .compared_with_peer(Some(peer))
+            .goal(2_048.0);
         let path = std::env::temp_dir().join(format!("rakwire-bench-plot-{}.svg", std::process::id()));
         plot(&charts(&report(vec![row]))[0], &path).unwrap();
         let svg = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let title = "idle_memory, bytes (less is better)";
+        let title = "idle_memory, bytes (lower is better)";
         for part in ["rakwire", "other", "4,000", "goal: at most", "2,048", title] {
             assert!(svg.contains(part), "{part:?} in\n{svg}");
         }

@@ -1,4 +1,4 @@
-//! What a benchmark found: rows with ratios, and which goals they reach.
+//! The results of a benchmark: rows with ratios and goals.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,40 +8,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::pairing::{Pairing, Run};
 
-/// Everything that one sitting found.
+/// All results of a measurement session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    pub(crate) sitting: Sitting,
+    pub(crate) environment: Environment,
     pub(crate) rows: Vec<Row>,
-    /// Rows that are older than the others, and when they were measured.
+    /// Rows from earlier sessions.
     #[serde(default)]
     pub(crate) kept: Vec<Kept>,
 }
 
-/// Rows of an earlier sitting.
+/// Rows of an earlier session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Kept {
-    pub(crate) sitting: Sitting,
+    pub(crate) environment: Environment,
     pub(crate) rows: Vec<String>,
 }
 
-/// Where, when and with what was measured.
+/// The machine, the build and the load during a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sitting {
+pub(crate) struct Environment {
     /// The command.
     pub(crate) command: String,
     pub(crate) commit: String,
     pub(crate) rustc: String,
     pub(crate) system: String,
     pub(crate) processor: String,
-    /// How many processes wanted to run, on average of the minute before the start and before the end.
+    /// The load average over one minute at the start and at the end.
     pub(crate) load: [f64; 2],
     pub(crate) runs: u32,
     /// Names and versions of the other implementations.
     pub(crate) peers: BTreeMap<String, String>,
 }
 
-/// Which values are good.
+/// Which values are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -49,30 +49,30 @@ pub(crate) enum Better {
     Lower,
 }
 
-/// One figure of ours, beside others'.
+/// A measured value, with what it is compared with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) value: f64,
     pub(crate) unit: String,
     pub(crate) better: Better,
-    /// The best pairing of others alone.
+    /// The best pairing without rakwire.
     #[serde(default)]
     pub(crate) best_peer: Option<Best>,
-    /// Our value as a multiple of theirs, whichever is better.
+    /// The value divided by that of the best pairing.
     #[serde(default)]
     pub(crate) ratio_to_best_peer: Option<f64>,
-    /// What the bare socket reaches, in the same unit.
+    /// The UDP baseline in the same unit.
     #[serde(default)]
-    pub(crate) limit: Option<f64>,
+    pub(crate) baseline: Option<f64>,
     #[serde(default)]
-    pub(crate) ratio_to_limit: Option<f64>,
-    /// Processor time for one message, of both ends together, in microseconds.
+    pub(crate) ratio_to_baseline: Option<f64>,
+    /// CPU time per message of both ends together, in microseconds.
     #[serde(default)]
     pub(crate) cpu_us: Option<f64>,
     #[serde(default)]
     pub(crate) goals: Vec<Goal>,
-    /// What each pairing reached, or why it did not.
+    /// The value of each pairing, or why it has none.
     #[serde(default)]
     pub(crate) pairings: Vec<Entry>,
 }
@@ -83,14 +83,14 @@ pub(crate) struct Best {
     pub(crate) value: f64,
 }
 
-/// Something that a row should reach.
+/// A target for the value of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Goal {
     pub(crate) text: String,
     pub(crate) met: bool,
 }
 
-/// A pairing in a row.
+/// The result of one pairing in a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) pairing: Pairing,
@@ -111,30 +111,30 @@ impl Row {
             better,
             best_peer: None,
             ratio_to_best_peer: None,
-            limit: None,
-            ratio_to_limit: None,
+            baseline: None,
+            ratio_to_baseline: None,
             cpu_us: None,
             goals: Vec::new(),
             pairings: Vec::new(),
         }
     }
 
-    pub(crate) fn beside_peer(mut self, best: Option<Best>) -> Self {
+    pub(crate) fn compared_with_peer(mut self, best: Option<Best>) -> Self {
         self.ratio_to_best_peer = best.as_ref().map(|best| self.value / best.value);
         self.best_peer = best;
         self
     }
 
-    pub(crate) fn beside_limit(mut self, limit: Option<f64>) -> Self {
-        self.ratio_to_limit = limit.map(|limit| self.value / limit);
-        self.limit = limit;
+    pub(crate) fn compared_with_baseline(mut self, baseline: Option<f64>) -> Self {
+        self.ratio_to_baseline = baseline.map(|baseline| self.value / baseline);
+        self.baseline = baseline;
         self
     }
 
-    fn reaches(&self, found: f64, wanted: f64) -> bool {
+    fn reaches(&self, value: f64, target: f64) -> bool {
         match self.better {
-            Better::Higher => found >= wanted,
-            Better::Lower => found <= wanted,
+            Better::Higher => value >= target,
+            Better::Lower => value <= target,
         }
     }
 
@@ -143,26 +143,27 @@ impl Row {
         self
     }
 
-    /// Sets how many times the best pairing of others this should reach.
-    pub(crate) fn goal_beside_peer(self, wanted: f64) -> Self {
-        let met = self.ratio_to_best_peer.is_some_and(|ratio| self.reaches(ratio, wanted));
-        self.with_goal(met, format!("{wanted} x the best pairing of others"))
+    /// Adds a goal as a multiple of the best pairing of others.
+    pub(crate) fn goal_relative_to_peer(self, target: f64) -> Self {
+        let met = self.ratio_to_best_peer.is_some_and(|ratio| self.reaches(ratio, target));
+        self.with_goal(met, format!("{target} x the best pairing of others"))
     }
 
-    /// Sets what part of the bare socket this should reach.
-    pub(crate) fn goal_beside_limit(self, wanted: f64) -> Self {
-        let met = self.ratio_to_limit.is_some_and(|ratio| self.reaches(ratio, wanted));
-        self.with_goal(met, format!("{wanted} x the bare socket"))
+    /// Adds a goal as a multiple of the UDP baseline.
+    pub(crate) fn goal_relative_to_baseline(self, target: f64) -> Self {
+        let met = self.ratio_to_baseline.is_some_and(|ratio| self.reaches(ratio, target));
+        self.with_goal(met, format!("{target} x the UDP baseline"))
     }
 
-    pub(crate) fn goal(self, wanted: f64) -> Self {
-        let met = self.reaches(self.value, wanted);
-        let text = format!("{} {}", number(wanted), self.unit);
+    /// Adds a goal in the unit of the row.
+    pub(crate) fn goal(self, target: f64) -> Self {
+        let met = self.reaches(self.value, target);
+        let text = format!("{} {}", number(target), self.unit);
         self.with_goal(met, text)
     }
 
-    /// The value that [`goal`](Self::goal) was set to; a report has it as text.
-    pub(crate) fn wanted(&self) -> Option<f64> {
+    /// The target of [`goal`](Self::goal), which a report has as text.
+    pub(crate) fn target(&self) -> Option<f64> {
         self.goals.iter().find_map(|goal| {
             let value = goal.text.strip_suffix(self.unit.as_str())?.trim_end();
             value.replace(',', "").parse().ok()
@@ -171,13 +172,13 @@ impl Row {
 }
 
 impl Report {
-    /// How many goals are met, of how many.
+    /// The number of goals that are met, and of all goals.
     pub(crate) fn goals(&self) -> (usize, usize) {
         let all = || self.rows.iter().flat_map(|row| &row.goals);
         (all().filter(|goal| goal.met).count(), all().count())
     }
 
-    /// Adds the rows of an earlier report that this one does not have, where they stood.
+    /// Adds the rows of an earlier report that are not in this one, at their old positions.
     pub(crate) fn keep(&mut self, earlier: Self) {
         let is_new = |name: &str| self.rows.iter().any(|row| row.name == name);
         let names = |rows: Vec<String>| rows.into_iter().filter(|name| !is_new(name)).collect();
@@ -186,11 +187,11 @@ impl Report {
         let older = |name: &String| kept.iter().any(|old| old.rows.contains(name));
         let rows = earlier.rows.iter().map(|row| row.name.clone()).filter(|name| !older(name));
         let rows = names(rows.collect());
-        kept.insert(0, Kept { sitting: earlier.sitting, rows });
+        kept.insert(0, Kept { environment: earlier.environment, rows });
         kept.retain(|old| !old.rows.is_empty());
-        for (place, row) in earlier.rows.into_iter().enumerate() {
+        for (index, row) in earlier.rows.into_iter().enumerate() {
             if !self.rows.iter().any(|new| new.name == row.name) {
-                self.rows.insert(place.min(self.rows.len()), row);
+                self.rows.insert(index.min(self.rows.len()), row);
             }
         }
         self.kept = kept;
@@ -207,13 +208,13 @@ impl Report {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no report", path.display()))
+        serde_json::from_str(&text).with_context(|| format!("{} is not a report", path.display()))
     }
 
-    /// The rows as a table of Markdown.
+    /// The rows as a Markdown table.
     pub(crate) fn table(&self) -> String {
         let mut lines = vec![
-            ["row", "ours", "unit", "CPU, µs", "best of others", "ratio", "bare socket", "ratio", "goals"]
+            ["row", "ours", "unit", "CPU, µs", "best of others", "ratio", "UDP baseline", "ratio", "goals"]
                 .map(str::to_owned),
         ];
         for row in &self.rows {
@@ -231,8 +232,8 @@ impl Report {
                 row.cpu_us.map_or(String::new(), number),
                 best,
                 ratio(row.ratio_to_best_peer),
-                row.limit.map_or(String::new(), number),
-                ratio(row.ratio_to_limit),
+                row.baseline.map_or(String::new(), number),
+                ratio(row.ratio_to_baseline),
                 goals.collect::<Vec<_>>().join("; "),
             ]);
         }
@@ -240,7 +241,7 @@ impl Report {
     }
 }
 
-/// Lines of cells as a table; the first line is its head.
+/// Lines of cells as a Markdown table; the first line is its header.
 pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; COLUMNS] = std::array::from_fn(width);
@@ -256,7 +257,7 @@ pub(crate) fn markdown<const COLUMNS: usize>(lines: &[[String; COLUMNS]]) -> Str
     text
 }
 
-/// A number with as many digits as anybody wants to read.
+/// A number with about three significant digits.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         small if small < 1.0 => 3,
@@ -287,34 +288,35 @@ mod tests {
 
     fn row(value: f64, better: Better) -> Row {
         Row::new("a", value, "messages/s", better)
-            .beside_peer(Some(Best { name: "b".to_owned(), value: 100.0 }))
-            .beside_limit(Some(400.0))
+            .compared_with_peer(Some(Best { name: "b".to_owned(), value: 100.0 }))
+            .compared_with_baseline(Some(400.0))
     }
 
     #[test]
-    fn goals_are_met_on_the_good_side() {
+    fn a_goal_is_met_in_the_direction_that_is_better() {
         let goals = |value, better| -> Vec<bool> {
-            let row = row(value, better).goal_beside_peer(2.0).goal_beside_limit(0.5).goal(200.0);
+            let row =
+                row(value, better).goal_relative_to_peer(2.0).goal_relative_to_baseline(0.5).goal(200.0);
             row.goals.iter().map(|goal| goal.met).collect()
         };
         assert_eq!(goals(200.0, Better::Higher), [true, true, true]);
         assert_eq!(goals(199.0, Better::Higher), [false, false, false]);
         assert_eq!(goals(201.0, Better::Lower), [false, false, false]);
-        let alone = Row::new("a", 1e9, "", Better::Higher).goal_beside_peer(2.0);
-        assert!(!alone.goals[0].met, "nothing to compare with is no success");
+        let alone = Row::new("a", 1e9, "", Better::Higher).goal_relative_to_peer(2.0);
+        assert!(!alone.goals[0].met, "a goal without a comparison is not met");
     }
 
     #[test]
     fn a_goal_in_the_rows_own_unit_is_read_back() {
-        let row = row(1.0, Better::Lower).goal_beside_peer(3.0).goal_beside_limit(0.5);
-        assert_eq!(row.wanted(), None);
-        assert_eq!(row.goal(12_048.0).wanted(), Some(12_048.0));
+        let row = row(1.0, Better::Lower).goal_relative_to_peer(3.0).goal_relative_to_baseline(0.5);
+        assert_eq!(row.target(), None);
+        assert_eq!(row.goal(12_048.0).target(), Some(12_048.0));
     }
 
     #[test]
-    fn rows_that_are_not_measured_again_stay_in_their_places() {
+    fn rows_that_are_not_measured_again_keep_their_positions() {
         let report = |commit: &str, rows: &[(&str, f64)]| Report {
-            sitting: Sitting { commit: commit.to_owned(), ..Sitting::default() },
+            environment: Environment { commit: commit.to_owned(), ..Environment::default() },
             rows: rows.iter().map(|(name, value)| Row::new(*name, *value, "", Better::Lower)).collect(),
             kept: Vec::new(),
         };
@@ -324,14 +326,14 @@ mod tests {
         third.keep(second);
         let rows: Vec<_> = third.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
         assert_eq!(rows, [("a", 1.0), ("b", 2.0), ("c", 3.0), ("d", 3.0)]);
-        let kept = third.kept.iter().map(|kept| (kept.sitting.commit.as_str(), kept.rows.join(" ")));
+        let kept = third.kept.iter().map(|kept| (kept.environment.commit.as_str(), kept.rows.join(" ")));
         assert_eq!(kept.collect::<Vec<_>>(), [("second", "b".to_owned()), ("first", "a".to_owned())]);
     }
 
     #[test]
     fn the_table_has_every_row_and_the_report_survives_a_file() {
         let mut report = Report::default();
-        report.rows.push(Row { cpu_us: Some(1.5), ..row(200.0, Better::Higher).goal_beside_peer(3.0) });
+        report.rows.push(Row { cpu_us: Some(1.5), ..row(200.0, Better::Higher).goal_relative_to_peer(3.0) });
         let table = report.table();
         assert!(table.contains("| a   | 200  | messages/s | 1.50    | 100 (b)"), "{table}");
         assert!(table.contains("3 x the best pairing of others: **missed**"), "{table}");

@@ -4,7 +4,7 @@
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;
 
-#[path = "../../game/tests/model/mod.rs"]
+#[path = "../../snowfight/tests/model/mod.rs"]
 pub mod snowfight;
 
 /// Ends the process, as a finding, when a promise was broken.

@@ -168,7 +168,7 @@ const char *failure(unsigned char id) {
     }
 }
 
-// What came back, and whether it may come now.
+// Checks echoes: their content, their order and that none repeats.
 class Echoes {
     const Options &o;
     std::vector<bool> seen;
@@ -181,7 +181,7 @@ public:
         if (length != expected.size()) throw std::runtime_error("wrong length");
         long n = (long)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
         if (is_ordered(o.reliability)) n = next;
-        if (n >= o.count || seen[n]) throw std::runtime_error("a message that was not sent, or twice");
+        if (n >= o.count || seen[n]) throw std::runtime_error("a message that was not sent, or a duplicate");
         if (is_sequenced(o.reliability) && n < next) throw std::runtime_error("an outdated message");
         fill(expected, (uint32_t)n);
         if (std::memcmp(data, expected.data(), length) != 0) throw std::runtime_error("wrong content or order");
@@ -192,8 +192,8 @@ public:
         last = Clock::now();
     }
     bool silent(int milliseconds) const { return Clock::now() - last > std::chrono::milliseconds(milliseconds); }
-    // Lost messages count as answered, or the window would stay shut.
-    void go_on(long sent) {
+    // Lost messages count as answered, or the window would stay closed.
+    void give_up_lost(long sent) {
         if (may_lose(o.reliability) && answered < sent && silent(300)) answered = sent, last = Clock::now();
     }
     bool done(long sent) const {
@@ -232,9 +232,9 @@ int client(const Options &o) {
                 peer->DeallocatePacket(p);
             } else {
                 idle.wait();
-                echoes.go_on(sent);
+                echoes.give_up_lost(sent);
             }
-            // The number of unanswered messages is what counts; without an order it is not that of the newest echo.
+            // Counts unanswered messages: without an order the newest echo does not tell.
             while (connected && sent < o.count && sent - (may_lose(o.reliability) ? echoes.answered : echoes.count) < o.window) {
                 fill(message, (uint32_t)sent++);
                 peer->Send(message.data(), (int)message.size(), IMMEDIATE_PRIORITY, o.reliability, 0, server, false);
@@ -275,9 +275,9 @@ int ping(const Options &o) {
     return 1;
 }
 
-// The parts of a benchmark: ../shared/bench.rs, which this follows byte for byte.
+// The roles of a benchmark, as in ../shared/bench.rs.
 
-constexpr size_t HEAD = 13;
+constexpr size_t HEADER = 13;
 const char DONE[] = "\xFE" "done";
 constexpr int BENCH_PROTOCOL = 11;
 
@@ -291,13 +291,13 @@ void put(std::vector<char> &message, uint32_t number, bool timed) {
     message[0] = (char)0xFE;
     for (int i = 0; i < 4; i++) message[1 + i] = (char)(number >> (24 - 8 * i));
     for (int i = 0; i < 8; i++) message[5 + i] = (char)(time >> (56 - 8 * i));
-    if (message.size() > HEAD) message.back() = (char)number;
+    if (message.size() > HEADER) message.back() = (char)number;
 }
 
 uint64_t check(const unsigned char *data, size_t length, uint32_t number, size_t size) {
     if (length != size) throw std::runtime_error("wrong length");
     uint32_t found = (uint32_t)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
-    if (found != number || (size > HEAD && data[size - 1] != (unsigned char)number))
+    if (found != number || (size > HEADER && data[size - 1] != (unsigned char)number))
         throw std::runtime_error("wrong content or order");
     uint64_t time = 0;
     for (int i = 0; i < 8; i++) time = time << 8 | data[5 + i];
@@ -311,22 +311,22 @@ std::string percentile(std::vector<uint64_t> &values, double share) {
     return std::to_string((double)values[place - 1] / 1e3);
 }
 
-void verdict(long count, Clock::time_point began, std::vector<uint64_t> &values) {
+void print_report(long count, Clock::time_point began, std::vector<uint64_t> &values) {
     double seconds = std::chrono::duration<double>(Clock::now() - began).count();
     std::string p50 = percentile(values, 0.5), p99 = percentile(values, 0.99);
     std::printf("{\"messages\":%ld,\"seconds\":%.9f,\"p50_us\":%s,\"p99_us\":%s}\n", count, seconds, p50.c_str(), p99.c_str());
     std::fflush(stdout);
 }
 
-// The next message of the application. RakNet has no blocking receive: the naps are short where a round trip counts,
-// and long enough elsewhere to leave the core to its threads.
-int nap = 100;
+// The next message of the application. RakNet has no blocking receive: poll often where round trips are measured,
+// and rarely elsewhere, so that its threads get the core.
+int poll_interval_us = 100;
 
 Packet *next(RakPeerInterface *peer) {
     for (;;) {
         Packet *p = peer->Receive();
         if (!p) {
-            std::this_thread::sleep_for(std::chrono::microseconds(nap));
+            std::this_thread::sleep_for(std::chrono::microseconds(poll_interval_us));
             continue;
         }
         unsigned char id = p->length ? p->data[0] : 0;
@@ -336,19 +336,19 @@ Packet *next(RakPeerInterface *peer) {
     }
 }
 
-void hear() {
+void wait_for_line() {
     char byte;
     while (read(0, &byte, 1) == 1 && byte != '\n') {}
 }
 
-int part_of_server(Options o) {
+int server_role(Options o) {
     o.protocol = BENCH_PROTOCOL;
     RakPeerInterface *peer = start(o, (unsigned)o.connections, (unsigned short)o.port, "127.0.0.1");
     peer->SetMaximumIncomingConnections((unsigned short)o.connections);
     std::printf("ready %u\n", peer->GetMyBoundAddress().GetPort());
     std::fflush(stdout);
     std::thread([] {
-        hear();
+        wait_for_line();
         _exit(0);
     }).detach();
     std::vector<uint64_t> values;
@@ -368,11 +368,11 @@ int part_of_server(Options o) {
         }
         peer->DeallocatePacket(p);
     }
-    verdict(o.count, began, values);
+    print_report(o.count, began, values);
     for (;;) pause();
 }
 
-int part_of_client(Options o) {
+int client_role(Options o) {
     o.protocol = BENCH_PROTOCOL;
     RakPeerInterface *peer = start(o, 1, 0, nullptr);
     if (peer->Connect(o.host.c_str(), (unsigned short)o.port, nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
@@ -382,7 +382,7 @@ int part_of_client(Options o) {
     peer->DeallocatePacket(p);
     std::printf("connected\n");
     std::fflush(stdout);
-    hear();
+    wait_for_line();
     std::vector<char> message((size_t)o.size);
     std::vector<uint64_t> values;
     Clock::time_point began = Clock::now();
@@ -398,20 +398,20 @@ int part_of_client(Options o) {
     }
     if (o.mode == "blast") {
         p = next(peer);
-        if (p->length != sizeof DONE - 1 || std::memcmp(p->data, DONE, p->length)) throw std::runtime_error("the receiver said something else");
+        if (p->length != sizeof DONE - 1 || std::memcmp(p->data, DONE, p->length)) throw std::runtime_error("the receiver did not confirm");
     }
-    verdict(o.count, began, values);
-    hear();
+    print_report(o.count, began, values);
+    wait_for_line();
     return 0;
 }
 
-int part(const Options &o) {
-    if ((size_t)o.size < HEAD) usage();
-    // A short nap shall not take 60 microseconds more.
+int role(const Options &o) {
+    if ((size_t)o.size < HEADER) usage();
+    // Without this a short sleep takes about 60 microseconds longer.
     prctl(PR_SET_TIMERSLACK, 1000);
-    if (o.mode == "echo" || o.mode == "pingpong") nap = 10;
+    if (o.mode == "echo" || o.mode == "pingpong") poll_interval_us = 10;
     try {
-        return o.mode == "echo" || o.mode == "sink" ? part_of_server(o) : part_of_client(o);
+        return o.mode == "echo" || o.mode == "sink" ? server_role(o) : client_role(o);
     } catch (const std::exception &e) {
         std::fprintf(stderr, "%s\n", e.what());
         return 1;
@@ -423,7 +423,7 @@ int part(const Options &o) {
 int main(int argc, char **argv) {
     Options o = parse(argc, argv);
     if (o.mode == "server") return serve(o);
-    int code = o.mode == "client" ? client(o) : o.mode == "ping" ? ping(o) : part(o);
+    int code = o.mode == "client" ? client(o) : o.mode == "ping" ? ping(o) : role(o);
     std::fflush(stdout);
     // Not through the destructors: RakNet's threads may still use its globals.
     _exit(code);

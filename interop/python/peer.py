@@ -70,7 +70,7 @@ def send(peer, data, reliability, address):
 
 
 class Echoes:
-    """What came back, and whether it may come now."""
+    """Checks echoes: their content, their order and that none repeats."""
 
     def __init__(self, options, state):
         self.options = options
@@ -88,7 +88,7 @@ class Echoes:
         if len(data) != self.options.size:
             raise RuntimeError("wrong length")
         if number >= self.options.count or self.seen[number]:
-            raise RuntimeError("a message that was not sent, or twice")
+            raise RuntimeError("a message that was not sent, or a duplicate")
         if self.sequenced and number < self.next:
             raise RuntimeError("an outdated message")
         expected = self.messages.get(number)
@@ -105,7 +105,7 @@ class Echoes:
         return time.monotonic() - self.last > seconds
 
     def unanswered(self, sent):
-        # Lost messages count as answered, or the window would stay shut.
+        # Lost messages count as answered, or the window would stay closed.
         if self.may_lose and self.answered < sent and self.silent(0.3):
             self.answered = sent
             self.last = time.monotonic()

@@ -1,4 +1,4 @@
-//! The parts of a benchmark, the same for every RakNet that is written in Rust. `interop/README.md` describes the
+//! The roles of a benchmark, shared by all RakNet implementations in Rust. `interop/README.md` describes the
 //! command line and the output.
 
 use std::future::Future;
@@ -10,14 +10,14 @@ use tokio::io::AsyncReadExt;
 
 /// The first byte: a user message that every peer passes on.
 const ID: u8 = 0xFE;
-/// The id, the number (u32 BE) and the time of sending (u64 BE, nanoseconds of the system's clock).
-const HEAD: usize = 13;
-/// What the receiver says when it has everything.
+/// Bytes of the id, the number (u32 BE) and the time of sending (u64 BE, nanoseconds of the system clock).
+const HEADER: usize = 13;
+/// The receiver's confirmation that it has every message.
 const DONE: &[u8] = b"\xFEdone";
 
 /// A connection whose messages are reliable and ordered.
-pub trait Link {
-    /// What a message arrives as.
+pub trait BenchConnection {
+    /// A received message.
     type Message: AsRef<[u8]>;
     /// Sends a message.
     fn send(&self, message: &[u8]) -> impl Future<Output = Result<(), String>> + Send;
@@ -25,94 +25,94 @@ pub trait Link {
     fn recv(&mut self) -> impl Future<Output = Result<Self::Message, String>> + Send;
 }
 
-/// Whether messages carry the time at which they were handed over.
+/// Whether messages carry the time at which they were passed to `send`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stamps {
+pub enum Timestamps {
     Off,
     On,
 }
 
-/// What is sent.
+/// Which messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct Traffic {
     pub count: u32,
     pub size: usize,
-    pub stamps: Stamps,
+    pub timestamps: Timestamps,
 }
 
-/// What a program does.
+/// What a program does in a benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Role {
     /// Echo every message of every connection.
     Echo,
-    /// Take the stream of one connection.
-    Sink(Plan),
-    /// Send a stream.
-    Blast(Plan),
-    /// Send messages of which each waits for the echo of the one before.
-    PingPong(Plan),
+    /// Take the messages of one connection.
+    Sink(Traffic),
+    /// Send messages without waiting for echoes.
+    Blast(Traffic),
+    /// Send each message after the echo of the previous one has arrived.
+    PingPong(Traffic),
 }
 
 /// A command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    pub part: Part,
-    /// Where to listen, or whom to connect to.
+    pub role: Role,
+    /// The address to listen on or to connect to.
     pub address: SocketAddr,
-    /// Connections to have room for.
+    /// The maximum number of connections.
     pub connections: u16,
 }
 
 impl Command {
-    /// Reads `echo|sink --port PORT …` or `blast|pingpong HOST:PORT …`; nothing when it is none of these.
+    /// Reads `echo|sink --port PORT …` or `blast|pingpong HOST:PORT …`; `None` for anything else.
     pub fn parse(mut args: impl Iterator<Item = String>) -> Option<Self> {
-        let part = args.next()?;
+        let role = args.next()?;
         let mut address: SocketAddr = ([127, 0, 0, 1], 0).into();
-        let mut plan = Plan { count: 1_000, size: 100, stamps: Stamps::Off };
+        let mut traffic = Traffic { count: 1_000, size: 100, timestamps: Timestamps::Off };
         let mut connections = 16;
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--port" => address.set_port(args.next()?.parse().ok()?),
-                "--count" => plan.count = args.next()?.parse().ok()?,
-                "--size" => plan.size = args.next()?.parse().ok()?,
+                "--count" => traffic.count = args.next()?.parse().ok()?,
+                "--size" => traffic.size = args.next()?.parse().ok()?,
                 "--connections" => connections = args.next()?.parse().ok()?,
-                "--timed" => plan.stamps = Stamps::On,
+                "--timed" => traffic.timestamps = Timestamps::On,
                 other => address = other.parse().ok()?,
             }
         }
-        let part = match part.as_str() {
-            "echo" => Part::Echo,
-            "sink" => Part::Sink(plan),
-            "blast" => Part::Blast(plan),
-            "pingpong" => Part::PingPong(plan),
+        let role = match role.as_str() {
+            "echo" => Role::Echo,
+            "sink" => Role::Sink(traffic),
+            "blast" => Role::Blast(traffic),
+            "pingpong" => Role::PingPong(traffic),
             _ => return None,
         };
-        (plan.size >= HEAD).then_some(Self { part, address, connections })
+        (traffic.size >= HEADER).then_some(Self { role, address, connections })
     }
 }
 
-pub fn say(line: &str) -> Result<(), String> {
+pub fn print_line(line: &str) -> Result<(), String> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
 }
 
-pub fn say_ready(port: u16) -> Result<(), String> {
-    say(&format!("ready {port}"))
+pub fn print_ready(port: u16) -> Result<(), String> {
+    print_line(&format!("ready {port}"))
 }
 
-/// Waits for a line on the standard input, or its end.
-pub async fn heard() -> Result<(), String> {
+/// Waits for a line on standard input, or its end.
+pub async fn wait_for_line() -> Result<(), String> {
     let mut byte = [0];
     let mut input = tokio::io::stdin();
     while input.read(&mut byte).await.map_err(|error| error.to_string())? == 1 && byte != *b"\n" {}
     Ok(())
 }
 
-/// Runs until the part is played, or until the standard input says the end where the part has none.
-pub async fn until_heard(part: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+/// Runs a role until it ends, or until a line or the end of standard input.
+pub async fn until_stdin_line(role: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     tokio::select! {
-        result = part => result,
-        heard = heard() => heard,
+        result = role => result,
+        ended = wait_for_line() => ended,
     }
 }
 
@@ -121,10 +121,10 @@ fn now() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Makes `message` the one with this number.
-fn fill(message: &mut [u8], number: u32, stamps: Stamps) {
-    let time = if stamps == Stamps::On { now() } else { 0 };
-    let Some((head, rest)) = message.split_first_chunk_mut::<HEAD>() else { return };
+/// Fills `message` with the content for this number.
+fn fill(message: &mut [u8], number: u32, timestamps: Timestamps) {
+    let time = if timestamps == Timestamps::On { now() } else { 0 };
+    let Some((head, rest)) = message.split_first_chunk_mut::<HEADER>() else { return };
     let [a, b, c, d] = number.to_be_bytes();
     let [s, t, u, v, w, x, y, z] = time.to_be_bytes();
     *head = [ID, a, b, c, d, s, t, u, v, w, x, y, z];
@@ -133,9 +133,9 @@ fn fill(message: &mut [u8], number: u32, stamps: Stamps) {
     }
 }
 
-/// Checks that `message` is the one with this number, and returns its time.
+/// Checks that `message` has this number, and returns its time of sending.
 fn check(message: &[u8], number: u32, size: usize) -> Result<u64, String> {
-    let head = message.split_first_chunk::<HEAD>();
+    let head = message.split_first_chunk::<HEADER>();
     let Some((&[_, a, b, c, d, time @ ..], rest)) = head else {
         return Err(format!("a message of {} bytes", message.len()));
     };
@@ -146,18 +146,18 @@ fn check(message: &[u8], number: u32, size: usize) -> Result<u64, String> {
     Ok(u64::from_be_bytes(time))
 }
 
-/// The value in microseconds that this share of the nanoseconds does not exceed, as JSON.
+/// The percentile in microseconds, as JSON.
 fn percentile(nanos: &mut [u64], share: f64) -> String {
     nanos.sort_unstable();
-    let place = (nanos.len() as f64 * share).ceil() as usize;
-    let value = nanos.get(place.max(1) - 1).map(|nanos| *nanos as f64 / 1e3);
+    let rank = (nanos.len() as f64 * share).ceil() as usize;
+    let value = nanos.get(rank.max(1) - 1).map(|nanos| *nanos as f64 / 1e3);
     value.map_or_else(|| "null".to_owned(), |value| value.to_string())
 }
 
-/// Tells how it was.
-pub fn verdict(count: u32, seconds: f64, nanos: &mut [u64]) -> Result<(), String> {
+/// Prints the result as one line of JSON.
+pub fn print_report(count: u32, seconds: f64, nanos: &mut [u64]) -> Result<(), String> {
     let (p50, p99) = (percentile(nanos, 0.5), percentile(nanos, 0.99));
-    say(&format!(r#"{{"messages":{count},"seconds":{seconds},"p50_us":{p50},"p99_us":{p99}}}"#))
+    print_line(&format!(r#"{{"messages":{count},"seconds":{seconds},"p50_us":{p50},"p99_us":{p99}}}"#))
 }
 
 /// Sends every message back until the connection ends.
@@ -165,76 +165,77 @@ pub fn verdict(count: u32, seconds: f64, nanos: &mut [u64]) -> Result<(), String
     clippy::manual_async_fn,
     reason = "the future of an async function has room for the connection twice"
 )]
-pub fn echo(mut link: impl Link) -> impl Future<Output = ()> {
+pub fn echo(mut connection: impl BenchConnection) -> impl Future<Output = ()> {
     async move {
         loop {
-            let Ok(message) = link.recv().await else { return };
-            if link.send(message.as_ref()).await.is_err() {
+            let Ok(message) = connection.recv().await else { return };
+            if connection.send(message.as_ref()).await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// Takes a stream, confirms the last message, tells how it was, and waits.
-pub async fn sink(mut link: impl Link, plan: Plan) -> Result<(), String> {
-    let mut nanos = Vec::with_capacity(if plan.stamps == Stamps::On { plan.count as usize } else { 0 });
+/// Receives all messages, confirms the last one, prints the result and waits.
+pub async fn sink(mut connection: impl BenchConnection, traffic: Traffic) -> Result<(), String> {
+    let mut nanos =
+        Vec::with_capacity(if traffic.timestamps == Timestamps::On { traffic.count as usize } else { 0 });
     let mut began = None;
-    for number in 0..plan.count {
-        let message = link.recv().await?;
-        let sent = check(message.as_ref(), number, plan.size)?;
+    for number in 0..traffic.count {
+        let message = connection.recv().await?;
+        let sent = check(message.as_ref(), number, traffic.size)?;
         began.get_or_insert_with(Instant::now);
-        if plan.stamps == Stamps::On {
+        if traffic.timestamps == Timestamps::On {
             nanos.push(now().saturating_sub(sent));
         }
     }
     let seconds = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
-    link.send(DONE).await?;
-    verdict(plan.count, seconds, &mut nanos)?;
+    connection.send(DONE).await?;
+    print_report(traffic.count, seconds, &mut nanos)?;
     std::future::pending().await
 }
 
-/// Plays the part of a client: says that it is connected, waits for a line, does its part, tells how it was and waits
-/// for the end of the input.
-pub async fn client(mut link: impl Link, part: Part) -> Result<(), String> {
-    say("connected")?;
-    heard().await?;
-    match part {
-        Part::Blast(plan) => blast(&mut link, plan).await?,
-        Part::PingPong(plan) => ping_pong(&mut link, plan).await?,
-        Part::Echo | Part::Sink(_) => return Err("no part of a client".to_owned()),
+/// Plays the role of a client: prints `connected`, waits for a line, sends, prints the result and waits for the end of
+/// the input.
+pub async fn client(mut connection: impl BenchConnection, role: Role) -> Result<(), String> {
+    print_line("connected")?;
+    wait_for_line().await?;
+    match role {
+        Role::Blast(traffic) => blast(&mut connection, traffic).await?,
+        Role::PingPong(traffic) => ping_pong(&mut connection, traffic).await?,
+        Role::Echo | Role::Sink(_) => return Err("not the role of a client".to_owned()),
     }
-    heard().await
+    wait_for_line().await
 }
 
-async fn blast(link: &mut impl Link, plan: Plan) -> Result<(), String> {
-    let mut message = vec![0; plan.size];
+async fn blast(connection: &mut impl BenchConnection, traffic: Traffic) -> Result<(), String> {
+    let mut message = vec![0; traffic.size];
     let began = Instant::now();
-    for number in 0..plan.count {
-        fill(&mut message, number, plan.stamps);
-        link.send(&message).await?;
+    for number in 0..traffic.count {
+        fill(&mut message, number, traffic.timestamps);
+        connection.send(&message).await?;
     }
-    let done = link.recv().await?;
+    let done = connection.recv().await?;
     let seconds = began.elapsed().as_secs_f64();
     if done.as_ref() != DONE {
-        return Err("the receiver said something else".to_owned());
+        return Err("the receiver did not confirm".to_owned());
     }
-    verdict(plan.count, seconds, &mut [])
+    print_report(traffic.count, seconds, &mut [])
 }
 
-async fn ping_pong(link: &mut impl Link, plan: Plan) -> Result<(), String> {
-    let mut message = vec![0; plan.size];
-    let mut nanos = Vec::with_capacity(plan.count as usize);
+async fn ping_pong(connection: &mut impl BenchConnection, traffic: Traffic) -> Result<(), String> {
+    let mut message = vec![0; traffic.size];
+    let mut nanos = Vec::with_capacity(traffic.count as usize);
     let began = Instant::now();
-    for number in 0..plan.count {
-        fill(&mut message, number, Stamps::Off);
+    for number in 0..traffic.count {
+        fill(&mut message, number, Timestamps::Off);
         let sent = Instant::now();
-        link.send(&message).await?;
-        let echo = link.recv().await?;
+        connection.send(&message).await?;
+        let echo = connection.recv().await?;
         nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
-        check(echo.as_ref(), number, plan.size)?;
+        check(echo.as_ref(), number, traffic.size)?;
     }
-    verdict(plan.count, began.elapsed().as_secs_f64(), &mut nanos)
+    print_report(traffic.count, began.elapsed().as_secs_f64(), &mut nanos)
 }
 
 #[cfg(test)]
@@ -242,9 +243,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_filled_is_checked() {
+    fn check_accepts_exactly_what_fill_wrote() {
         let mut message = [0; 20];
-        fill(&mut message, 7, Stamps::On);
+        fill(&mut message, 7, Timestamps::On);
         assert!(check(&message, 7, 20).is_ok_and(|time| time > 0));
         assert!(check(&message, 8, 20).is_err());
         assert!(check(&message, 7, 21).is_err());
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_values_that_occur() {
+    fn percentiles_are_observed_values() {
         let mut nanos: Vec<u64> = (1..=100).rev().map(|value| value * 1_000).collect();
         assert_eq!(percentile(&mut nanos, 0.5), "50");
         assert_eq!(percentile(&mut nanos, 0.99), "99");
@@ -262,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_read() {
+    fn command_lines_are_parsed() {
         let parse = |line: &str| Command::parse(line.split(' ').map(str::to_owned));
         let sink = parse("sink --port 7 --count 5 --size 64 --timed").unwrap();
-        assert_eq!(sink.part, Part::Sink(Plan { count: 5, size: 64, stamps: Stamps::On }));
+        assert_eq!(sink.role, Role::Sink(Traffic { count: 5, size: 64, timestamps: Timestamps::On }));
         assert_eq!(sink.address.port(), 7);
-        assert!(matches!(parse("blast 127.0.0.1:9").unwrap().part, Part::Blast(_)));
+        assert!(matches!(parse("blast 127.0.0.1:9").unwrap().role, Role::Blast(_)));
         assert!(parse("server --port 7").is_none() && parse("blast --size 5").is_none());
     }
 }

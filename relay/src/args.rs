@@ -14,15 +14,15 @@ use rakwire_relay::{AllowedOrigin, Config, Limits, TargetSpec, UDP_PAYLOAD_MAX};
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Args {
-    /// Address and port to listen at; port 0 picks a free one.
+    /// Address and port to listen on; port 0 picks a free one.
     ///
-    /// The first line on stdout says where the relay listens. An address that others can reach needs --allow-origin.
+    /// The first line on stdout has the address. An address that other machines can reach requires --allow-origin.
     #[arg(long, value_name = "ADDR", value_parser = listen_address)]
     listen: SocketAddr,
 
-    /// A game server, and the name by which browsers ask for it. Can be given several times.
+    /// A game server and its name for browsers. Can be repeated.
     ///
-    /// The host is resolved once, at the start.
+    /// The host is resolved once, at startup.
     #[arg(long = "target", value_name = "NAME=HOST:PORT")]
     targets: Vec<TargetSpec>,
 
@@ -30,14 +30,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     serve: Option<PathBuf>,
 
-    /// Accept WebSockets only from pages of this origin, such as https://play.example.org; '*' accepts everyone. Can be
-    /// given several times.
+    /// Accept WebSockets only from pages of this origin, such as https://play.example.org; '*' accepts any. Can be
+    /// repeated.
     ///
-    /// Without it a relay at a loopback address accepts pages of this machine, and tools that are no browser.
+    /// Without it a relay on a loopback address accepts pages of this machine, and clients that are not browsers.
     #[arg(long = "allow-origin", value_name = "ORIGIN", num_args = 1..)]
     allow_origins: Vec<AllowedOrigin>,
 
-    /// How many clients can be connected at the same time.
+    /// The maximum number of connected clients.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_clients: u32,
 
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     )]
     max_datagram: u32,
 
-    /// How many datagrams wait in each direction of a client before the oldest is dropped.
+    /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     #[arg(long, value_name = "N", default_value = "256", value_parser = queue_length)]
     queue: NonZeroUsize,
 
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The configuration that was asked for.
+    /// The configuration of these arguments.
     pub(crate) fn into_config(self) -> Config {
         let mut limits = Limits::default();
         limits.max_clients = self.max_clients as usize;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_the_command_line_are_those_of_the_library() {
+    fn the_command_line_has_the_defaults_of_the_library() {
         let line = ["rakwire-relay", "--listen", "127.0.0.1:0", "--target", "a=127.0.0.1:1"];
         assert_eq!(Args::try_parse_from(line).unwrap().into_config().limits, Limits::default());
     }

@@ -1,20 +1,20 @@
-//! Why a session ends: the WebSocket close code, and the words beside it.
+//! Why a session ends: the WebSocket close code and its text.
 
 use std::time::Duration;
 
 use crate::target::TargetName;
 
-/// What a close frame has room for: 125 bytes of a control frame, less the code.
-const WORDS_MAX: usize = 123;
+/// RFC 6455 section 5.5: a control frame has at most 125 bytes, of which the code takes two.
+const TEXT_MAX: usize = 123;
 
-/// How much of a name that a client made up is repeated to it, so that the rest of the sentence still fits.
+/// How many bytes of an unknown name are repeated to the client, so that the rest of the text fits.
 const ECHO_MAX: usize = 40;
 
 /// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
-    UnknownTarget { asked: String, offered: Vec<TargetName> },
+    UnknownTarget { requested: String, offered: Vec<TargetName> },
     TooManyClients { max: usize },
     TextMessage,
     MessageTooBig { len: usize, max: usize },
@@ -27,7 +27,7 @@ pub(crate) enum CloseReason {
     ClientVanished,
 }
 
-/// The kinds of endings that are counted.
+/// The kinds of ends that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseKind {
@@ -35,7 +35,7 @@ pub enum CloseKind {
     MissingTarget,
     /// The request named a target that is not configured (4404).
     UnknownTarget,
-    /// All places were taken (1013).
+    /// The relay had its maximum number of clients (1013).
     TooManyClients,
     /// The client sent text (1003).
     TextMessage,
@@ -43,7 +43,7 @@ pub enum CloseKind {
     MessageTooBig,
     /// The client broke the WebSocket protocol (1002).
     ProtocolViolation,
-    /// Nothing went either way for the idle timeout (4408).
+    /// There was no datagram in either direction for the idle timeout (4408).
     Idle,
     /// The client answered no ping (4408).
     Unresponsive,
@@ -53,7 +53,7 @@ pub enum CloseKind {
     UdpFailed,
     /// The client closed the WebSocket.
     ClientClosed,
-    /// The connection of the client broke without a close.
+    /// The connection of the client ended without a close.
     ClientVanished,
 }
 
@@ -74,7 +74,7 @@ impl CloseKind {
         Self::ClientVanished,
     ];
 
-    /// The WebSocket close code, or none where there is nobody left to tell.
+    /// The WebSocket close code; none if the client has already gone.
     #[must_use]
     pub const fn code(self) -> Option<u16> {
         match self {
@@ -93,7 +93,7 @@ impl CloseKind {
 }
 
 impl CloseReason {
-    /// The kind under which this ending is counted.
+    /// The kind that this end is counted as.
     pub(crate) const fn kind(&self) -> CloseKind {
         match self {
             Self::MissingTarget => CloseKind::MissingTarget,
@@ -111,21 +111,21 @@ impl CloseReason {
         }
     }
 
-    /// What the close frame says, never longer than it has room for.
-    pub(crate) fn words(&self) -> String {
-        shorten(self.sentence(), WORDS_MAX)
+    /// The text of the close frame, at most [`TEXT_MAX`] bytes.
+    pub(crate) fn text(&self) -> String {
+        shorten(self.sentence(), TEXT_MAX)
     }
 
     fn sentence(&self) -> String {
         match self {
             Self::MissingTarget => "no target given; connect to /ws?target=NAME".to_owned(),
-            Self::UnknownTarget { asked, offered } => {
-                let asked = shorten(asked.escape_debug().to_string(), ECHO_MAX);
+            Self::UnknownTarget { requested, offered } => {
+                let requested = shorten(requested.escape_debug().to_string(), ECHO_MAX);
                 let offered: Vec<&str> = offered.iter().map(TargetName::as_str).collect();
-                format!("unknown target '{asked}'; this relay offers: {}", offered.join(", "))
+                format!("unknown target '{requested}'; this relay offers: {}", offered.join(", "))
             }
             Self::TooManyClients { max } => {
-                format!("all {max} places of this relay are taken; try again later")
+                format!("this relay has its maximum of {max} clients; try again later")
             }
             Self::TextMessage => "text message; only binary messages are relayed".to_owned(),
             Self::MessageTooBig { len, max } => {
@@ -142,42 +142,42 @@ impl CloseReason {
     }
 }
 
-/// Cuts `words` to at most `max` bytes, between two characters.
-fn shorten(mut words: String, max: usize) -> String {
+/// Cuts `text` to at most `max` bytes, between two characters.
+fn shorten(mut text: String, max: usize) -> String {
     const MARK: char = '…';
-    if words.len() > max {
+    if text.len() > max {
         let room = max.saturating_sub(MARK.len_utf8());
-        let cut = (0..=room).rev().find(|&index| words.is_char_boundary(index));
-        words.truncate(cut.unwrap_or(0));
-        words.push(MARK);
+        let cut = (0..=room).rev().find(|&index| text.is_char_boundary(index));
+        text.truncate(cut.unwrap_or(0));
+        text.push(MARK);
     }
-    words
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn unknown(asked: &str, offered: &[&str]) -> String {
+    fn unknown(requested: &str, offered: &[&str]) -> String {
         let offered = offered.iter().map(|name| name.parse().unwrap()).collect();
-        CloseReason::UnknownTarget { asked: asked.to_owned(), offered }.words()
+        CloseReason::UnknownTarget { requested: requested.to_owned(), offered }.text()
     }
 
     #[test]
-    fn an_unknown_target_is_told_what_there_is() {
+    fn the_text_for_an_unknown_target_lists_the_targets() {
         assert_eq!(unknown("x", &["game"]), "unknown target 'x'; this relay offers: game");
         assert_eq!(unknown("x", &["a", "b"]), "unknown target 'x'; this relay offers: a, b");
     }
 
     #[test]
-    fn words_fit_a_close_frame_whatever_the_client_asked_for() {
+    fn the_text_fits_a_close_frame_for_any_requested_name() {
         for character in ['a', 'é', '€', '😀', '\n', '\'', '\u{202e}'] {
             for count in 0..200 {
-                let asked: String = std::iter::repeat_n(character, count).collect();
-                let words =
-                    unknown(&asked, &["game", "a-rather-long-name-of-a-second-server-that-does-not-fit"]);
-                assert!(words.len() <= WORDS_MAX, "{} bytes for {count} of {character:?}", words.len());
-                assert!(words.contains("this relay offers: game"), "{words}");
+                let requested: String = std::iter::repeat_n(character, count).collect();
+                let text =
+                    unknown(&requested, &["game", "a-rather-long-name-of-a-second-server-that-does-not-fit"]);
+                assert!(text.len() <= TEXT_MAX, "{} bytes for {count} of {character:?}", text.len());
+                assert!(text.contains("this relay offers: game"), "{text}");
             }
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn shortening_keeps_what_fits_and_whole_characters() {
+    fn shortening_cuts_between_characters() {
         assert_eq!(shorten("123456".to_owned(), 6), "123456");
         assert_eq!(shorten("1234567".to_owned(), 6), "123…");
         assert_eq!(shorten("12€€".to_owned(), 7), "12…");

@@ -1,4 +1,4 @@
-//! What an operator decides, and what can be wrong with it.
+//! The configuration and its errors.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,25 +15,25 @@ use crate::target::{self, HostPort, TargetName, TargetSpec, Targets};
 /// The longest payload of a UDP datagram over IPv4.
 pub const UDP_PAYLOAD_MAX: usize = 65_507;
 
-/// How a relay is set up.
+/// The configuration of a relay.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where clients connect to. Port 0 picks a free one.
+    /// The address to listen on. Port 0 picks a free one.
     pub listen: SocketAddr,
-    /// The game servers on offer.
+    /// The game servers that clients can reach.
     pub targets: Vec<TargetSpec>,
     /// A directory of static files to serve at `/`.
     pub serve: Option<PathBuf>,
     /// The web pages that may connect. May be empty only if `listen` is a loopback address: then pages of this machine
-    /// and tools that are no browser may.
+    /// may connect, and clients that are not browsers.
     pub allow_origins: Vec<AllowedOrigin>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl Config {
-    /// A relay at `listen` without any target yet.
+    /// A relay on `listen` without targets.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         Self {
@@ -52,22 +52,22 @@ impl Config {
         self
     }
 
-    /// Checks what can be checked without the network.
+    /// Checks everything that does not need the network.
     pub(crate) fn check(&self) -> Result<OriginPolicy, ConfigError> {
         if self.targets.is_empty() {
             return Err(ConfigError::NoTarget);
         }
         let mut names = BTreeSet::new();
-        if let Some(twice) = self.targets.iter().find(|target| !names.insert(&target.name)) {
-            return Err(ConfigError::DuplicateTarget(twice.name.clone()));
+        if let Some(duplicate) = self.targets.iter().find(|target| !names.insert(&target.name)) {
+            return Err(ConfigError::DuplicateTarget(duplicate.name.clone()));
         }
         if let Some(directory) = self.serve.as_ref().filter(|directory| !directory.is_dir()) {
             return Err(ConfigError::ServeDirectory(directory.clone()));
         }
-        OriginPolicy::new(self.listen, &self.allow_origins).ok_or(ConfigError::OriginsUndecided(self.listen))
+        OriginPolicy::new(self.listen, &self.allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
     }
 
-    /// Resolves the targets, once for the life of the relay: what a name points to later changes nothing.
+    /// Resolves the targets. This happens once: later changes of DNS have no effect.
     pub(crate) async fn resolve(&self) -> Result<Targets, ConfigError> {
         let mut targets = Targets::default();
         for TargetSpec { name, address } in &self.targets {
@@ -84,29 +84,29 @@ impl Config {
     }
 }
 
-/// The bounds on what clients can make the relay do.
+/// Limits on the resources that clients can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Clients at the same time.
+    /// The maximum number of connected clients.
     pub max_clients: usize,
     /// The longest datagram of a client, in bytes of payload; at most [`UDP_PAYLOAD_MAX`].
     pub max_datagram: usize,
-    /// Datagrams that wait in each direction of a client before the oldest is dropped.
+    /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
-    /// How long a session lives without a datagram in either direction.
+    /// How long a session can be without a datagram in either direction.
     pub idle_timeout: Duration,
-    /// How often a client is pinged; it is given up after three of them without a sign of life.
+    /// The interval of pings. A client that sends nothing for three of them is disconnected.
     pub ping_interval: Duration,
-    /// How long a TCP connection may take for the head of a request, counted from its start or from the answer before.
-    pub head_timeout: Duration,
+    /// How long a TCP connection may take to send the header of a request, from its start or from the previous response.
+    pub header_timeout: Duration,
 }
 
 impl Limits {
-    /// TCP connections at the same time, those of clients included.
+    /// The maximum number of TCP connections, including those of clients.
     ///
-    /// Twice the clients, so that a full relay can still tell others that it is full, and some for a small relay's page
-    /// and files.
+    /// Twice the number of clients, so that a full relay can still reject others with a close code, and some more for the
+    /// static files of a small relay.
     #[must_use]
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)
@@ -121,56 +121,58 @@ impl Default for Limits {
             queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
             idle_timeout: Duration::from_secs(60),
             ping_interval: Duration::from_secs(15),
-            head_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(10),
         }
     }
 }
 
-/// A mistake in the configuration, told in one line with what to do about it.
+/// An error in the configuration; the text is one line that says what to change.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// There is nothing to relay to.
+    /// There is no target.
     #[error("no target given: add --target NAME=HOST:PORT")]
     NoTarget,
     /// Two targets have the same name.
-    #[error("target '{0}' is given twice: give each --target its own name")]
+    #[error("target '{0}' is given twice: give each --target a different name")]
     DuplicateTarget(TargetName),
-    /// The host of a target cannot be found.
+    /// The host of a target cannot be resolved.
     #[error("cannot resolve '{}' of target '{name}' ({source}): check the host in --target", .address.as_str())]
     Unresolvable {
         /// The target.
         name: TargetName,
-        /// What does not resolve.
+        /// The address that does not resolve.
         address: HostPort,
-        /// What the resolver said.
+        /// The error of the resolver.
         source: io::Error,
     },
-    /// The host of a target has no address of a single machine.
-    #[error("'{}' of target '{name}' is not the address of one machine: put the game server's own into --target", .address.as_str())]
+    /// The host of a target has no unicast address.
+    #[error("'{}' of target '{name}' is not a unicast address: use the address of the game server in --target", .address.as_str())]
     UnusableAddress {
         /// The target.
         name: TargetName,
-        /// What is unusable.
+        /// The unusable address.
         address: HostPort,
     },
-    /// The address to listen at cannot be had.
-    #[error("cannot listen at {address} ({source}): choose another --listen, or stop what uses it")]
+    /// Listening on the address fails.
+    #[error(
+        "cannot listen on {address} ({source}): choose another --listen, or stop the program that uses it"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The directory of static files is not there.
-    #[error("'{}' is not a directory: give --serve an existing one", .0.display())]
+    /// The directory of static files does not exist.
+    #[error("'{}' is not a directory: use an existing one for --serve", .0.display())]
     ServeDirectory(PathBuf),
-    /// Others than this machine can connect, and nobody said whose pages may.
+    /// Other machines can connect, and no origins are configured.
     #[error(
-        "{0} can be reached by others: say which pages may connect with --allow-origin ORIGIN ('*' means any), \
-         or listen at 127.0.0.1"
+        "{0} can be reached by other machines: choose the pages that may connect with --allow-origin ORIGIN ('*' means \
+         any), or listen on 127.0.0.1"
     )]
-    OriginsUndecided(SocketAddr),
+    OriginsRequired(SocketAddr),
 }
 
 #[cfg(test)]
@@ -183,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_before_anything_is_opened() {
+    fn errors_are_found_before_anything_is_opened() {
         assert!(matches!(config("127.0.0.1:0", &[]).check(), Err(ConfigError::NoTarget)));
         let twice = config("127.0.0.1:0", &["a=127.0.0.1:1", "b=127.0.0.1:1", "a=127.0.0.1:2"]);
         assert!(matches!(twice.check(), Err(ConfigError::DuplicateTarget(name)) if name.as_str() == "a"));
         let public = config("0.0.0.0:0", &["a=127.0.0.1:1"]);
-        assert!(matches!(public.check(), Err(ConfigError::OriginsUndecided(_))));
+        assert!(matches!(public.check(), Err(ConfigError::OriginsRequired(_))));
         let mut missing = config("127.0.0.1:0", &["a=127.0.0.1:1"]);
         missing.serve = Some("no/such/directory".into());
         assert!(matches!(missing.check(), Err(ConfigError::ServeDirectory(_))));

@@ -1,23 +1,23 @@
-//! What the relay did, in numbers.
+//! Counters of the relay.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::close::CloseKind;
 
-/// Why a datagram went no further.
+/// Why a datagram was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// The queue towards the game server was full, and this was the oldest in it.
+    /// The queue towards the game server was full, and this was its oldest datagram.
     ServerQueueFull,
-    /// The queue towards the client was full, and this was the oldest in it.
+    /// The queue towards the client was full, and this was its oldest datagram.
     ClientQueueFull,
-    /// A message of the client was empty, which no RakNet datagram is.
+    /// A message of the client was empty; RakNet datagrams never are.
     EmptyMessage,
-    /// A datagram of the game server was longer than the relay takes.
+    /// A datagram of the game server was too long.
     DatagramTooBig,
-    /// The system refused to send the datagram, for a reason that may pass.
+    /// The system refused to send the datagram for a temporary reason.
     SendRefused,
 }
 
@@ -32,7 +32,7 @@ impl DropReason {
     ];
 }
 
-/// Counts since the start. All sessions share them.
+/// Counts since the start, over all sessions.
 #[derive(Debug, Default)]
 pub struct Counters {
     clients: AtomicU64,
@@ -42,7 +42,7 @@ pub struct Counters {
     unreachable: AtomicU64,
     origins_refused: AtomicU64,
     connections_refused: AtomicU64,
-    heads_timed_out: AtomicU64,
+    headers_timed_out: AtomicU64,
     drops: [AtomicU64; DropReason::ALL.len()],
     closes: [AtomicU64; CloseKind::ALL.len()],
 }
@@ -68,7 +68,7 @@ impl TrafficCounter {
 }
 
 impl Counters {
-    /// The counts now. Each is exact; together they may be a few datagrams apart.
+    /// The current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -80,18 +80,18 @@ impl Counters {
             unreachable: load(&self.unreachable),
             origins_refused: load(&self.origins_refused),
             connections_refused: load(&self.connections_refused),
-            heads_timed_out: load(&self.heads_timed_out),
+            headers_timed_out: load(&self.headers_timed_out),
             drops: self.drops.each_ref().map(load),
             closes: self.closes.each_ref().map(load),
         }
     }
 
-    pub(crate) fn client_entered(&self) {
+    pub(crate) fn client_connected(&self) {
         self.clients.fetch_add(1, Ordering::Relaxed);
         self.sessions.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn client_left(&self) {
+    pub(crate) fn client_disconnected(&self) {
         self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -115,8 +115,8 @@ impl Counters {
         self.connections_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn head_timed_out(&self) {
-        self.heads_timed_out.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn header_timed_out(&self) {
+        self.headers_timed_out.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn dropped(&self, reason: DropReason) {
@@ -128,12 +128,12 @@ impl Counters {
     }
 }
 
-/// What went one way.
+/// The traffic in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Datagrams.
     pub datagrams: u64,
-    /// Their payload.
+    /// Bytes of payload.
     pub bytes: u64,
 }
 
@@ -141,42 +141,42 @@ pub struct Traffic {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Clients with a session now.
+    /// Connected clients.
     pub clients: u64,
     /// Sessions since the start.
     pub sessions: u64,
-    /// What went to game servers.
+    /// Traffic to game servers.
     pub to_server: Traffic,
-    /// What went to clients.
+    /// Traffic to clients.
     pub to_client: Traffic,
-    /// How often the network said that a game server is not there.
+    /// How often the network reported that a game server is unreachable.
     pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
-    /// TCP connections that were closed at once, because there were as many as
-    /// [`Limits::max_connections`](crate::Limits::max_connections) already.
+    /// TCP connections that were closed at once because of
+    /// [`Limits::max_connections`](crate::Limits::max_connections).
     pub connections_refused: u64,
-    /// TCP connections that were closed because they did not finish the head of a request, be it the first or the next.
-    pub heads_timed_out: u64,
+    /// TCP connections that were closed because they did not finish the header of a request in time.
+    pub headers_timed_out: u64,
     drops: [u64; DropReason::ALL.len()],
     closes: [u64; CloseKind::ALL.len()],
 }
 
 impl Snapshot {
-    /// Datagrams that went no further for `reason`.
+    /// Datagrams that were dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// Sessions and refused requests that ended like `kind`.
+    /// Sessions and rejected requests that ended with `kind`.
     #[must_use]
     pub const fn closes(&self, kind: CloseKind) -> u64 {
         self.closes[kind as usize]
     }
 }
 
-/// One line with all that is not zero.
+/// One line with all counts that are not zero.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { clients, sessions, to_server, to_client, .. } = self;
@@ -189,7 +189,7 @@ impl fmt::Display for Snapshot {
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
             ("connections refused".to_owned(), self.connections_refused),
-            ("heads timed out".to_owned(), self.heads_timed_out),
+            ("headers timed out".to_owned(), self.headers_timed_out),
         ];
         for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
             write!(f, ", {name}: {count}")?;
@@ -203,19 +203,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_shows_what_was_counted() {
+    fn a_snapshot_prints_the_counts() {
         let counters = Counters::default();
-        counters.client_entered();
-        counters.client_entered();
-        counters.client_left();
+        counters.client_connected();
+        counters.client_connected();
+        counters.client_disconnected();
         counters.sent_to_server(100);
         counters.sent_to_server(11);
         counters.sent_to_client(7);
         counters.dropped(DropReason::SendRefused);
         counters.closed(CloseKind::ClientVanished);
         counters.connection_refused();
-        counters.head_timed_out();
-        counters.head_timed_out();
+        counters.header_timed_out();
+        counters.header_timed_out();
         let snapshot = counters.snapshot();
         assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
         assert_eq!(snapshot.to_server, Traffic { datagrams: 2, bytes: 111 });
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(
             snapshot.to_string(),
             "1 clients of 2 sessions, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
-             connections refused: 1, heads timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
+             connections refused: 1, headers timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
         );
     }
 

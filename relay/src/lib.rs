@@ -1,11 +1,11 @@
 //! A relay between browsers and game servers.
 //!
 //! A browser cannot send UDP. It opens a WebSocket to the relay instead: every binary message becomes exactly one
-//! datagram to the game server, and every datagram of the server becomes one binary message. The relay does not look
-//! inside.
+//! datagram to the game server, and every datagram of the server becomes one binary message. The relay does not inspect
+//! them.
 //!
-//! A client names its server by a [`TargetName`] of the configuration. No address is ever taken from a client, and each
-//! client gets a UDP socket of its own, connected to its server, so that nobody else can answer.
+//! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client, and each
+//! client has its own UDP socket, connected to its server, so that nobody else can answer.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,7 +19,7 @@
 //! # }
 //! ```
 //!
-//! What a session keeps and when it ends is decided without IO in `session`; `io` moves the bytes.
+//! The logic of a session is in `session`, without IO; `io` has the sockets.
 
 #![forbid(unsafe_code)]
 

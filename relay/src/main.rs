@@ -1,4 +1,4 @@
-//! The relay as a program. See the library for what it does.
+//! The program `rakwire-relay`. The library describes what it does.
 
 #![forbid(unsafe_code)]
 
@@ -16,14 +16,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::Args;
 
-/// The exit code of a configuration that cannot work; clap uses the same.
+/// The exit code for an invalid configuration, the same as clap's.
 const MISCONFIGURED: u8 = 2;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => return refuse_arguments(&error),
+        Err(error) => return reject_arguments(&error),
     };
     start_logging();
     let relay = match Relay::bind(args.into_config()).await {
@@ -40,7 +40,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(relay: Relay) -> io::Result<()> {
-    // Before the line that says that the relay is ready: from then on a signal must end it in order.
+    // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
     let shutdown = signals::shutdown()?;
     announce(relay.local_addr())?;
     relay.run(shutdown).await
@@ -52,8 +52,8 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     stdout.flush()
 }
 
-/// A wrong value gets one line; help and missing options get what clap makes of them.
-fn refuse_arguments(error: &clap::Error) -> ExitCode {
+/// Prints one line for an invalid value, and clap's output for help and missing options.
+fn reject_arguments(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::ValueValidation {
         let text = error.to_string();
         return misconfigured(text.lines().next().unwrap_or_default());

@@ -1,7 +1,7 @@
 //! Which web pages may open a WebSocket to the relay.
 //!
-//! A browser lets any page connect to any server, and says in the `Origin` header which page it is. Tools outside of a
-//! browser send none.
+//! A browser lets any page connect to any server, and sends the origin of the page in the `Origin` header. Clients that
+//! are not browsers send none.
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use axum::http::{HeaderMap, header};
 use thiserror::Error;
 
-/// Where a web page comes from: scheme, host and port, in the form in which two of them can be compared.
+/// The origin of a web page: scheme, host and port, normalised for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -30,7 +30,7 @@ impl FromStr for Origin {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(OriginSyntaxError)?;
         let (host, port) = match rest.rsplit_once(':') {
-            // The colons inside of an IPv6 address are before its bracket.
+            // The colons of an IPv6 address are before its closing bracket.
             Some((host, port)) if !port.ends_with(']') => {
                 (host, Some(port.parse().map_err(|_| OriginSyntaxError)?))
             }
@@ -41,7 +41,7 @@ impl FromStr for Origin {
             return Err(OriginSyntaxError);
         }
         let (scheme, host) = (scheme.to_ascii_lowercase(), host.to_ascii_lowercase());
-        // A browser leaves out the port that its scheme implies.
+        // Browsers omit the default port of the scheme.
         let port = port.filter(|port| !matches!((scheme.as_str(), port), ("https", 443) | ("http", 80)));
         Ok(Self { scheme, host, port })
     }
@@ -50,7 +50,7 @@ impl FromStr for Origin {
 /// One `--allow-origin` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
-    /// `*`: every page, and what is no page.
+    /// `*`: every page, and clients that are not browsers.
     Any,
     /// The pages of one origin.
     Page(Origin),
@@ -64,22 +64,22 @@ impl FromStr for AllowedOrigin {
     }
 }
 
-/// The text is no origin.
+/// The text is not an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any")]
 pub struct OriginSyntaxError;
 
-/// Who may connect.
+/// Which requests may open a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OriginPolicy {
     Any,
     Listed(Vec<Origin>),
-    /// Pages served by this machine, and tools that are no browser.
+    /// Pages of this machine, and clients that are not browsers.
     LoopbackPages,
 }
 
 impl OriginPolicy {
-    /// The policy of a relay at `listen`; none if the operator has to decide.
+    /// The policy of a relay on `listen`; `None` if origins have to be configured.
     pub(crate) fn new(listen: SocketAddr, allowed: &[AllowedOrigin]) -> Option<Self> {
         if allowed.contains(&AllowedOrigin::Any) {
             return Some(Self::Any);
@@ -102,7 +102,7 @@ impl OriginPolicy {
         match (self, origin) {
             (Self::Any, _) => true,
             (Self::LoopbackPages, None) => true,
-            // Two headers are nothing that a browser sends.
+            // A browser never sends two `Origin` headers.
             (_, Some(_)) if second.is_some() => false,
             (Self::Listed(listed), Some(Some(origin))) => listed.contains(&origin),
             (Self::LoopbackPages, Some(Some(origin))) => origin.is_loopback(),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_admits_what_it_lists() {
+    fn a_list_admits_the_listed_origins() {
         let policy =
             policy("127.0.0.1:80", &["https://Play.example.org:443", "http://localhost:5173"]).unwrap();
         assert!(policy.admits(&headers(&["https://play.example.org"])));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_origin_is_refused() {
+    fn invalid_origins_are_rejected() {
         for text in [
             "",
             "example.org",

@@ -1,12 +1,12 @@
-//! A bounded queue that makes room by dropping what has waited longest.
+//! A bounded queue that drops its oldest item when it is full.
 //!
-//! A late datagram is worth less than a fresh one: RakNet sends what matters again, and what it does not send again is
-//! outdated by the next.
+//! A late datagram is worth less than a fresh one: RakNet resends reliable messages, and newer messages supersede
+//! unreliable ones.
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
-/// What became of an item that was pushed, and of the one before it.
+/// The result of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Pushed {
@@ -27,7 +27,7 @@ impl<T> DropOldest<T> {
         Self { items: VecDeque::new(), capacity }
     }
 
-    /// Appends `item`; a full queue loses its oldest.
+    /// Appends `item`; a full queue drops its oldest item.
     pub(crate) fn push(&mut self, item: T) -> Pushed {
         let pushed = if self.room() == 0 {
             self.items.pop_front();
@@ -39,12 +39,12 @@ impl<T> DropOldest<T> {
         pushed
     }
 
-    /// The oldest.
+    /// The oldest item.
     pub(crate) fn front(&self) -> Option<&T> {
         self.items.front()
     }
 
-    /// Takes the oldest.
+    /// Removes the oldest item.
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.items.pop_front()
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_what_fits_without_a_loss() {
+    fn room_is_the_number_of_items_that_fit_without_a_drop() {
         let mut queue = queue(2);
         assert_eq!(queue.room(), 2);
         let _ = queue.push(1);

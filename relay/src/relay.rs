@@ -1,4 +1,4 @@
-//! The relay as a whole: bind it, run it.
+//! The relay: binding and running it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::io::{App, router, serve};
 
-/// How long a shutdown waits for connections that do not end.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a shutdown waits for connections to end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the counters are logged.
 const SUMMARY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A relay that listens already.
+/// A relay that is listening.
 #[derive(Debug)]
 pub struct Relay {
     listener: TcpListener,
@@ -34,7 +34,7 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// When the configuration cannot work; the error says what to change.
+    /// If the configuration is invalid; the error says what to change.
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
         let origins = config.check()?;
         let targets = config.resolve().await?;
@@ -46,24 +46,24 @@ impl Relay {
         Ok(Self { listener, local_addr, router, app })
     }
 
-    /// Where clients connect to.
+    /// The address that the relay listens on.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// What the relay counts, also after it ended.
+    /// The counters, which are valid after the relay has ended too.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.app.counters)
     }
 
-    /// Serves until `shutdown` completes, then closes every session with 1001 and waits a few seconds at the most for
-    /// clients that do not answer. Dropping the future closes the sessions, too.
+    /// Serves until `shutdown` completes, then closes every session with 1001 and waits a few seconds at most for
+    /// clients that do not answer. Dropping the future closes the sessions too.
     ///
     /// # Errors
     ///
-    /// None so far: a listener that cannot accept tries again.
+    /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
         let Self { listener, local_addr, router, app } = self;
         let stop = app.stop.clone();
@@ -81,11 +81,11 @@ impl Relay {
         let serve = serve(Arc::clone(&app), listener, router);
         tokio::select! {
             ((), ()) = async { tokio::join!(announce_stop, serve) } => {}
-            () = impatient(&stop) => {}
+            () = shutdown_timeout(&stop) => {}
         }
         app.sessions.close();
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, app.sessions.wait()).await.is_err() {
-            warn!(left = app.sessions.len(), "gave up waiting for sessions to end");
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, app.sessions.wait()).await.is_err() {
+            warn!(left = app.sessions.len(), "sessions did not end in time");
         }
         summary.abort();
         info!("ended: {}", app.counters.snapshot());
@@ -93,10 +93,10 @@ impl Relay {
     }
 }
 
-/// Ends a while after `stop`: an idle HTTP connection must not keep the relay.
-async fn impatient(stop: &CancellationToken) {
+/// Completes some time after `stop`, so that idle HTTP connections cannot keep the relay running.
+async fn shutdown_timeout(stop: &CancellationToken) {
     stop.cancelled().await;
-    tokio::time::sleep(SHUTDOWN_PATIENCE).await;
+    tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
 
 async fn log_summaries(counters: Arc<Counters>, stop: CancellationToken) {

@@ -1,12 +1,11 @@
-//! What the relay keeps about one client, and when it ends. No IO: time and events come in, frames and datagrams are
-//! taken out.
+//! The session of one client, without IO: its input is time and events, its output are frames and datagrams.
 //!
 //! ```text
 //!             text, too long, broken, idle, unresponsive, shutdown, closed, lost
 //!   Open ────────────────────────────────────────────────────────────────────────▶ Closing(reason)
 //! ```
 //!
-//! After each input the caller takes what is to be sent, looks at [`Session::closing`], and waits until
+//! After each input the caller sends the queued output, checks [`Session::closing`], and waits until
 //! [`Session::poll_timeout`] at the latest.
 
 use std::sync::Arc;
@@ -19,17 +18,17 @@ use crate::config::Limits;
 use crate::counters::{Counters, DropReason};
 use crate::queue::{DropOldest, Pushed};
 
-/// How many pings a client may leave without any sign of life.
+/// How many pings may remain unanswered.
 const PINGS_UNANSWERED_MAX: u32 = 3;
 
-/// What comes from the client.
+/// Input from the client.
 #[derive(Debug)]
 pub(crate) enum FromClient {
     Binary(Bytes),
     Text,
-    /// A ping or a pong: the client lives.
+    /// A ping or a pong.
     Control,
-    /// A message that was not even read to its end.
+    /// A message that was too long to be read completely.
     Oversized {
         len: usize,
     },
@@ -38,27 +37,27 @@ pub(crate) enum FromClient {
     Vanished,
 }
 
-/// What comes from the game server.
+/// Input from the game server.
 #[derive(Debug)]
 pub(crate) enum FromServer<'a> {
     Datagram(&'a [u8]),
-    /// A datagram that did not fit the receive buffer.
+    /// A datagram that did not fit into the receive buffer.
     Oversized,
-    /// The network says that nobody listens there. The game server may be restarting.
+    /// The network reports that the game server is unreachable. It may be restarting.
     Unreachable,
     Failed,
 }
 
-/// What became of a datagram to the game server.
+/// The result of sending a datagram to the game server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sending {
     Sent,
-    /// The system would not send this one.
+    /// The system refused this datagram.
     Refused,
     Failed,
 }
 
-/// What goes to the client.
+/// Output to the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ToClient {
     Binary(Bytes),
@@ -87,15 +86,15 @@ pub(crate) struct Session {
     state: State,
     ping: Ping,
     next_ping: Instant,
-    /// When a datagram last went either way.
+    /// The time of the last datagram in either direction.
     last_traffic: Instant,
-    /// When the client last gave any sign of life.
-    last_heard: Instant,
+    /// The time of the last input from the client.
+    last_received: Instant,
 }
 
 impl Session {
     pub(crate) fn new(limits: Limits, counters: Arc<Counters>, now: Instant) -> Self {
-        counters.client_entered();
+        counters.client_connected();
         Self {
             limits,
             counters,
@@ -105,23 +104,23 @@ impl Session {
             ping: Ping::Waiting,
             next_ping: now + limits.ping_interval,
             last_traffic: now,
-            last_heard: now,
+            last_received: now,
         }
     }
 
     pub(crate) fn handle_client(&mut self, now: Instant, input: FromClient) {
-        self.last_heard = now;
+        self.last_received = now;
         match input {
             FromClient::Binary(message) if message.len() > self.limits.max_datagram => {
-                self.refuse_size(message.len())
+                self.reject_size(message.len())
             }
-            FromClient::Oversized { len } => self.refuse_size(len),
+            FromClient::Oversized { len } => self.reject_size(len),
             FromClient::Binary(message) if message.is_empty() => {
                 self.counters.dropped(DropReason::EmptyMessage)
             }
             FromClient::Binary(message) => {
                 self.last_traffic = now;
-                // A copy, because the message is a part of a read buffer, which it would keep alive as a whole.
+                // Copied, because the message is a slice that would keep its whole read buffer alive.
                 if self.to_server.push(Bytes::copy_from_slice(&message)) == Pushed::DroppedOldest {
                     self.counters.dropped(DropReason::ServerQueueFull);
                 }
@@ -151,8 +150,8 @@ impl Session {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if now >= self.idle_at() {
             self.close(CloseReason::Idle(self.limits.idle_timeout));
-        } else if now >= self.last_heard + self.patience() {
-            self.close(CloseReason::Unresponsive(self.patience()));
+        } else if now >= self.last_received + self.unresponsive_after() {
+            self.close(CloseReason::Unresponsive(self.unresponsive_after()));
         } else if now >= self.next_ping {
             self.ping = Ping::Due;
             self.next_ping = now + self.limits.ping_interval;
@@ -173,7 +172,7 @@ impl Session {
         self.to_server.front().map(AsRef::as_ref)
     }
 
-    /// Says what became of [`Session::next_to_server`].
+    /// Reports the result of sending [`Session::next_to_server`].
     pub(crate) fn handle_sending(&mut self, sending: Sending) {
         let len = self.to_server.pop().map_or(0, |datagram| datagram.len());
         match sending {
@@ -194,12 +193,12 @@ impl Session {
         Some(ToClient::Binary(datagram))
     }
 
-    /// How many datagrams of the game server can be taken before the next one costs the oldest.
+    /// How many datagrams of the game server fit before the oldest is dropped.
     pub(crate) fn room_to_client(&self) -> usize {
         self.to_client.room()
     }
 
-    /// Why the session is over, once it is.
+    /// Why the session ends, once it does.
     pub(crate) const fn closing(&self) -> Option<&CloseReason> {
         match &self.state {
             State::Open => None,
@@ -207,11 +206,11 @@ impl Session {
         }
     }
 
-    fn refuse_size(&mut self, len: usize) {
+    fn reject_size(&mut self, len: usize) {
         self.close(CloseReason::MessageTooBig { len, max: self.limits.max_datagram });
     }
 
-    /// The first reason counts; what follows is its consequence.
+    /// Closes with the first reason; later ones are its consequences.
     fn close(&mut self, reason: CloseReason) {
         if matches!(self.state, State::Open) {
             self.state = State::Closing(reason);
@@ -222,14 +221,14 @@ impl Session {
         self.last_traffic + self.limits.idle_timeout
     }
 
-    fn patience(&self) -> Duration {
+    fn unresponsive_after(&self) -> Duration {
         self.limits.ping_interval * PINGS_UNANSWERED_MAX
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.counters.client_left();
+        self.counters.client_disconnected();
     }
 }
 

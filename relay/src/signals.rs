@@ -1,4 +1,4 @@
-//! When the operator wants the relay to end.
+//! The signals that end the relay.
 
 use std::io;
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// How a client calls a game server.
+/// The name of a game server for clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetName(String);
 
@@ -41,7 +41,7 @@ impl fmt::Display for TargetName {
     }
 }
 
-/// Where a game server listens: a host name or address, and a port, not resolved yet.
+/// The unresolved address of a game server: a host name or address, and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort(String);
 
@@ -72,9 +72,9 @@ impl FromStr for HostPort {
 /// One `NAME=HOST:PORT` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetSpec {
-    /// How clients call it.
+    /// Its name for clients.
     pub name: TargetName,
-    /// Where it listens.
+    /// Its address.
     pub address: HostPort,
 }
 
@@ -87,7 +87,7 @@ impl FromStr for TargetSpec {
     }
 }
 
-/// What is wrong with a `NAME=HOST:PORT`.
+/// A syntax error in a `NAME=HOST:PORT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TargetSyntaxError {
@@ -111,10 +111,10 @@ impl Targets {
         self.0.insert(name, address);
     }
 
-    /// The target that a client asked for.
-    pub(crate) fn find(&self, asked: &str) -> Option<(&TargetName, SocketAddr)> {
-        // What is no valid name is not configured either.
-        let name = asked.parse().ok()?;
+    /// The target that a client requested.
+    pub(crate) fn find(&self, requested: &str) -> Option<(&TargetName, SocketAddr)> {
+        // An invalid name cannot be configured.
+        let name = requested.parse().ok()?;
         self.0.get_key_value(&name).map(|(name, &address)| (name, address))
     }
 
@@ -123,10 +123,10 @@ impl Targets {
     }
 }
 
-/// The address to pin, out of those that a name resolved to: the first to which one server can answer.
+/// The address to use, of those that a name resolves to: the first unicast one.
 pub(crate) fn first_usable(addresses: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
     addresses
-        // An IPv4 address in IPv6 clothes would need a socket of the other family.
+        // An IPv4-mapped IPv6 address needs an IPv4 socket.
         .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()))
         .find(|address| !is_special(address.ip()))
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_read() {
+    fn targets_are_parsed() {
         let target: TargetSpec = "game=play.example.org:19132".parse().unwrap();
         assert_eq!(target.name.as_str(), "game");
         assert_eq!(target.address.as_str(), "play.example.org:19132");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_targets_are_refused() {
+    fn invalid_targets_are_rejected() {
         let cases = [
             ("", TargetSyntaxError::Name),
             ("game", TargetSyntaxError::Name),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn special_addresses_are_passed_over() {
+    fn special_addresses_are_skipped() {
         let pick = |list: &[&str]| first_usable(list.iter().map(|text| text.parse().unwrap()));
         assert_eq!(pick(&["0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1", "255.255.255.255:1"]), None);
         assert_eq!(pick(&["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]), "127.0.0.1:2".parse().ok());

@@ -1,17 +1,17 @@
-//! A game in Rust, as small as one can be: connects through a relay, sends, and checks the echoes.
+//! A minimal Rust program for browsers: connects through a relay, sends, and checks the echoes.
 //!
-//! `tests/rust-door.test.mjs` builds it and runs it in a browser.
+//! `tests/rust.test.mjs` builds it and runs it in a browser.
 
 use rakwire::game_protocol;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
 use rakwire_wasm::web::{Options, connect, game};
 use wasm_bindgen::prelude::*;
 
-/// Sends one short and one long message to an echo server and says what came back, what became of the second, and how
-/// far it came on both ways while nobody read messages.
+/// Sends a short and a long message to an echo server. Checks the echoes, the receipts, and the progress of the long
+/// message in both directions.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// If connecting fails or a check does.
 #[wasm_bindgen]
 pub async fn play(url: String, target: String) -> Result<String, JsError> {
     let mut options = Options::default();
@@ -24,25 +24,25 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
         let sent = connection.send(message, Delivery::new(Reliability::ReliableOrderedWithReceipt))?;
         let receipt = connection.recv_receipt().await;
         if receipt != sent.map(|receipt| (receipt, Outcome::Acknowledged)) {
-            return Err(JsError::new("the receipt is not that of the message"));
+            return Err(JsError::new("the receipt belongs to another message"));
         }
         let echo = connection.recv().await;
         let echo = echo.ok_or_else(|| JsError::new(&describe_end(&connection)))?;
         if echo.bytes != message {
-            return Err(JsError::new("the echo is not what was sent"));
+            return Err(JsError::new("the echo differs from the message"));
         }
         echoed.push(echo.bytes.len().to_string());
     }
-    let mut further = [false; 2];
-    while further != [true; 2] {
+    let mut has_progress = [false; 2];
+    while has_progress != [true; 2] {
         let progress = connection.recv_progress().await;
         let progress = progress.ok_or_else(|| JsError::new(&describe_end(&connection)))?;
         if progress.done == 0 || progress.done > progress.parts || progress.parts < 150_000 / 1_464 {
-            return Err(JsError::new("the progress makes no sense"));
+            return Err(JsError::new("the progress is invalid"));
         }
         match progress.direction {
-            Direction::Sending => further[0] = true,
-            Direction::Receiving => further[1] = true,
+            Direction::Sending => has_progress[0] = true,
+            Direction::Receiving => has_progress[1] = true,
         }
     }
     connection.disconnect().await;
@@ -50,13 +50,13 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
 }
 
 fn describe_end(connection: &rakwire_wasm::web::Connection) -> String {
-    connection.ending().map_or_else(|| "no end".to_owned(), |ending| ending.to_string())
+    connection.ending().map_or_else(|| "the connection has not ended".to_owned(), |ending| ending.to_string())
 }
 
-/// The same in the Game Protocol, with its longest message.
+/// The same with the Game Protocol and its longest message.
 ///
 /// # Errors
-/// What went wrong, in words.
+/// If connecting fails or a check does.
 #[wasm_bindgen]
 pub async fn play_game(url: String, target: String) -> Result<String, JsError> {
     let connection = game::connect(&url, &target, 3).await?;
@@ -69,7 +69,7 @@ pub async fn play_game(url: String, target: String) -> Result<String, JsError> {
         connection.send(message, reliability)?;
         let echo = connection.recv().await.ok_or_else(|| JsError::new("the connection ended"))?;
         if echo.bytes != message || echo.reliability != reliability {
-            return Err(JsError::new("the echo is not what was sent"));
+            return Err(JsError::new("the echo differs from the message"));
         }
         echoed.push(echo.bytes.len().to_string());
     }

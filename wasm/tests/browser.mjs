@@ -12,14 +12,14 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** What draws in three dimensions without a graphics card. */
+/** Flags for WebGL without a graphics card. */
 export const SOFTWARE_WEBGL = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"];
 
-export function launch(more = []) {
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: [...FLAGS, ...more] });
+export function launch(moreFlags = []) {
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: [...FLAGS, ...moreFlags] });
 }
 
-/** A page of a browser that ends with the test. */
+/** A page in a browser that is closed at the end of the test. */
 export async function openPage(context, options) {
   const browser = await launch();
   context.after(() => browser.close());

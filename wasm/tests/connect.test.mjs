@@ -29,7 +29,7 @@ async function next(connection) {
   return value;
 }
 
-test("messages come back as they were sent", async (t) => {
+test("messages are echoed unchanged", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open();
   for (const [reliability, channel] of [["reliable-ordered", 5], ["reliable", 0], ["unreliable", 0], ["unreliable-sequenced", 31]]) {
@@ -46,11 +46,11 @@ test("messages come back as they were sent", async (t) => {
   const info = await connection.close();
   assert.equal(info.code, "local");
   assert.deepEqual(await connection.closed, info);
-  assert.throws(() => connection.send(pattern(1)), fails("not-connected", /over/));
+  assert.throws(() => connection.send(pattern(1)), fails("not-connected", /ended/));
   assert.equal(connection.stats().messagesSent, 4);
 });
 
-test("a page may have several connections", async (t) => {
+test("a page can have several connections", async (t) => {
   const { open } = await echoFixture(t);
   const connections = await Promise.all([open(), open(), open()]);
   connections.forEach((connection, index) => connection.send(Uint8Array.of(0xfe, index)));
@@ -61,7 +61,7 @@ test("a page may have several connections", async (t) => {
   assert.deepEqual(infos.map(({ code }) => code), ["local", "local", "local"]);
 });
 
-test("a message of 1 MB passes both ways", async (t) => {
+test("a message of 1 MB passes in both directions", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open({ protocolVersion: 11 });
   connection.send(pattern(1_000_000));
@@ -69,7 +69,7 @@ test("a message of 1 MB passes both ways", async (t) => {
   await connection.close();
 });
 
-test("a foreign C++ server echoes in order, short and long", async (t) => {
+test("a C++ server echoes short and long messages in order", async (t) => {
   const cpp = await startCpp(t);
   const relay = await startRelay(t, { cpp: cpp.address });
   const connection = await connect(`ws://${relay.address}/ws`, { target: "cpp", webSocket: WebSocket });
@@ -83,7 +83,7 @@ test("a foreign C++ server echoes in order, short and long", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("listeners get messages and the end", async (t) => {
+test("listeners get messages and the close event", async (t) => {
   const { open, relay } = await echoFixture(t);
   const connection = await open();
   const messages = [];
@@ -101,7 +101,7 @@ test("listeners get messages and the end", async (t) => {
   assert.match(info.reason, /connection to the relay lost/);
 });
 
-test("a slow reader loses nothing and holds only so much", async (t) => {
+test("a slow reader loses nothing, and its queue is bounded", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open();
   const total = 3000;
@@ -110,7 +110,7 @@ test("a slow reader loses nothing and holds only so much", async (t) => {
   }
   await sleep(500);
   const { messagesReceived } = connection.stats();
-  assert.ok(messagesReceived >= 256 && messagesReceived < 300, `${messagesReceived} taken without a reader`);
+  assert.ok(messagesReceived >= 256 && messagesReceived < 300, `${messagesReceived} queued without a reader`);
   let expected = 0;
   for await (const { bytes } of connection) {
     assert.equal((bytes[1] << 8) | bytes[2], expected++);
@@ -121,7 +121,7 @@ test("a slow reader loses nothing and holds only so much", async (t) => {
   await connection.close();
 });
 
-test("closing waits for what was sent, not for a reader", async (t) => {
+test("closing waits for sent messages, not for a reader", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open();
   for (let index = 0; index < 1000; index++) {
@@ -133,7 +133,7 @@ test("closing waits for what was sent, not for a reader", async (t) => {
   assert.deepEqual(await connection.messages().next(), { done: true, value: undefined });
 });
 
-test("an application that sends too fast is told so", async (t) => {
+test("sending too fast fails with queue-full", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open();
   assert.throws(() => {
@@ -149,14 +149,14 @@ test("an application that sends too fast is told so", async (t) => {
   assert.equal((await closing).code, "local");
 });
 
-test("ids of RakNet are refused, and all others pass both ways", async (t) => {
+test("ids of RakNet are rejected, and all others pass in both directions", async (t) => {
   const { open } = await echoFixture(t);
   const connection = await open();
   assert.deepEqual([FIRST_ALLOWED_ID, FIRST_FREE_ID], [0x1b, 0x86]);
   for (let id = 0; id < FIRST_ALLOWED_ID; id++) {
     assert.throws(() => connection.send(Uint8Array.of(id)), fails("reserved-id", /RakNet/), `id ${id}`);
   }
-  // The echo server of the tool sends back what is free for applications.
+  // `rakwire echo` echoes only ids that are free for applications.
   for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
     connection.send(Uint8Array.of(id));
   }
@@ -167,7 +167,7 @@ test("ids of RakNet are refused, and all others pass both ways", async (t) => {
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a receipt tells what became of a message", async (t) => {
+test("a receipt resolves with the outcome of a message", async (t) => {
   const { open, echo } = await echoFixture(t);
   const connection = await open();
   const outcomes = ["unreliable", "reliable", "reliable-ordered"].map((reliability) =>
@@ -175,7 +175,7 @@ test("a receipt tells what became of a message", async (t) => {
   );
   outcomes.push(connection.sendWithReceipt(pattern(300_000)));
   assert.deepEqual(await Promise.all(outcomes), Array(4).fill("acknowledged"));
-  // The receipts are this side's alone: the server saw the plain reliabilities and sends them back.
+  // Receipts are local to the sender: the server sees and echoes reliabilities without receipt.
   const echoed = [await next(connection), await next(connection), await next(connection)];
   assert.deepEqual(echoed.map(({ reliability }) => reliability).sort(), ["reliable", "reliable-ordered", "unreliable"]);
   await assert.rejects(connection.sendWithReceipt(new Uint8Array(0)), fails("empty-message", /one byte/));
@@ -184,14 +184,14 @@ test("a receipt tells what became of a message", async (t) => {
     fails("bad-option", /no receipts/),
   );
   echo.stop();
-  const openEnds = [
+  const pending = [
     connection.sendWithReceipt(pattern(1), { reliability: "unreliable" }),
     connection.sendWithReceipt(pattern(1)),
   ];
-  assert.equal(await openEnds[0], "lost");
+  assert.equal(await pending[0], "lost");
   connection.close();
-  assert.equal(await openEnds[1], "unknown");
-  await assert.rejects(connection.sendWithReceipt(pattern(1)), fails("not-connected", /over/));
+  assert.equal(await pending[1], "unknown");
+  await assert.rejects(connection.sendWithReceipt(pattern(1)), fails("not-connected", /ended/));
 });
 
 test("a receipt does not wait for a reader of messages", async (t) => {
@@ -214,42 +214,43 @@ test("a receipt does not wait for a reader of messages", async (t) => {
   await connection.close();
 });
 
-test("large messages tell how far they are, both ways", async (t) => {
+test("large messages report progress in both directions", async (t) => {
   const { open } = await echoFixture(t);
   await assert.rejects(open({ progressInterval: -1 }), fails("bad-option", /progressInterval/));
   const connection = await open({ progressInterval: 10 });
-  const news = { sending: [], receiving: [] };
-  connection.addEventListener("progress", ({ progress }) => news[progress.direction].push(progress));
+  const received = { sending: [], receiving: [] };
+  connection.addEventListener("progress", ({ progress }) => received[progress.direction].push(progress));
   connection.send(pattern(300_000));
   assert.equal((await next(connection)).bytes.length, 300_000);
-  for (const [direction, list] of Object.entries(news)) {
+  for (const [direction, list] of Object.entries(received)) {
     assert.ok(list.length > 0, direction);
     const [{ parts, message }] = list;
     assert.ok(parts >= 300_000 / 1464 && parts < 600, `${parts} parts`);
     for (const [index, progress] of list.entries()) {
       assert.deepEqual({ ...progress, done: 0 }, { direction, message, parts, done: 0 });
       assert.ok(progress.done % 10 === 0 && progress.done <= parts);
-      assert.ok(index === 0 || progress.done > list[index - 1].done, "it only grows");
+      assert.ok(index === 0 || progress.done > list[index - 1].done, "progress only grows");
     }
     assert.ok(list.at(-1).done + 10 > parts, `${list.at(-1).done} of ${parts} at the end of ${direction}`);
   }
   await connection.close();
 });
 
-test("refusals say who refuses what", async (t) => {
+test("errors name the cause", async (t) => {
   const cpp = await startCpp(t);
   const relay = await startRelay(t, { game: cpp.address, gone: "127.0.0.1:9" });
   const open = (options) => connect(`ws://${relay.address}/ws`, { webSocket: WebSocket, ...options });
-  await assert.rejects(open({ target: "nobody" }), fails("relay-closed", /unknown target 'nobody'.*game, gone.*4404/));
+  await assert.rejects(open({ target: "missing" }), fails("relay-closed", /unknown target 'missing'.*game, gone.*4404/));
   await assert.rejects(open({ target: "game", protocolVersion: 11 }), fails("incompatible-protocol", /version 6/));
   await assert.rejects(open({ target: "gone" }), fails("no-answer", /does not answer/));
   await assert.rejects(open({ target: "gone", timeoutMs: 200 }), fails("timeout", /200 ms/));
   await assert.rejects(open({ target: "gone", protocolVersion: 256 }), fails("bad-option", /255/));
+  await assert.rejects(open({ target: "gone", timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
   relay.stop();
   await assert.rejects(open({ target: "game" }), fails("relay-unreachable", /cannot be reached/));
 });
 
-test("a signal ends the attempt with its own reason", async (t) => {
+test("a signal cancels the attempt with its reason", async (t) => {
   const relay = await startRelay(t, { gone: "127.0.0.1:9" });
   const open = (signal) => connect(`ws://${relay.address}/ws`, { target: "gone", webSocket: WebSocket, signal });
   const reason = new Error("enough");

@@ -27,7 +27,7 @@ async function openTo(t, address, options) {
   return connect(`ws://${relay.address}/ws`, { target: "game", protocol: "game", webSocket: WebSocket, ...options });
 }
 
-test("messages come back as they were sent, reliable or not one by one", async (t) => {
+test("messages are echoed unchanged, and each is reliable or unreliable", async (t) => {
   const echo = await startEcho(t, "--protocol", "game");
   const connection = await openTo(t, echo.address);
   const messages = connection.messages();
@@ -49,7 +49,7 @@ test("messages come back as they were sent, reliable or not one by one", async (
   assert.equal((await connection.close()).code, "local");
 });
 
-test("a server that did not answer is asked again from another port", async (t) => {
+test("a server that did not answer gets the next request from another port", async (t) => {
   const silent = createSocket("udp4");
   t.after(() => silent.close());
   await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
@@ -57,7 +57,7 @@ test("a server that did not answer is asked again from another port", async (t) 
   const heard = new Promise((resolve) => {
     silent.on("message", (datagram, { port }) => {
       assert.equal(datagram.length, 4);
-      assert.ok(!ports.has(port), "nothing is repeated from the same port");
+      assert.ok(!ports.has(port), "no request is repeated from the same port");
       ports.add(port);
       if (ports.size === 2) {
         resolve();
@@ -71,12 +71,12 @@ test("a server that did not answer is asked again from another port", async (t) 
   assert.equal(error.code, "timeout");
 });
 
-test("a protocol that does not exist is refused", async () => {
+test("an unknown protocol is rejected", async () => {
   const wrong = connect("ws://127.0.0.1:9/ws", { target: "game", protocol: "gam", webSocket: WebSocket });
   await assert.rejects(wrong, { code: "bad-option" });
 });
 
-test("the class has the calls of the other one, and its errors have codes", () => {
+test("the class has the same methods as `Peer`, and its errors have codes", () => {
   assert.equal(codeOf(() => new GamePeer(new Uint8Array(31))), "bad-entropy");
   const peer = new GamePeer(new Uint8Array(32).fill(7));
   assert.equal(codeOf(() => peer.send(Uint8Array.of(1), 2, 0, 0, 0)), "not-connected");

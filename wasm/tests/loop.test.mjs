@@ -1,4 +1,4 @@
-// The driver of timers, with a peer that only counts.
+// The loop, with a peer that only counts calls.
 
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { Loop } from "../dist/loop.js";
 
 function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
-  const seen = { timeouts: [], sent: 0, errors: [], turns: 0 };
+  const seen = { timeouts: [], sent: 0, errors: [], runs: 0 };
   const peer = {
     waiting: datagrams,
     timeout,
@@ -16,38 +16,38 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
     pollTimeout: () => (peer.waiting > 0 ? 0 : peer.timeout),
   };
   const sink = { hasRoom, send: () => seen.sent++ };
-  const loop = new Loop(peer, sink, () => seen.turns++, (error) => seen.errors.push(error));
+  const loop = new Loop(peer, sink, () => seen.runs++, (error) => seen.errors.push(error));
   return { seen, peer, sink, loop };
 }
 
-test("all that is asked for in one go is one turn", async (t) => {
+test("requests of one task are one run", async (t) => {
   const { seen, loop } = fixture({ datagrams: 3 });
   t.after(() => loop.stop());
-  loop.soon();
-  loop.soon();
-  assert.equal(seen.turns, 0);
+  loop.schedule();
+  loop.schedule();
+  assert.equal(seen.runs, 0);
   await Promise.resolve();
-  assert.equal(seen.turns, 1);
+  assert.equal(seen.runs, 1);
   assert.equal(seen.sent, 3);
 });
 
-test("nothing is taken while the socket is full, and it goes on by itself", async (t) => {
+test("nothing is sent while the socket is full, and sending resumes by itself", async (t) => {
   const { seen, peer, sink, loop } = fixture({ datagrams: 2, hasRoom: false });
   t.after(() => loop.stop());
-  loop.turn();
+  loop.run();
   assert.equal(peer.waiting, 2);
   await sleep(50);
   assert.equal(peer.waiting, 2);
-  assert.ok(seen.turns > 1 && seen.turns <= 20, `${seen.turns} turns in 50 ms`);
+  assert.ok(seen.runs > 1 && seen.runs <= 20, `${seen.runs} runs in 50 ms`);
   sink.hasRoom = true;
   await sleep(30);
   assert.equal(seen.sent, 2);
 });
 
-test("a timer runs when the peer wants it", async (t) => {
+test("the timer fires at the timeout of the peer", async (t) => {
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 30 });
   t.after(() => loop.stop());
-  loop.turn();
+  loop.run();
   peer.timeout = undefined;
   assert.equal(seen.timeouts.length, 1);
   await sleep(60);
@@ -55,17 +55,17 @@ test("a timer runs when the peer wants it", async (t) => {
   assert.ok(seen.timeouts[1] - seen.timeouts[0] >= 28);
 });
 
-test("after a sleep, what arrived in the meantime comes before the timer", async (t) => {
+test("after a suspension, received datagrams are handled before the timeout", async (t) => {
   const { seen, peer, loop } = fixture({ timeout: performance.now() + 10 });
   t.after(() => loop.stop());
-  loop.turn();
+  loop.run();
   peer.timeout = undefined;
   let arrived;
   setTimeout(() => (arrived = seen.timeouts.length), 20);
   const end = performance.now() + 300;
   while (performance.now() < end);
   await sleep(20);
-  assert.equal(arrived, 1, "the timer did not wait for what arrived");
+  assert.equal(arrived, 1, "the timeout was not handled before received datagrams");
   assert.equal(seen.timeouts.length, 2);
 });
 
@@ -74,11 +74,11 @@ test("a peer that throws is reported, and a stopped loop does nothing", async ()
   peer.handleTimeout = () => {
     throw new Error("broken");
   };
-  loop.turn();
+  loop.run();
   assert.equal(seen.errors[0].message, "broken");
   loop.stop();
-  loop.soon();
-  loop.turn();
+  loop.schedule();
+  loop.run();
   await sleep(15);
   assert.equal(seen.errors.length, 1);
 });

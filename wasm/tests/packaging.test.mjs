@@ -1,4 +1,4 @@
-// The package as others get it: packed, installed elsewhere, type-checked and run.
+// The package as a user gets it: packed, installed in another folder, type-checked and run.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -26,12 +26,12 @@ before(() => {
 
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-test("the package holds what it needs and nothing else", () => {
+test("the package contains the required files and nothing else", () => {
   for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/rakwire_bg.wasm"]) {
     assert.ok(contents.includes(path), `${path} is missing`);
   }
-  const strange = contents.filter((path) => !/^(dist|pkg)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
-  assert.deepEqual(strange, []);
+  const unexpected = contents.filter((path) => !/^(dist|pkg)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
+  assert.deepEqual(unexpected, []);
 });
 
 test("an installed package type-checks without skipLibCheck", () => {

@@ -1,4 +1,4 @@
-// The class that Rust exports, by itself.
+// The exported class `Peer` on its own.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -33,7 +33,7 @@ test("the first datagram is an open connection request padded to the MTU", () =>
   assert.ok(peer.pollTimeout() > 0);
 });
 
-test("a server that does not answer is told as an event", () => {
+test("a server that does not answer causes an event", () => {
   const peer = new Peer(ENTROPY, 6, 0);
   peer.connect(1000);
   let event;
@@ -59,7 +59,7 @@ test("errors have codes", () => {
   assert.equal(codeOf(() => peer.connect(0)), "already-connected");
 });
 
-test("garbage is counted and answered by nothing", () => {
+test("garbage is counted and not answered", () => {
   const peer = new Peer(ENTROPY, 6, 0);
   peer.handle(Uint8Array.of(1), 0);
   peer.handle(new Uint8Array(1400).fill(0x84), 0);

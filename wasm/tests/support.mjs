@@ -1,4 +1,4 @@
-// Real servers for the tests: every one ends with its test.
+// Real servers for the tests. Each of them is stopped at the end of its test.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const START_MS = 20_000;
 
-/** A program that an environment variable names. */
+/** The path of a program, from an environment variable. */
 export function program(variable, howTo) {
   const path = process.env[variable];
   if (!path || !existsSync(path)) {
@@ -18,7 +18,7 @@ export function program(variable, howTo) {
 function firstMatch(child, name, pattern) {
   return new Promise((resolve, reject) => {
     let printed = "";
-    const timer = setTimeout(() => reject(new Error(`${name} did not say that it listens: ${printed}`)), START_MS);
+    const timer = setTimeout(() => reject(new Error(`${name} did not announce its address: ${printed}`)), START_MS);
     child.stdout.on("data", (chunk) => {
       printed += chunk;
       const found = pattern.exec(printed);
@@ -33,7 +33,7 @@ function firstMatch(child, name, pattern) {
 }
 
 async function start(context, name, path, args, pattern) {
-  // Standard input stays open: the foreign peers end with it.
+  // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
   const stop = () => child.kill("SIGKILL");
   context.after(stop);
@@ -46,18 +46,18 @@ export function startEcho(context, ...more) {
   return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/);
 }
 
-/** A foreign C++ RakNet server: sends every message back reliable-ordered on channel 0. */
+/** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */
 export async function startCpp(context, ...more) {
   const folder = process.env.INTEROP_BIN_DIR ?? fileURLToPath(new URL("../../target/interop/bin", import.meta.url));
   const path = `${folder}/cpp-peer`;
   if (!existsSync(path)) {
-    throw new Error(`there is no ${path}. Make it with interop/setup.sh cpp, or set INTEROP_BIN_DIR.`);
+    throw new Error(`there is no ${path}. Build it with interop/setup.sh cpp, or set INTEROP_BIN_DIR.`);
   }
   const server = await start(context, "cpp-peer", path, ["server", "--port", "0", ...more], /ready (\d+)\n/);
   return { ...server, address: `127.0.0.1:${server.address}` };
 }
 
-/** A relay to these targets, by name. `address` is HOST:PORT. */
+/** A relay with these targets by name. `address` is HOST:PORT. */
 export function startRelay(context, targets, ...more) {
   const path = program("RAKWIRE_RELAY_BIN", "Build it with `cargo build --release -p rakwire-relay`.");
   const named = Object.entries(targets).flatMap(([name, address]) => ["--target", `${name}=${address}`]);
@@ -65,7 +65,7 @@ export function startRelay(context, targets, ...more) {
   return start(context, "rakwire-relay", path, args, /listening on http:\/\/(\S+)\n/);
 }
 
-/** A message of this length whose bytes differ. */
+/** A message of this length with a byte pattern. */
 export function pattern(length) {
   return Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + (index >> 8)) & 0xff));
 }

@@ -1,17 +1,17 @@
-// The small parts of the TypeScript face.
+// Unit tests of the TypeScript modules.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
-import { Inbox } from "../dist/inbox.js";
+import { ReceiveQueue } from "../dist/receive-queue.js";
 import { relayUrl } from "../dist/transport/websocket.js";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
 const isBadOption = (error) => error instanceof RakwireError && error.code === "bad-option";
 
-test("deliveries have defaults, and wrong ones are refused", () => {
+test("deliveries have defaults, and invalid ones are rejected", () => {
   assert.deepEqual(readDelivery({}), { reliability: 3, channel: 0, priority: 2 });
   assert.deepEqual(readDelivery({ reliability: "unreliable-sequenced", channel: 31, priority: "immediate" }), {
     reliability: 1,
@@ -23,7 +23,7 @@ test("deliveries have defaults, and wrong ones are refused", () => {
   }
 });
 
-test("three reliabilities have receipts, and sequenced ones are refused", () => {
+test("three reliabilities have receipts, and sequenced ones are rejected", () => {
   const numbers = { "unreliable": 5, "reliable": 6, "reliable-ordered": 7 };
   for (const [reliability, number] of Object.entries(numbers)) {
     const delivery = withReceipt(readDelivery({ reliability, channel: 4, priority: "low" }));
@@ -35,7 +35,7 @@ test("three reliabilities have receipts, and sequenced ones are refused", () => 
   assert.throws(() => withReceipt(readDelivery({}, "game"), "game"), isBadOption, "the Game Protocol has none");
 });
 
-test("the target goes into the relay's address", () => {
+test("the target is added to the URL of the relay", () => {
   assert.equal(relayUrl("ws://a:1/ws", "game").href, "ws://a:1/ws?target=game");
   assert.equal(relayUrl("https://a/ws?x=1#y", "a b&c").href, "wss://a/ws?x=1&target=a+b%26c");
   for (const [url, target] of [["ws://a", ""], ["nonsense", "x"], ["ftp://a", "x"], ["ws://a", undefined]]) {
@@ -43,38 +43,38 @@ test("the target goes into the relay's address", () => {
   }
 });
 
-test("an inbox keeps the order, says when it is full, and ends after what waits", async () => {
-  let rooms = 0;
-  const inbox = new Inbox(() => rooms++);
-  const reader = inbox.read();
+test("a receive queue keeps the order, reports when it is full, and ends after the queued messages", async () => {
+  let roomEvents = 0;
+  const queue = new ReceiveQueue(() => roomEvents++);
+  const reader = queue.iterate();
   const first = reader.next();
-  inbox.put(message(1));
+  queue.push(message(1));
   assert.equal((await first).value.bytes[0], 1);
   for (let id = 0; id < 256; id++) {
-    assert.equal(inbox.isFull, false);
-    inbox.put(message(id));
+    assert.equal(queue.isFull, false);
+    queue.push(message(id));
   }
-  assert.equal(inbox.isFull, true);
-  inbox.close();
+  assert.equal(queue.isFull, true);
+  queue.close();
   let expected = 0;
   for await (const { bytes } of reader) {
     assert.equal(bytes[0], expected++);
   }
   assert.equal(expected, 256);
-  assert.equal(rooms, 1);
+  assert.equal(roomEvents, 1);
 });
 
-test("an inbox counts the bytes of what waits in it", async () => {
-  const inbox = new Inbox(() => undefined);
+test("a receive queue counts the bytes of its messages", async () => {
+  const queue = new ReceiveQueue(() => undefined);
   const half = { ...message(1), bytes: new Uint8Array(8 * 1024 * 1024 - 64) };
-  inbox.put(half);
-  assert.equal(inbox.isOverfull, false);
-  inbox.put(half);
-  assert.equal(inbox.isOverfull, true);
-  await inbox.read().next();
-  assert.equal(inbox.isOverfull, false);
-  inbox.put(half);
-  assert.equal(inbox.isOverfull, true);
-  assert.equal(inbox.takeAll().length, 2);
-  assert.equal(inbox.isOverfull, false);
+  queue.push(half);
+  assert.equal(queue.isOverByteLimit, false);
+  queue.push(half);
+  assert.equal(queue.isOverByteLimit, true);
+  await queue.iterate().next();
+  assert.equal(queue.isOverByteLimit, false);
+  queue.push(half);
+  assert.equal(queue.isOverByteLimit, true);
+  assert.equal(queue.drain().length, 2);
+  assert.equal(queue.isOverByteLimit, false);
 });

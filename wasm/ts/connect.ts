@@ -10,44 +10,52 @@ import { loadPeers } from "./wasm.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 const DEFAULT_TIMEOUT_MS = 15_000;
-/** More parts than any message has. */
-const MOST_PARTS = 0xffff_ffff;
+/** The longest delay of a timer. */
+const MAX_TIMEOUT_MS = 0x7fff_ffff;
+/** More parts than any message can have. */
+const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 
 /**
- * Opens a connection to the game server that the relay at `url` knows as `options.target`.
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`.
  *
- * @throws RakwireError whose `code` and `message` say who refused what, or the reason of `options.signal`.
+ * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
  */
 export async function connect(url: string | URL, options: ConnectOptions): Promise<Connection> {
   const settings = readSettings(url, options);
   const { signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  signal?.throwIfAborted();
-  const patience = new Patience(signal, timeoutMs);
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 0 || timeoutMs > MAX_TIMEOUT_MS) {
+    throw new RakwireError("bad-option", `timeoutMs must be 0 to ${MAX_TIMEOUT_MS}, not ${String(timeoutMs)}`);
+  }
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const deadline = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
   try {
-    const classes = await patience.race(loadPeers(options.wasm));
+    const classes = await beforeAbort(deadline, loadPeers(options.wasm));
     for (;;) {
-      const connection = await attempt(classes, settings, patience);
+      const connection = await attempt(classes, settings, deadline);
       if (connection !== undefined) {
         return connection;
       }
     }
-  } finally {
-    patience.end();
+  } catch (error) {
+    if (timeout.aborted && error === timeout.reason) {
+      throw new RakwireError("timeout", `no connection within ${timeoutMs} ms`);
+    }
+    throw error;
   }
 }
 
 /**
- * Tries once. Nothing means that another attempt may help: a server of the Game Protocol that has heard a client once
- * does not hear it again from the same port, and another WebSocket is another port of the relay.
+ * Makes one attempt. It returns `undefined` if another attempt may succeed: a server of the Game Protocol ignores further
+ * requests from the same port, and another WebSocket has another port at the relay.
  */
 async function attempt(
   classes: PeerClasses,
   settings: SessionSettings,
-  patience: Patience,
+  deadline: AbortSignal,
 ): Promise<PeerConnection | undefined> {
   const connection = new PeerConnection(classes, settings);
   try {
-    await patience.race(connection.opened);
+    await beforeAbort(deadline, connection.opened);
     return connection;
   } catch (error) {
     connection.cancel();
@@ -71,9 +79,9 @@ function readSettings(url: string | URL, options: ConnectOptions): SessionSettin
   if (!Number.isInteger(protocolVersion) || protocolVersion < 0 || protocolVersion > 255) {
     throw new RakwireError("bad-option", `protocolVersion must be 0 to 255, not ${String(protocolVersion)}`);
   }
-  if (!Number.isInteger(progressInterval) || progressInterval < 0 || progressInterval > MOST_PARTS) {
-    const words = `progressInterval must be 0 to ${MOST_PARTS}, not ${String(progressInterval)}`;
-    throw new RakwireError("bad-option", words);
+  if (!Number.isInteger(progressInterval) || progressInterval < 0 || progressInterval > MAX_PROGRESS_INTERVAL) {
+    const message = `progressInterval must be 0 to ${MAX_PROGRESS_INTERVAL}, not ${String(progressInterval)}`;
+    throw new RakwireError("bad-option", message);
   }
   const webSocket = options.webSocket ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
   if (webSocket === undefined) {
@@ -82,30 +90,17 @@ function readSettings(url: string | URL, options: ConnectOptions): SessionSettin
   return { url: relayUrl(url, target), protocol, protocolVersion, progressInterval, webSocket };
 }
 
-/** How long a caller waits: until a time or a signal. */
-class Patience {
-  readonly #isOver: Promise<never>;
-  readonly #signal: AbortSignal | undefined;
-  readonly #timer: ReturnType<typeof setTimeout>;
-  #onAbort: () => void = () => undefined;
-
-  constructor(signal: AbortSignal | undefined, timeoutMs: number) {
-    this.#signal = signal;
-    let giveUp!: (reason: unknown) => void;
-    this.#isOver = new Promise((_, reject) => (giveUp = reject));
-    this.#isOver.catch(() => undefined);
-    this.#onAbort = () => giveUp(signal?.reason);
-    signal?.addEventListener("abort", this.#onAbort);
-    const words = `no connection within ${timeoutMs} ms`;
-    this.#timer = setTimeout(() => giveUp(new RakwireError("timeout", words)), timeoutMs);
-  }
-
-  race<T>(work: Promise<T>): Promise<T> {
-    return Promise.race([work, this.#isOver]);
-  }
-
-  end(): void {
-    clearTimeout(this.#timer);
-    this.#signal?.removeEventListener("abort", this.#onAbort);
+/** Settles as `work` does, or rejects with the reason of `signal` if that is aborted first. */
+async function beforeAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  signal.throwIfAborted();
+  let onAbort!: () => void;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }

@@ -1,9 +1,9 @@
-/** The connection as an application sees it. */
+/** The connection of an application. */
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
-import { Inbox } from "./inbox.js";
+import { ReceiveQueue } from "./receive-queue.js";
 import type { SessionEnd, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
 import type {
@@ -18,31 +18,31 @@ import type {
 } from "./types.js";
 import type { PeerClasses } from "./wasm.js";
 
-interface Settle<T> {
+interface Deferred<T> {
   promise: Promise<T>;
   resolve: (value: T) => void;
   reject: (error: unknown) => void;
 }
 
-function settle<T>(): Settle<T> {
-  let resolve!: Settle<T>["resolve"];
-  let reject!: Settle<T>["reject"];
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
+function deferred<T>(): Deferred<T> {
+  let resolve!: Deferred<T>["resolve"];
+  let reject!: Deferred<T>["reject"];
+  const promise = new Promise<T>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
   });
   return { promise, resolve, reject };
 }
 
-/** A connection that opens as soon as it is made; {@link opened} says what comes of it. */
+/** A connection that starts to open when it is constructed; {@link opened} settles with the result. */
 export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
   readonly closed: Promise<CloseInfo>;
 
   readonly #session: Session;
-  readonly #opened = settle<void>();
-  readonly #closed = settle<CloseInfo>();
-  readonly #inbox = new Inbox(() => this.#session.resume());
+  readonly #opened = deferred<void>();
+  readonly #closed = deferred<CloseInfo>();
+  readonly #queue = new ReceiveQueue(() => this.#session.resume());
   #isOpen = false;
   #isClosing = false;
   #hasListener = false;
@@ -72,7 +72,7 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 
   messages(): AsyncIterableIterator<Message> {
-    return this.#inbox.read();
+    return this.#queue.iterate();
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
@@ -82,13 +82,13 @@ export class PeerConnection extends EventTarget implements Connection {
   close(): Promise<CloseInfo> {
     if (!this.#isClosing) {
       this.#isClosing = true;
-      this.#inbox.takeAll();
+      this.#queue.drain();
       this.#session.disconnect();
     }
     return this.closed;
   }
 
-  /** Gives up an attempt to connect. */
+  /** Cancels an attempt to connect. */
   cancel(): void {
     this.#session.cancel();
   }
@@ -106,7 +106,7 @@ export class PeerConnection extends EventTarget implements Connection {
     if (type === "message" && !this.#hasListener) {
       this.#hasListener = true;
       queueMicrotask(() => {
-        this.#tellWaiting();
+        this.#dispatchQueued();
         this.#session.resume();
       });
     }
@@ -120,9 +120,9 @@ export class PeerConnection extends EventTarget implements Connection {
     super.removeEventListener(type, listener, options);
   }
 
-  /** Receipts come behind the messages before them, so whoever waits for one must not wait for a reader. */
+  /** A receipt comes behind earlier messages, so while one is awaited, messages are taken without a reader. */
   get #hasRoom(): boolean {
-    return !this.#inbox.isFull || (this.#session.awaitsReceipt && !this.#inbox.isOverfull);
+    return !this.#queue.isFull || (this.#session.awaitsReceipt && !this.#queue.isOverByteLimit);
   }
 
   #onOpen(): void {
@@ -134,9 +134,9 @@ export class PeerConnection extends EventTarget implements Connection {
     if (this.#isClosing) {
       return;
     }
-    this.#inbox.put(message);
+    this.#queue.push(message);
     if (this.#hasListener) {
-      this.#tellWaiting();
+      this.#dispatchQueued();
     }
   }
 
@@ -144,8 +144,8 @@ export class PeerConnection extends EventTarget implements Connection {
     this.dispatchEvent(new ProgressMadeEvent(progress));
   }
 
-  #tellWaiting(): void {
-    for (const message of this.#inbox.takeAll()) {
+  #dispatchQueued(): void {
+    for (const message of this.#queue.drain()) {
       this.dispatchEvent(new MessageArrivedEvent(message));
     }
   }
@@ -157,7 +157,7 @@ export class PeerConnection extends EventTarget implements Connection {
       return;
     }
     const info: CloseInfo = { code: code as CloseCode, reason, ...relay };
-    this.#inbox.close();
+    this.#queue.close();
     this.#closed.resolve(info);
     this.dispatchEvent(new ClosedEvent(info));
   }

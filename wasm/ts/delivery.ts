@@ -1,4 +1,4 @@
-/** Names for the numbers by which Rust knows deliveries. */
+/** The numbers that Rust uses for deliveries, and their names. */
 
 import { RakwireError } from "./errors.js";
 import type { Priority, Protocol, Reliability, SendOptions } from "./types.js";
@@ -10,7 +10,7 @@ const RELIABILITIES: readonly Reliability[] = [
   "reliable-ordered",
   "reliable-sequenced",
 ];
-/** From the reliabilities that can ask for a receipt to those that do. */
+/** From reliabilities to the ones with a receipt. */
 const WITH_RECEIPT: ReadonlyMap<number, number> = new Map([
   [0, 5],
   [2, 6],
@@ -20,7 +20,7 @@ const PRIORITIES: readonly Priority[] = ["immediate", "high", "medium", "low"];
 const CHANNELS = 32;
 const DEFAULTS: Readonly<Record<Protocol, Reliability>> = { raknet: "reliable-ordered", game: "reliable" };
 
-/** The numbers of a delivery. */
+/** A delivery as numbers. */
 export interface Delivery {
   reliability: number;
   channel: number;
@@ -39,8 +39,8 @@ function numberOf<T extends string>(what: string, names: readonly T[], name: T):
 export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"): Delivery {
   const reliability = options.reliability ?? DEFAULTS[protocol];
   if (protocol === "game" && reliability !== "reliable" && reliability !== "unreliable") {
-    const words = `reliability must be reliable or unreliable in the Game Protocol, not ${String(reliability)}`;
-    throw new RakwireError("bad-option", words);
+    const message = `reliability must be reliable or unreliable in the Game Protocol, not ${String(reliability)}`;
+    throw new RakwireError("bad-option", message);
   }
   const channel = options.channel ?? 0;
   if (!Number.isInteger(channel) || channel < 0 || channel >= CHANNELS) {
@@ -53,7 +53,7 @@ export function readDelivery(options: SendOptions, protocol: Protocol = "raknet"
   };
 }
 
-/** The numbers of the same delivery with a receipt. */
+/** The same delivery with a receipt. */
 export function withReceipt(delivery: Delivery, protocol: Protocol = "raknet"): Delivery {
   if (protocol === "game") {
     throw new RakwireError("bad-option", "the Game Protocol has no receipts; use send");
@@ -65,7 +65,7 @@ export function withReceipt(delivery: Delivery, protocol: Protocol = "raknet"): 
   return { ...delivery, reliability };
 }
 
-/** The name of a reliability; messages that asked the server for a receipt read as those without. */
+/** The name of a reliability; those with a receipt have the name of those without. */
 export function reliabilityName(number: number): Reliability {
   return RELIABILITIES[number] ?? "reliable";
 }

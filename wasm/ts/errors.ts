@@ -1,4 +1,4 @@
-/** Errors with a code that programs can tell apart. */
+/** Errors with a code for programs. */
 
 /** Why `connect` or `send` failed. */
 export type ErrorCode =
@@ -39,7 +39,7 @@ export interface RakwireErrorOptions extends ErrorOptions {
 export class RakwireError extends Error {
   override readonly name = "RakwireError";
   readonly code: ErrorCode;
-  /** The close code of the WebSocket, when the relay is the reason. */
+  /** The close code of the WebSocket, if the relay is the cause. */
   readonly relayCode: number | undefined;
 
   constructor(code: ErrorCode, message: string, options?: RakwireErrorOptions) {
@@ -49,10 +49,10 @@ export class RakwireError extends Error {
   }
 }
 
-/** What Rust threw, as an error of this package. */
+/** Converts a value thrown by Rust to an error of this package. */
 export function fromRust(thrown: unknown): RakwireError {
   if (thrown instanceof Error && "code" in thrown && typeof thrown.code === "string") {
     return new RakwireError(thrown.code as ErrorCode, thrown.message);
   }
-  return new RakwireError("internal", "the WebAssembly failed; the console says more", { cause: thrown });
+  return new RakwireError("internal", "the WebAssembly failed; see the console for details", { cause: thrown });
 }

@@ -12,7 +12,7 @@ export class MessageArrivedEvent extends Event {
   }
 }
 
-/** `progress`: a large message has come further, in either direction. */
+/** `progress`: progress of a large message, sent or received. */
 export class ProgressMadeEvent extends Event {
   readonly progress: Progress;
 
@@ -22,7 +22,7 @@ export class ProgressMadeEvent extends Event {
   }
 }
 
-/** `close`: the connection is over. */
+/** `close`: the connection has ended. */
 export class ClosedEvent extends Event {
   readonly info: CloseInfo;
 

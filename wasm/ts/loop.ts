@@ -1,60 +1,60 @@
-/** Drives a peer: takes time and datagrams to it and datagrams from it. */
+/** Drives a peer: handles its timeouts and sends its datagrams. */
 
 import type { AnyPeer } from "./wasm.js";
 
-/** How long to wait until a full socket is looked at again: browsers do not tell when there is room. */
-const FULL_SOCKET_MS = 5;
-/** A timer this late belongs to a tab that was asleep, and datagrams may wait behind it. */
-const LATE_MS = 250;
+/** The interval at which a full socket is polled: browsers have no event for it. */
+const FULL_SOCKET_POLL_MS = 5;
+/** A timer this late means that the tab was suspended, and that received datagrams may be queued. */
+const SUSPENDED_MS = 250;
 
-/** Where datagrams go. */
+/** The destination of datagrams. */
 export interface Sink {
   readonly hasRoom: boolean;
   send(datagram: Uint8Array): void;
 }
 
-/** What a loop needs of a peer. */
+/** The methods of a peer that a loop calls. */
 export type Driven = Pick<AnyPeer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
 
-/** Calls a peer whenever there is something to do for it. */
+/** Runs a peer whenever it has work. */
 export class Loop {
   readonly #peer: Driven;
   readonly #sink: Sink;
-  readonly #onTurn: () => void;
+  readonly #onEvents: () => void;
   readonly #onError: (thrown: unknown) => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due = Infinity;
-  #turnIsQueued = false;
+  #isScheduled = false;
   #isStopped = false;
 
-  /** `onTurn` runs in every turn before datagrams are sent; what anything throws goes to `onError`. */
-  constructor(peer: Driven, sink: Sink, onTurn: () => void, onError: (thrown: unknown) => void) {
+  /** Every run calls `onEvents` before it sends datagrams; exceptions go to `onError`. */
+  constructor(peer: Driven, sink: Sink, onEvents: () => void, onError: (thrown: unknown) => void) {
     this.#peer = peer;
     this.#sink = sink;
-    this.#onTurn = onTurn;
+    this.#onEvents = onEvents;
     this.#onError = onError;
   }
 
-  /** Takes a turn after what runs now, so that all that is sent by then shares datagrams. */
-  soon(): void {
-    if (this.#turnIsQueued) {
+  /** Schedules a run as a microtask, so that all messages sent until then share datagrams. */
+  schedule(): void {
+    if (this.#isScheduled) {
       return;
     }
-    this.#turnIsQueued = true;
+    this.#isScheduled = true;
     queueMicrotask(() => {
-      this.#turnIsQueued = false;
-      this.turn();
+      this.#isScheduled = false;
+      this.run();
     });
   }
 
-  /** Does what is due, sends what there is room for, and sets the timer. */
-  turn(): void {
+  /** Handles timeouts, sends as many datagrams as possible, and sets the timer. */
+  run(): void {
     if (this.#isStopped) {
       return;
     }
     try {
       this.#peer.handleTimeout(performance.now());
-      this.#onTurn();
+      this.#onEvents();
       if (!this.#isStopped) {
         this.#transmit();
         this.#setTimer();
@@ -64,7 +64,7 @@ export class Loop {
     }
   }
 
-  /** Sends what is ready, once more, and never again. */
+  /** Sends the datagrams that are ready and stops for good. */
   stop(): void {
     if (this.#isStopped) {
       return;
@@ -91,8 +91,8 @@ export class Loop {
 
   #setTimer(): void {
     const now = performance.now();
-    const wanted = this.#peer.pollTimeout() ?? Infinity;
-    const due = this.#sink.hasRoom ? wanted : Math.max(wanted, now + FULL_SOCKET_MS);
+    const timeout = this.#peer.pollTimeout() ?? Infinity;
+    const due = this.#sink.hasRoom ? timeout : Math.max(timeout, now + FULL_SOCKET_POLL_MS);
     if (due >= this.#due) {
       return;
     }
@@ -110,15 +110,15 @@ export class Loop {
   #onTimer(): void {
     const late = performance.now() - this.#due;
     this.#clearTimer();
-    if (late < LATE_MS) {
-      this.turn();
+    if (late < SUSPENDED_MS) {
+      this.run();
       return;
     }
-    // Time must not pass for the peer before it has seen what arrived in the meantime.
+    // The peer must see the datagrams that arrived in the meantime before it sees the new time.
     this.#due = performance.now();
     this.#timer = setTimeout(() => {
       this.#clearTimer();
-      this.turn();
+      this.run();
     }, 0);
   }
 }

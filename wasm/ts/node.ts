@@ -1,9 +1,9 @@
-/** The same as index.ts for Node, which cannot fetch the WebAssembly from a file. */
+/** The same as index.ts for Node, whose `fetch` cannot load the WebAssembly from a file. */
 
 import { readFile } from "node:fs/promises";
 
-import { useByDefault } from "./wasm.js";
+import { setDefaultSource } from "./wasm.js";
 
-useByDefault(() => readFile(new URL("../pkg/rakwire_bg.wasm", import.meta.url)));
+setDefaultSource(() => readFile(new URL("../pkg/rakwire_bg.wasm", import.meta.url)));
 
 export * from "./index.js";

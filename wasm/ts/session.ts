@@ -1,4 +1,4 @@
-/** A peer, its transport and its timers, from the opening of the WebSocket to the end of the connection. */
+/** A peer with its transport and timers, from the opening of the WebSocket to the end of the connection. */
 
 import type { PeerEvent } from "../pkg/rakwire.js";
 import type { Delivery } from "./delivery.js";
@@ -29,9 +29,9 @@ export interface SessionEnd {
   relayCode?: number;
 }
 
-/** What a session tells. */
+/** The callbacks of a session. */
 export interface SessionOwner {
-  /** Whether it takes another message now. */
+  /** Whether there is room for another message. */
   readonly hasRoom: boolean;
   onOpen(): void;
   onMessage(message: Message): void;
@@ -47,7 +47,7 @@ export interface SessionSettings {
   webSocket: WebSocketConstructor;
 }
 
-/** One attempt to connect, and the connection that comes of it. */
+/** One attempt to connect, and the connection if it succeeds. */
 export class Session implements TransportEvents {
   readonly #peer: AnyPeer;
   readonly #protocol: Protocol;
@@ -55,7 +55,7 @@ export class Session implements TransportEvents {
   readonly #url: URL;
   readonly #transport: WebSocketTransport;
   readonly #loop: Loop;
-  /** Those who wait for receipts, by the number of the receipt. */
+  /** The resolvers of pending receipts, by receipt number. */
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
   #lastStats: ConnectionStats | undefined;
 
@@ -72,7 +72,7 @@ export class Session implements TransportEvents {
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
-      () => this.#takeEvents(),
+      () => this.#handleEvents(),
       (thrown) => this.#fail(thrown),
     );
   }
@@ -81,7 +81,7 @@ export class Session implements TransportEvents {
     this.#send(bytes, readDelivery(options, this.#protocol));
   }
 
-  /** Sends a message; what became of it is told later. */
+  /** Sends a message and resolves with its outcome. */
   sendWithReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
     const receipt = this.#send(bytes, withReceipt(readDelivery(options, this.#protocol), this.#protocol));
     return new Promise((resolve) => {
@@ -91,7 +91,7 @@ export class Session implements TransportEvents {
     });
   }
 
-  /** Whether somebody waits for a receipt. */
+  /** Whether a receipt is pending. */
   get awaitsReceipt(): boolean {
     return this.#receipts.size > 0;
   }
@@ -101,11 +101,11 @@ export class Session implements TransportEvents {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
     if (this.#isOver) {
-      throw new RakwireError("not-connected", "the connection is over");
+      throw new RakwireError("not-connected", "the connection has ended");
     }
     try {
       const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
-      this.#loop.soon();
+      this.#loop.schedule();
       // The Game Protocol has no receipts.
       return typeof receipt === "number" ? receipt : undefined;
     } catch (thrown) {
@@ -113,12 +113,12 @@ export class Session implements TransportEvents {
     }
   }
 
-  /** Says goodbye; `onEnd` follows. */
+  /** Disconnects; `onEnd` follows. */
   disconnect(): void {
     this.#change(() => this.#peer.disconnect(performance.now()));
   }
 
-  /** Ends everything at once, and tells nobody but the server. */
+  /** Disconnects at once and without `onEnd`. */
   cancel(): void {
     if (!this.#isOver) {
       this.#peer.disconnect(performance.now());
@@ -126,9 +126,9 @@ export class Session implements TransportEvents {
     }
   }
 
-  /** Goes on with events that waited for room. */
+  /** Resumes handling events after there is room again. */
   resume(): void {
-    this.#loop.soon();
+    this.#loop.schedule();
   }
 
   stats(): ConnectionStats {
@@ -147,7 +147,7 @@ export class Session implements TransportEvents {
     if (this.#isOver) {
       return;
     }
-    this.#guard(() => this.#takeEvents(true));
+    this.#guard(() => this.#handleEvents(true));
     const reason = wasOpen ? describeClose(close) : `the relay at ${this.#url.host} cannot be reached`;
     this.#end({ code: wasOpen ? "relay-closed" : "relay-unreachable", reason, relayCode: close.code });
   }
@@ -159,7 +159,7 @@ export class Session implements TransportEvents {
   #change(work: () => void): void {
     if (!this.#isOver) {
       this.#guard(work);
-      this.#loop.turn();
+      this.#loop.run();
     }
   }
 
@@ -171,8 +171,8 @@ export class Session implements TransportEvents {
     }
   }
 
-  /** Events wait in the peer while there is no room for them, unless nothing can follow them any more. */
-  #takeEvents(all = this.#peer.isOver): void {
+  /** Handles events while there is room for them, or all of them once the peer has ended. */
+  #handleEvents(all = this.#peer.isOver): void {
     while (!this.#isOver && (all || this.#owner.hasRoom)) {
       const event = this.#peer.pollEvent();
       if (event === undefined) {
@@ -224,7 +224,7 @@ export class Session implements TransportEvents {
   }
 
   #release(): void {
-    // The peer may be unusable after a failure of its own.
+    // After a failure the peer may be unusable.
     try {
       this.#lastStats = this.#peer.stats();
       this.#loop.stop();

@@ -12,29 +12,29 @@ export interface PeerClasses {
   GamePeer: typeof GamePeer;
 }
 
-let byDefault: () => WasmSource | undefined | Promise<WasmSource> = () => undefined;
+let defaultSource: () => WasmSource | undefined | Promise<WasmSource> = () => undefined;
 let loading: Promise<void> | undefined;
 
-/** Sets where the WebAssembly comes from unless a caller says so. */
-export function useByDefault(source: () => Promise<WasmSource>): void {
-  byDefault = source;
+/** Sets where the WebAssembly comes from unless a caller specifies it. */
+export function setDefaultSource(source: () => Promise<WasmSource>): void {
+  defaultSource = source;
 }
 
 async function load(source: WasmSource | undefined): Promise<void> {
-  const found = source ?? (await byDefault());
-  // The generated code knows the file beside it, in a form that bundlers know.
-  await (found === undefined ? init() : init({ module_or_path: found }));
+  const chosen = source ?? (await defaultSource());
+  // The generated code refers to the file next to it in a form that bundlers recognise.
+  await (chosen === undefined ? init() : init({ module_or_path: chosen }));
 }
 
-/** Makes the classes that Rust exports. */
+/** Loads the WebAssembly and returns the classes that Rust exports. */
 export async function loadPeers(source: WasmSource | undefined): Promise<PeerClasses> {
   loading ??= load(source);
   try {
     await loading;
   } catch (cause) {
     loading = undefined;
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${words}`, { cause });
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}`, { cause });
   }
   return { Peer, GamePeer };
 }

@@ -48,14 +48,14 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-/// Builds the package of the game's client and messages, in game/wasm/pkg.
+/// Builds the package of the game's client and messages, in snowfight/wasm/pkg.
 pub(crate) fn game(shell: &mut Shell) -> Result<()> {
     setup::run(shell, &[Need::WasmTarget, Need::WasmBindgen, Need::WasmPack])?;
     if shell.built.contains(&Artifact::Game) {
         return Ok(());
     }
     let build = "build --mode no-install --no-opt --target web --profile npm";
-    shell.cmd_for(WASM, "game/wasm", "wasm-pack", build.split(' ')).run()?;
+    shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.split(' ')).run()?;
     shell.built.insert(Artifact::Game);
     Ok(())
 }

@@ -203,7 +203,9 @@ fn wasm_tests(shell: &mut Shell) -> Result<()> {
 
 fn game_tests(shell: &mut Shell) -> Result<()> {
     artifacts::game(shell)?;
-    shell.cmd_in("game/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"]).run()
+    shell
+        .cmd_in("snowfight/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"])
+        .run()
 }
 
 fn web_tests(shell: &mut Shell) -> Result<()> {

@@ -2,7 +2,7 @@
 
 #[path = "../../shared/bench.rs"]
 mod bench;
-mod parts;
+mod roles;
 
 use rust_raknet::{RaknetListener, RaknetSocket, Reliability};
 use std::{
@@ -129,11 +129,11 @@ async fn serve(o: Options) -> rust_raknet::error::Result<()> {
     }
 }
 
-/// What came back, and whether it may come now.
+/// Checks echoes: their content, their order and that none repeats.
 struct Echoes<'o> {
     options: &'o Options,
     state: Mutex<State>,
-    moved: Notify,
+    progress: Notify,
 }
 
 struct State {
@@ -149,7 +149,7 @@ impl<'o> Echoes<'o> {
     fn new(options: &'o Options) -> Self {
         let seen = vec![false; options.count as usize];
         let state = State { seen, count: 0, next: 0, answered: 0, sent: 0, last: Instant::now() };
-        Self { options, state: Mutex::new(state), moved: Notify::new() }
+        Self { options, state: Mutex::new(state), progress: Notify::new() }
     }
 
     fn take(&self, data: &[u8]) -> Result<(), String> {
@@ -163,7 +163,7 @@ impl<'o> Echoes<'o> {
             _ => u32::from_be_bytes([data[1], data[2], data[3], data[4]]),
         };
         if number >= o.count || state.seen[number as usize] {
-            return Err("a message that was not sent, or twice".into());
+            return Err("a message that was not sent, or a duplicate".into());
         }
         if o.is_sequenced() && number < state.next {
             return Err("an outdated message".into());
@@ -176,7 +176,7 @@ impl<'o> Echoes<'o> {
         state.next = state.next.max(number + 1);
         state.answered = state.answered.max(number + 1);
         state.last = Instant::now();
-        self.moved.notify_one();
+        self.progress.notify_one();
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl<'o> Echoes<'o> {
         state.sent - 1
     }
 
-    /// Whether another message may be sent. Lost ones count as answered, or the window would stay shut.
+    /// Whether another message may be sent. Lost ones count as answered, or the window would stay closed.
     fn has_room(&self) -> bool {
         let mut state = self.state.lock().unwrap();
         let silent = state.last.elapsed() > Duration::from_millis(300);
@@ -212,7 +212,7 @@ async fn exchange(socket: &RaknetSocket, o: &Options, echoed: &mut u32) -> Resul
     let send = async {
         for _ in 0..o.count {
             while !echoes.has_room() {
-                let _ = timeout(Duration::from_millis(50), echoes.moved.notified()).await;
+                let _ = timeout(Duration::from_millis(50), echoes.progress.notified()).await;
             }
             socket.send(&message(echoes.sent(), o.size), o.reliability()).await.map_err(|e| e.to_string())?;
         }
@@ -244,7 +244,7 @@ async fn client(o: Options) -> i32 {
         let began = Instant::now();
         exchange(&socket, &o, &mut echoed).await?;
         seconds = began.elapsed().as_secs_f64();
-        // `close` drops what is still queued, and its own notice is sent by a timer task.
+        // `close` drops what is still queued, and a timer task sends its disconnection notification.
         let _ = timeout(Duration::from_secs(1), socket.flush()).await;
         socket.close().await.map_err(|e| e.to_string())?;
         sleep(Duration::from_millis(100)).await;
@@ -285,7 +285,7 @@ async fn ping(o: Options) -> i32 {
 #[tokio::main]
 async fn main() {
     if let Some(command) = bench::Command::parse(std::env::args().skip(1)) {
-        let result = parts::play(command).await;
+        let result = roles::play(command).await;
         if let Err(error) = &result {
             eprintln!("{error}");
         }

@@ -1,16 +1,16 @@
-//! The parts of a benchmark around `tokio-raknet`. Command line and output: ../../README.md.
+//! The roles of a benchmark, played by `tokio-raknet`. Command line and output: ../../README.md.
 
 #[path = "../../shared/bench.rs"]
 mod bench;
 
-use bench::{Command, Link, Part};
+use bench::{BenchConnection, Command, Role};
 use bytes::Bytes;
 use std::process::exit;
 use tokio_raknet::transport::{Message, RaknetListener, RaknetListenerConfig, RaknetStream};
 
 struct Stream(RaknetStream);
 
-impl Link for Stream {
+impl BenchConnection for Stream {
     type Message = Bytes;
 
     async fn send(&self, message: &[u8]) -> Result<(), String> {
@@ -34,11 +34,11 @@ async fn serve(command: Command) -> Result<(), String> {
     };
     let listener = RaknetListener::bind_with_config(command.address, config).await;
     let mut listener = listener.map_err(|error| error.to_string())?;
-    bench::say_ready(listener.local_addr().port())?;
-    bench::until_heard(async {
-        if let Part::Sink(plan) = command.part {
+    bench::print_ready(listener.local_addr().port())?;
+    bench::until_stdin_line(async {
+        if let Role::Sink(traffic) = command.role {
             let stream = listener.accept().await.ok_or("the listener has ended")?;
-            return bench::sink(Stream(stream), plan).await;
+            return bench::sink(Stream(stream), traffic).await;
         }
         while let Some(stream) = listener.accept().await {
             tokio::spawn(bench::echo(Stream(stream)));
@@ -50,7 +50,7 @@ async fn serve(command: Command) -> Result<(), String> {
 
 async fn connect(command: Command) -> Result<(), String> {
     let stream = RaknetStream::connect(command.address).await.map_err(|error| format!("{error:?}"))?;
-    bench::client(Stream(stream), command.part).await
+    bench::client(Stream(stream), command.role).await
 }
 
 #[tokio::main]
@@ -62,9 +62,9 @@ async fn main() {
         );
         exit(2)
     };
-    let result = match command.part {
-        Part::Echo | Part::Sink(_) => serve(command).await,
-        Part::Blast(_) | Part::PingPong(_) => connect(command).await,
+    let result = match command.role {
+        Role::Echo | Role::Sink(_) => serve(command).await,
+        Role::Blast(_) | Role::PingPong(_) => connect(command).await,
     };
     if let Err(error) = &result {
         eprintln!("{error}");

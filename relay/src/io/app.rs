@@ -1,4 +1,4 @@
-//! What all connections of a relay share.
+//! State that is shared by all connections of a relay.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ pub(crate) struct App {
     pub(crate) origins: OriginPolicy,
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
-    /// One permit a client.
-    pub(crate) places: Arc<Semaphore>,
-    /// One permit a TCP connection.
+    /// One permit per client.
+    pub(crate) slots: Arc<Semaphore>,
+    /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
@@ -34,7 +34,7 @@ impl App {
             origins,
             limits,
             counters: Arc::default(),
-            places: semaphore(limits.max_clients),
+            slots: semaphore(limits.max_clients),
             connections: semaphore(limits.max_connections()),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),

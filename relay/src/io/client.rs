@@ -15,35 +15,38 @@ use crate::close::CloseReason;
 use crate::session::Session;
 use crate::target::TargetName;
 
-/// What a client holds.
+/// An admitted client.
 struct Admission<'a> {
     name: &'a TargetName,
     address: SocketAddr,
-    _place: OwnedSemaphorePermit,
+    _slot: OwnedSemaphorePermit,
 }
 
-/// Serves a client to its end.
+/// Serves a client until its session ends.
 pub(crate) async fn serve(app: &App, mut socket: WebSocket, target: Option<String>) {
-    // The place is held until the WebSocket is closed, so that closing ones count, too.
+    // The slot is held until the WebSocket is closed, so that closing clients count too.
     let admission = admit(app, target);
     let reason = match &admission {
         Ok(admission) => relay(app, &mut socket, admission).await,
-        Err(refused) => refused.clone(),
+        Err(reason) => reason.clone(),
     };
     app.counters.closed(reason.kind());
-    debug!(reason = reason.words(), "client closed");
+    debug!(reason = reason.text(), "client closed");
     websocket::close(socket, &reason).await;
 }
 
 fn admit(app: &App, target: Option<String>) -> Result<Admission<'_>, CloseReason> {
-    let asked = target.ok_or(CloseReason::MissingTarget)?;
-    let Some((name, address)) = app.targets.find(&asked) else {
-        return Err(CloseReason::UnknownTarget { asked, offered: app.targets.names().cloned().collect() });
+    let requested = target.ok_or(CloseReason::MissingTarget)?;
+    let Some((name, address)) = app.targets.find(&requested) else {
+        return Err(CloseReason::UnknownTarget {
+            requested,
+            offered: app.targets.names().cloned().collect(),
+        });
     };
-    let place = Arc::clone(&app.places)
+    let slot = Arc::clone(&app.slots)
         .try_acquire_owned()
         .map_err(|_| CloseReason::TooManyClients { max: app.limits.max_clients })?;
-    Ok(Admission { name, address, _place: place })
+    Ok(Admission { name, address, _slot: slot })
 }
 
 async fn relay(app: &App, socket: &mut WebSocket, admission: &Admission<'_>) -> CloseReason {

@@ -15,7 +15,7 @@ use super::websocket;
 use crate::close::CloseReason;
 use crate::session::{FromClient, FromServer, Sending, Session};
 
-/// How many datagrams are read before the client gets its turn.
+/// How many datagrams are read before the client is served again.
 const BATCH_MAX: usize = 64;
 
 /// Runs `session` until it has a reason to close.
@@ -29,7 +29,7 @@ pub(crate) async fn run(
     let mut stopped = pin!(stop.cancelled());
     loop {
         send_queued(server, session);
-        // Before more is taken for the client it gets what there is, so that only a slow client loses any.
+        // Write to the client before reading more for it, so that only a slow client loses datagrams.
         let written = poll_fn(|context| Poll::Ready(websocket::poll_write(context, socket, session))).await;
         if matches!(written, Poll::Ready(Err(_))) {
             session.handle_client(Instant::now(), FromClient::Vanished);
@@ -46,11 +46,11 @@ pub(crate) async fn run(
                 Ok(()) => receive(server, session),
                 Err(_) => session.handle_server(Instant::now(), FromServer::Failed),
             },
-            // The next round sends, or meets the error again.
+            // The next iteration sends, or gets the same error.
             _ = server.writable(), if blocked => {}
             () = timer.as_mut() => {
                 session.handle_timeout(Instant::now());
-                // Nothing else makes the next deadline come earlier, so it needs no look after each datagram.
+                // Only `handle_timeout` can move the deadline forward, so it is not read after each datagram.
                 timer.as_mut().reset(session.poll_timeout().into());
             }
             () = stopped.as_mut() => session.handle_shutdown(),
@@ -58,12 +58,12 @@ pub(crate) async fn run(
     }
 }
 
-/// Sends what waits, as far as the socket takes it.
+/// Sends queued datagrams until the socket would block.
 fn send_queued(server: &ServerSocket, session: &mut Session) {
     while let Some(datagram) = session.next_to_server() {
         let mut outcome = server.try_send(datagram);
         if outcome == SendOutcome::Refused {
-            // Mostly what the network said about an earlier datagram. Now that it is reported, this one has its chance.
+            // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
             session.handle_server(Instant::now(), FromServer::Unreachable);
             outcome = session.next_to_server().map_or(outcome, |datagram| server.try_send(datagram));
         }
@@ -76,7 +76,7 @@ fn send_queued(server: &ServerSocket, session: &mut Session) {
     }
 }
 
-/// Takes what has arrived, but no more at once than fits the queue: the client gets its chance to make room.
+/// Receives datagrams, but no more at once than fit into the queue, so that the client can be written to in between.
 fn receive(server: &mut ServerSocket, session: &mut Session) {
     let now = Instant::now();
     for _ in 0..session.room_to_client().clamp(1, BATCH_MAX) {

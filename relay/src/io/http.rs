@@ -1,4 +1,4 @@
-//! The HTTP side: what is at which path, and who may open a WebSocket.
+//! The HTTP routes, and which requests may open a WebSocket.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
 
 /// A client's request for a WebSocket.
 ///
-/// Only a wrong origin is refused here. All else is refused by a close code, because that is all a page gets to see.
+/// Only a wrong origin is rejected here. Everything else is rejected by a close code, because a page sees nothing else.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -48,12 +48,12 @@ async fn open(
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     websocket::configure(upgrade, &app.limits).on_upgrade(async move |socket| {
-        let _held = (tracked, connected);
+        let _guards = (tracked, connected);
         client::serve(&app, socket, target).await;
     })
 }
 
-/// The `target` of a query string. An empty one is none.
+/// The `target` of a query string; an empty one counts as missing.
 fn requested_target(query: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
     let (_, target) = pairs.find(|(key, _)| key == "target")?;

@@ -1,4 +1,4 @@
-//! Moves the bytes: HTTP and WebSocket on one side, UDP on the other. What they mean is decided in `session`.
+//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `session`.
 
 mod app;
 mod client;

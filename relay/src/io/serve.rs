@@ -1,4 +1,4 @@
-//! Accepts TCP connections and serves HTTP on them: no more than are allowed, and none that does not ask for anything.
+//! Accepts TCP connections, up to a limit, and serves HTTP on them with a timeout for requests.
 
 use std::io;
 use std::pin::pin;
@@ -21,16 +21,16 @@ use tracing::{debug, error};
 use super::app::App;
 use super::tcp::tune;
 
-/// How long the listener rests when the system has nothing left for a connection, such as file descriptors.
+/// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// What a connection holds for as long as it is open. Whoever takes it over, as a WebSocket does, needs a clone.
+/// The permit of an open connection. A WebSocket that takes over the connection keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
-/// Serves until the relay stops, and then until each connection has its answer.
+/// Serves until the relay stops and pending responses have been sent.
 pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
     let connections = TaskTracker::new();
     loop {
@@ -56,7 +56,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            Err(error) if is_of_the_client(error.kind()) => {}
+            Err(error) if is_client_error(error.kind()) => {}
             Err(error) => {
                 error!(%error, "cannot accept a connection");
                 sleep(ACCEPT_PAUSE).await;
@@ -66,7 +66,7 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 /// Errors of a connection that ended before it was accepted.
-const fn is_of_the_client(kind: io::ErrorKind) -> bool {
+const fn is_client_error(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
@@ -78,10 +78,10 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
         request.extensions_mut().insert(connected.clone());
         router.call(request)
     });
-    // Not the builder of hyper-util: it waits for the first bytes, to see the version in them, without any timeout.
+    // Not the builder of hyper-util: it waits without a timeout for the first bytes, to detect the HTTP version.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(app.limits.head_timeout)
+        .header_read_timeout(app.limits.header_timeout)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
@@ -94,8 +94,8 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
     };
     match served {
         Err(error) if error.is_timeout() => {
-            app.counters.head_timed_out();
-            debug!("no request in time");
+            app.counters.header_timed_out();
+            debug!("request header timed out");
         }
         Err(error) => debug!(%error, "connection failed"),
         Ok(()) => {}

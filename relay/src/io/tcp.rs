@@ -1,23 +1,23 @@
-//! What is set on the TCP connections of clients.
+//! The socket options of client connections.
 
 use std::io;
 
 use tokio::net::TcpStream;
 use tracing::debug;
 
-/// How many bytes the system takes for a client beyond those that are on their way.
+/// How many unsent bytes the system buffers for a client.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const UNSENT_MAX: u32 = 32 * 1024;
 
-/// Sets up an accepted connection. What fails leaves it slower, but working.
+/// Sets the options of an accepted connection. Without them it is slower, but works.
 pub(crate) fn tune(stream: &TcpStream) {
     if let Err(error) = stream.set_nodelay(true).and_then(|()| limit_unsent(stream)) {
-        debug!(%error, "cannot set up a connection");
+        debug!(%error, "cannot set socket options");
     }
 }
 
-/// Without this limit the system queues megabytes for a client that reads slowly: stale datagrams, in front of fresh
-/// ones, where they cannot be dropped any more.
+/// Without this limit the system buffers megabytes of stale datagrams for a slow client, where they can no longer be
+/// dropped.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn limit_unsent(stream: &TcpStream) -> io::Result<()> {
     socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX)

@@ -10,16 +10,16 @@ use tracing::warn;
 use crate::config::Limits;
 use crate::session::FromServer;
 
-/// What a game server's datagram may have at least. It is more than RakNet sends, and less than costs memory.
+/// The minimum size of the receive buffer, which is more than RakNet sends.
 const RECEIVE_MIN: usize = 2048;
 
-/// What became of a datagram.
+/// The result of sending a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
     Sent,
-    /// Not now.
+    /// The socket would block.
     Blocked,
-    /// Not this one.
+    /// The system refused this datagram.
     Refused,
     Failed,
 }
@@ -28,12 +28,12 @@ pub(crate) enum SendOutcome {
 #[derive(Debug)]
 pub(crate) struct ServerSocket {
     socket: UdpSocket,
-    /// One byte longer than what is taken, so that a datagram that was cut off shows.
+    /// One byte longer than the limit, to detect truncated datagrams.
     buffer: Box<[u8]>,
 }
 
 impl ServerSocket {
-    /// A new socket on a free port. The system passes only what comes from `server`.
+    /// A new socket on a free port, connected so that it receives only from `server`.
     pub(crate) async fn connect(server: SocketAddr, limits: &Limits) -> io::Result<Self> {
         let any: SocketAddr = match server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -58,7 +58,7 @@ impl ServerSocket {
         match self.socket.try_send(datagram) {
             Ok(_) => SendOutcome::Sent,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendOutcome::Blocked,
-            Err(error) if is_passing(error.kind()) => SendOutcome::Refused,
+            Err(error) if is_temporary(error.kind()) => SendOutcome::Refused,
             Err(error) => {
                 warn!(%error, "cannot send to the game server");
                 SendOutcome::Failed
@@ -66,7 +66,7 @@ impl ServerSocket {
         }
     }
 
-    /// Hands one arrived datagram or error to `handle`; breaks when there is none.
+    /// Passes one received datagram or error to `handle`; breaks if there is none.
     pub(crate) fn try_recv(&mut self, handle: impl FnOnce(FromServer<'_>)) -> ControlFlow<()> {
         let received = self.socket.try_recv(&mut self.buffer);
         let input = match received {
@@ -75,8 +75,8 @@ impl ServerSocket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return ControlFlow::Break(());
             }
-            Err(error) if is_cut_off(&error) => FromServer::Oversized,
-            Err(error) if is_passing(error.kind()) => FromServer::Unreachable,
+            Err(error) if is_truncation(&error) => FromServer::Oversized,
+            Err(error) if is_temporary(error.kind()) => FromServer::Unreachable,
             Err(error) => {
                 warn!(%error, "cannot receive from the game server");
                 FromServer::Failed
@@ -87,8 +87,8 @@ impl ServerSocket {
     }
 }
 
-/// Errors that say something about the way or the other end at this moment, and nothing about the socket.
-const fn is_passing(kind: io::ErrorKind) -> bool {
+/// Whether an error is about the path or the other end and not about the socket.
+const fn is_temporary(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{
         ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,
         OutOfMemory, PermissionDenied,
@@ -106,8 +106,8 @@ const fn is_passing(kind: io::ErrorKind) -> bool {
     )
 }
 
-/// Windows reports a datagram that did not fit as an error (WSAEMSGSIZE).
-fn is_cut_off(error: &io::Error) -> bool {
+/// Windows reports a truncated datagram as an error (WSAEMSGSIZE).
+fn is_truncation(error: &io::Error) -> bool {
     cfg!(windows) && error.raw_os_error() == Some(10040)
 }
 
@@ -116,27 +116,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_away_does_not_end_a_session_but_a_broken_socket_does() {
-        assert!(is_passing(io::ErrorKind::ConnectionRefused));
-        assert!(is_passing(io::ErrorKind::HostUnreachable));
-        assert!(!is_passing(io::ErrorKind::NotConnected));
-        assert!(!is_passing(io::ErrorKind::InvalidInput));
+    fn an_unreachable_server_does_not_end_a_session_but_a_broken_socket_does() {
+        assert!(is_temporary(io::ErrorKind::ConnectionRefused));
+        assert!(is_temporary(io::ErrorKind::HostUnreachable));
+        assert!(!is_temporary(io::ErrorKind::NotConnected));
+        assert!(!is_temporary(io::ErrorKind::InvalidInput));
     }
 
     #[tokio::test]
-    async fn only_the_server_is_heard() {
+    async fn only_datagrams_of_the_server_are_received() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let limits = Limits::default();
         let mut socket = ServerSocket::connect(server.local_addr().unwrap(), &limits).await.unwrap();
         let port = socket.socket.local_addr().unwrap().port();
-        stranger.send_to(b"stranger", ("127.0.0.1", port)).await.unwrap();
+        other.send_to(b"other", ("127.0.0.1", port)).await.unwrap();
         server.send_to(b"server", ("127.0.0.1", port)).await.unwrap();
-        let mut heard = Vec::new();
-        while heard.is_empty() {
+        let mut received = Vec::new();
+        while received.is_empty() {
             socket.readable().await.unwrap();
-            let _ = socket.try_recv(|input| heard.push(format!("{input:?}")));
+            let _ = socket.try_recv(|input| received.push(format!("{input:?}")));
         }
-        assert_eq!(heard, [format!("{:?}", FromServer::Datagram(b"server"))]);
+        assert_eq!(received, [format!("{:?}", FromServer::Datagram(b"server"))]);
     }
 }

@@ -1,4 +1,4 @@
-//! The WebSocket of one client: frames in, frames out, and how it is closed.
+//! The WebSocket of one client: reading, writing and closing.
 
 use std::error::Error as _;
 use std::future::pending;
@@ -15,21 +15,21 @@ use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
 use crate::session::{FromClient, Session, ToClient};
 
-/// The longest message that is read to its end. What is longer than a datagram, but not than this, is refused with an
-/// orderly close; of what is beyond it only the head is looked at.
+/// The longest message that is read completely. A message between the datagram limit and this one is rejected with an
+/// orderly close; of a longer one only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// Allocated for each client.
+/// The read buffer of each client.
 const READ_BUFFER: usize = 8 * 1024;
 
-/// How much is gathered for one write.
+/// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
 
-/// How long a client has to answer a close. Without the wait the system could throw the close frame away, together with
-/// what the client had sent and nobody read.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a client has to answer a close. Closing at once with unread input would reset the connection, and the
+/// client could lose the close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bounds what one client can make the relay buffer.
+/// Limits the buffers of one client.
 pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocketUpgrade {
     let message_max = MESSAGE_MAX.max(limits.max_datagram);
     upgrade
@@ -37,11 +37,11 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
         .max_frame_size(message_max)
         .read_buffer_size(READ_BUFFER)
         .write_buffer_size(WRITE_BUFFER)
-        // Messages go in only while no write is blocked, so that one and its head always fit.
+        // Messages are only added while no write is blocked, so that one message and its header always fit.
         .max_write_buffer_size(WRITE_BUFFER + 2 * message_max)
 }
 
-/// Waits for the next message of the client, and writes in the meantime what it takes.
+/// Waits for the next message of the client, and writes in the meantime.
 pub(crate) fn poll(
     context: &mut Context<'_>,
     socket: &mut WebSocket,
@@ -61,14 +61,14 @@ pub(crate) fn poll(
     })
 }
 
-/// Writes what `session` has, as far as the client takes it.
+/// Writes the frames of `session` until the socket would block.
 pub(crate) fn poll_write(
     context: &mut Context<'_>,
     socket: &mut WebSocket,
     session: &mut Session,
 ) -> Poll<Result<(), axum::Error>> {
     loop {
-        // A frame leaves the session only when there is room for it. Until then it can be dropped for a fresher one.
+        // A frame stays in the session, where a newer one can replace it, until the socket has room.
         ready!(socket.poll_ready_unpin(context))?;
         let message = match session.next_to_client() {
             Some(ToClient::Binary(datagram)) => Message::Binary(datagram),
@@ -88,27 +88,27 @@ fn classify(error: &axum::Error) -> FromClient {
         }
         Some(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => FromClient::Vanished,
         Some(Error::Protocol(_)) => FromClient::Violation,
-        // Only a text message can be badly encoded.
+        // Only text messages have to be UTF-8.
         Some(Error::Utf8(_)) => FromClient::Text,
         Some(_) | None => FromClient::Vanished,
     }
 }
 
-/// Tells the client why it ends, if somebody is there, and waits a little for the answer.
+/// Sends the close frame, if the client is still there, and waits briefly for the answer.
 pub(crate) async fn close(mut socket: WebSocket, reason: &CloseReason) {
-    let goodbye = async {
+    let closing = async {
         match reason.kind().code() {
-            Some(code) => say_goodbye(&mut socket, code, reason).await,
-            // The answer to the client's close, if it still wants one. Nobody is left to be told about an error.
+            Some(code) => send_close(&mut socket, code, reason).await,
+            // Answers the close of the client. An error has no consequence here.
             None => drop(SinkExt::close(&mut socket).await),
         }
     };
-    // Time is up or not: the connection ends here.
-    let _ = timeout(CLOSE_PATIENCE, goodbye).await;
+    // The connection ends here even if the timeout has elapsed.
+    let _ = timeout(CLOSE_TIMEOUT, closing).await;
 }
 
-async fn say_goodbye(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
-    let frame = CloseFrame { code, reason: reason.words().into() };
+async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
+    let frame = CloseFrame { code, reason: reason.text().into() };
     if socket.send(Message::Close(Some(frame))).await.is_err() {
         return;
     }
@@ -117,8 +117,8 @@ async fn say_goodbye(socket: &mut WebSocket, code: u16, reason: &CloseReason) {
             return;
         }
     }
-    // After a message that was not read to its end nothing can be read any more, and ending the connection now would
-    // reset it, upon which some systems forget what has arrived: the code.
+    // After a message that was not read completely nothing can be read any more. Ending the connection now would reset
+    // it, and some systems then discard received data: the close frame.
     if reason.kind() == CloseKind::MessageTooBig {
         pending::<()>().await;
     }

@@ -1,4 +1,4 @@
-//! TCP connections that ask for nothing, or never finish to ask.
+//! TCP connections that send no request, or never complete one.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::connect_async;
 
-use crate::support::{Client, PATIENCE, Running, Server, config, eventually, get, within};
+use crate::support::{Client, Running, Server, TIMEOUT, config, eventually, get, within};
 
-async fn start(max_clients: usize, head_timeout: Duration) -> Running {
+async fn start(max_clients: usize, header_timeout: Duration) -> Running {
     let mut config = config(Server::echo().await);
     config.limits.max_clients = max_clients;
-    config.limits.head_timeout = head_timeout;
+    config.limits.header_timeout = header_timeout;
     Running::start(config).await
 }
 
-/// What arrives until the relay ends the connection, in order or by a reset.
+/// Reads until the relay ends the connection, by FIN or RST.
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = within(stream.read_to_end(&mut bytes)).await;
@@ -40,7 +40,7 @@ async fn a_head_that_is_not_finished_ends_the_connection() {
         let answer = read_to_end(&mut stream).await;
         assert!(started.elapsed() >= timeout, "{part:?}");
         assert_eq!(answer.starts_with("HTTP/1.1 200"), part == health, "{part:?}: {answer}");
-        eventually("it is counted", || relay.snapshot().heads_timed_out == count as u64 + 1).await;
+        eventually("it is counted", || relay.snapshot().headers_timed_out == count as u64 + 1).await;
     }
     echoes(&mut client).await;
     assert_eq!(relay.snapshot().connections_refused, 0);
@@ -56,7 +56,7 @@ async fn a_head_that_trickles_in_gains_no_time() {
         }
     };
     within(trickle).await;
-    eventually("it is counted", || relay.snapshot().heads_timed_out == 1).await;
+    eventually("it is counted", || relay.snapshot().headers_timed_out == 1).await;
 }
 
 #[tokio::test]
@@ -69,29 +69,29 @@ async fn a_flood_of_idle_connections_keeps_nobody_out_for_long() {
         flood.push(TcpStream::connect(relay.address).await.unwrap());
     }
     let flooded = Instant::now();
-    // 2 x 2 + 64 places, of which the WebSocket has one.
+    // The limit is 2 x 2 + 64, of which the WebSocket takes one.
     eventually("the rest is refused", || relay.snapshot().connections_refused == 100 - 67).await;
     assert_eq!(read_to_end(flood.last_mut().unwrap()).await, "");
-    assert_eq!(relay.snapshot().heads_timed_out, 0, "the others are still there");
+    assert_eq!(relay.snapshot().headers_timed_out, 0, "the others are still there");
     assert!(connect_async(format!("ws://{}/ws?target=game", relay.address)).await.is_err());
     echoes(&mut early).await;
 
     let mut late = loop {
         match connect_async(format!("ws://{}/ws?target=game", relay.address)).await {
             Ok((socket, _)) => break Client(socket),
-            Err(_) => assert!(flooded.elapsed() < PATIENCE, "never let in"),
+            Err(_) => assert!(flooded.elapsed() < TIMEOUT, "never accepted"),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(flooded.elapsed() < timeout + Duration::from_secs(5), "{:?}", flooded.elapsed());
     echoes(&mut late).await;
     echoes(&mut early).await;
-    eventually("all are counted", || relay.snapshot().heads_timed_out == 67).await;
+    eventually("all are counted", || relay.snapshot().headers_timed_out == 67).await;
 }
 
 #[tokio::test]
 async fn connections_that_have_ended_make_room() {
-    let relay = start(1, PATIENCE).await;
+    let relay = start(1, TIMEOUT).await;
     for _ in 0..100 {
         assert_eq!(get(relay.address, "/healthz").await.1, "ok");
         drop(relay.client().await);
@@ -101,7 +101,7 @@ async fn connections_that_have_ended_make_room() {
 
 #[tokio::test]
 async fn a_websocket_holds_its_connection_to_its_end() {
-    let relay = start(8, PATIENCE).await;
+    let relay = start(8, TIMEOUT).await;
     let mut clients = Vec::new();
     for _ in 0..8 {
         clients.push(relay.client().await);
@@ -118,7 +118,7 @@ async fn a_websocket_holds_its_connection_to_its_end() {
 
 #[tokio::test]
 async fn a_silent_connection_does_not_hold_up_a_shutdown() {
-    let relay = start(1, PATIENCE).await;
+    let relay = start(1, TIMEOUT).await;
     let mut silent = TcpStream::connect(relay.address).await.unwrap();
     // Connections are accepted in order: the silent one is served by now.
     echoes(&mut relay.client().await).await;

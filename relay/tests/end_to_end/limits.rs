@@ -1,4 +1,4 @@
-//! Clients and servers that take too much, or nothing at all.
+//! Clients and servers that send too much, or do not read.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -31,7 +31,7 @@ async fn a_message_above_the_limit_is_refused() {
 async fn a_huge_message_is_refused_by_its_head() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
-    // A binary frame that announces 1 GiB, of which nothing follows.
+    // A binary frame of 1 GiB, of which only the header is sent.
     let mut head = vec![0x82, 0xff];
     head.extend((1u64 << 30).to_be_bytes());
     head.extend([0; 4]);
@@ -75,7 +75,7 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
     let (_, from) = server.receive().await;
     assert!(UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(), "the session holds its port");
     let (code, words) = relay.client().await.closed().await;
-    assert_eq!((code, words.as_str()), (1013, "all 1 places of this relay are taken; try again later"));
+    assert_eq!((code, words.as_str()), (1013, "this relay has its maximum of 1 clients; try again later"));
 
     // No close frame: the connection just ends.
     drop(first);
@@ -83,7 +83,7 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
     assert_eq!(relay.snapshot().closes(CloseKind::ClientVanished), 1);
     UdpSocket::bind(("0.0.0.0", from.port())).await.expect("the port is free again");
     let mut next = loop {
-        // The place is free a moment after the session.
+        // The slot is freed a moment after the session.
         let mut client = relay.client().await;
         client.send(b"again").await;
         let received = tokio::time::timeout(Duration::from_millis(500), server.receive()).await;
@@ -107,7 +107,7 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     let (_, from) = server.receive().await;
     living.send(b"living").await;
     server.receive().await;
-    // Reading is what answers pings.
+    // Reading answers pings.
     let reader = tokio::spawn(async move { living.receive().await });
     let gone = || relay.snapshot().closes(CloseKind::Unresponsive) == 1;
     for _ in 0..1000 {
@@ -123,7 +123,7 @@ async fn a_client_that_answers_no_ping_is_given_up() {
     reader.abort();
 }
 
-/// Sends numbered datagrams until the relay had to drop some, and says how many.
+/// Sends numbered datagrams until the relay drops some, and returns how many it sent.
 async fn send_until_dropped(relay: &Running, server: &Server, to: std::net::SocketAddr) -> u32 {
     let mut datagram = [0; 1400];
     let mut count = 0u32;
@@ -194,7 +194,7 @@ async fn a_burst_passes_the_shortest_queue_if_the_client_keeps_up() {
 
 #[tokio::test]
 async fn a_flooding_client_does_not_hold_up_others() {
-    // Nobody reads this socket: what does not fit it is lost, as in any network.
+    // This socket is never read: datagrams that do not fit are lost, as on any network.
     let slow = Server::bind().await;
     let config =
         config(slow.address()).with_target(format!("echo={}", Server::echo().await).parse().unwrap());

@@ -12,7 +12,7 @@ fn relay() -> Command {
     command
 }
 
-/// A relay in a process of its own.
+/// A relay in its own process.
 struct Program {
     child: Child,
     address: SocketAddr,
@@ -37,7 +37,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already, which is no mistake here.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -56,7 +56,7 @@ fn refused(arguments: &[&str]) -> String {
 fn mistakes_are_told_in_one_line() {
     let local = ["--listen", "127.0.0.1:0"];
     let game = ["--target", "game=127.0.0.1:19132"];
-    // A label of 64 bytes cannot even be asked for.
+    // A label of 64 bytes cannot be queried.
     let unresolvable = format!("game={}.invalid:19132", "a".repeat(64));
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
@@ -66,10 +66,10 @@ fn mistakes_are_told_in_one_line() {
         (&[&local, &["--target", "127.0.0.1:19132"]], "as in game=127.0.0.1:19132"),
         (&[&local, &["--target", "game=127.0.0.1"]], "HOST:PORT"),
         (&[&local, &["--target", "game=127.0.0.1:0"]], "from 1 to 65535"),
-        (&[&local, &game, &game], "target 'game' is given twice: give each --target its own name"),
+        (&[&local, &game, &game], "target 'game' is given twice: give each --target a different name"),
         (&[&local, &["--target", &unresolvable]], "check the host in --target"),
-        (&[&local, &["--target", "game=0.0.0.0:19132"]], "is not the address of one machine"),
-        (&[&local, &game, &["--serve", "no/such/directory"]], "give --serve an existing one"),
+        (&[&local, &["--target", "game=0.0.0.0:19132"]], "is not a unicast address"),
+        (&[&local, &game, &["--serve", "no/such/directory"]], "use an existing one for --serve"),
         (&[&local, &game, &["--allow-origin", "example.org"]], "SCHEME://HOST"),
         (&[&local, &game, &["--max-datagram", "65508"]], "65508"),
         (&[&local, &game, &["--queue", "0"]], "from 1 to 65536"),
@@ -136,7 +136,7 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
     client.send(b"hello").await;
     let (_, from) = server.receive().await;
     let before = resident(&program.child);
-    // 70 MB to a client that reads none of it, and 7 MB from it to a server that reads none of it.
+    // 70 MB to a client that does not read, and 7 MB from it to a server that does not read.
     for _ in 0..1000 {
         for _ in 0..50 {
             server.send(&[5; 1400], from).await;

@@ -1,4 +1,4 @@
-//! What a session carries, and how it ends.
+//! The traffic of a session, and how it ends.
 
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ async fn a_close_of_the_client_is_answered() {
     let relay = Running::start(config(Server::echo().await)).await;
     let mut client = relay.client().await;
     within(client.0.close(None)).await.unwrap();
-    // Only the answer makes the stream end without an error.
+    // Without the answer the stream would end with an error.
     while let Some(message) = within(futures_util::StreamExt::next(&mut client.0)).await {
         message.unwrap();
     }
@@ -149,7 +149,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     client.send(b"before").await;
     assert_eq!(server.receive().await.0, b"before");
     drop(server);
-    // The network answers to one, and the socket reports it at a later one.
+    // An ICMP error about one datagram is reported when a later one is sent.
     within(async {
         while relay.snapshot().unreachable == 0 {
             client.send(b"to nobody").await;
@@ -158,7 +158,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     })
     .await;
     let server = Server::bind_to(address).await;
-    // One for nobody may still be on its way. This one has to arrive, although the socket remembers an error.
+    // An earlier datagram may still be in transit. This one has to arrive although the socket has a pending error.
     client.send(b"after").await;
     let from = loop {
         let (datagram, from) = server.receive().await;

@@ -1,4 +1,4 @@
-//! A relay, clients and game servers to test with. Nothing waits longer than [`PATIENCE`].
+//! A relay, clients and game servers for tests. Nothing waits longer than [`TIMEOUT`].
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use tokio::time::{sleep, timeout};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// Long enough for the slowest machine; only a failure takes that long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for the slowest machine; only a failing test takes that long.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("it takes too long")
+    timeout(TIMEOUT, future).await.expect("timed out")
 }
 
 /// Waits until `condition` holds.
@@ -29,7 +29,7 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
             sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "never: {what}");
+    assert!(timeout(TIMEOUT, wait).await.is_ok(), "never: {what}");
 }
 
 /// A configuration on a free port, with one target.
@@ -69,7 +69,7 @@ impl Running {
     }
 }
 
-/// What a browser would be.
+/// A client in place of a browser.
 pub(crate) struct Client(pub(crate) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Client {
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// The code and the words with which the relay closes.
+    /// The code and the text of the close frame.
     pub(crate) async fn closed(mut self) -> (u16, String) {
         loop {
             match within(self.0.next()).await {
@@ -118,7 +118,7 @@ impl Client {
     }
 }
 
-/// A game server whose datagrams the test reads and writes itself.
+/// A game server: the test reads and writes its datagrams.
 pub(crate) struct Server(pub(crate) UdpSocket);
 
 impl Server {
@@ -145,7 +145,7 @@ impl Server {
         self.0.send_to(datagram, to).await.unwrap();
     }
 
-    /// Answers every datagram with itself.
+    /// Starts a server that echoes every datagram.
     pub(crate) async fn echo() -> SocketAddr {
         let server = Self::bind().await;
         let address = server.address();
@@ -160,7 +160,7 @@ impl Server {
     }
 }
 
-/// The status with which the relay refuses a WebSocket, or `Ok` if it opens.
+/// Opens a WebSocket; `Err` has the HTTP status if the relay rejects it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
     use tungstenite::client::IntoClientRequest;
 
@@ -175,7 +175,7 @@ pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) ->
     }
 }
 
-/// Head and body of the answer to a GET request.
+/// Header and body of the response to a GET request.
 pub(crate) async fn get(relay: SocketAddr, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(relay).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {relay}\r\nConnection: close\r\n\r\n");

@@ -3,8 +3,8 @@
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
 
-/** Bytes that may wait in the WebSocket: what waits there is out of RakNet's hands, and late. */
-const MOST_BUFFERED = 64 * 1024;
+/** The limit for buffered bytes in the WebSocket: congestion control cannot hold them back any more. */
+const MAX_BUFFERED_BYTES = 64 * 1024;
 const NORMAL_CLOSURE = 1000;
 
 /** How a WebSocket ended. */
@@ -13,14 +13,14 @@ export interface RelayClose {
   reason: string;
 }
 
-/** What a transport tells its owner. */
+/** The callbacks of a transport. */
 export interface TransportEvents {
   onOpen(): void;
   onDatagram(datagram: Uint8Array): void;
   onClose(close: RelayClose, wasOpen: boolean): void;
 }
 
-/** A WebSocket to a relay that opens as soon as it is made. */
+/** A WebSocket to a relay that starts to open when it is constructed. */
 export class WebSocketTransport {
   readonly #socket: WebSocketLike;
   #isOpen = false;
@@ -40,19 +40,19 @@ export class WebSocketTransport {
       }
     });
     this.#socket.addEventListener("close", (event: RelayClose) => this.#onClose(event));
-    // A close follows every error and says more.
+    // Every error is followed by a close event, which has more details.
     this.#socket.addEventListener("error", () => undefined);
   }
 
   get hasRoom(): boolean {
-    return this.#isOpen && this.#socket.bufferedAmount < MOST_BUFFERED;
+    return this.#isOpen && this.#socket.bufferedAmount < MAX_BUFFERED_BYTES;
   }
 
   send(datagram: Uint8Array): void {
     this.#socket.send(datagram);
   }
 
-  /** Closes the WebSocket after what it still holds, and tells nothing more. */
+  /** Closes the WebSocket after its buffered bytes, without further callbacks. */
   close(): void {
     this.#events = undefined;
     this.#isOpen = false;
@@ -66,27 +66,27 @@ export class WebSocketTransport {
   }
 }
 
-/** The address of a relay's target. Pages may name the relay as they name themselves, by http or a path. */
+/** The URL of a relay's target. Pages may use http or a relative path for the relay. */
 export function relayUrl(url: string | URL, target: string): URL {
   if (typeof target !== "string" || target === "") {
-    throw new RakwireError("bad-option", "a target is needed: the name by which the relay knows the game server");
+    throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");
   }
   let relay: URL;
   try {
     relay = new URL(url, globalThis.location?.href);
   } catch (cause) {
-    throw new RakwireError("bad-option", `the relay's address is not a URL: ${url}`, { cause });
+    throw new RakwireError("bad-option", `the address of the relay is not a URL: ${url}`, { cause });
   }
   relay.protocol = relay.protocol.replace(/^http/, "ws");
   if (relay.protocol !== "ws:" && relay.protocol !== "wss:") {
-    throw new RakwireError("bad-option", `the relay's address must begin with ws:// or wss://: ${url}`);
+    throw new RakwireError("bad-option", `the address of the relay must begin with ws:// or wss://: ${url}`);
   }
   relay.hash = "";
   relay.searchParams.set("target", target);
   return relay;
 }
 
-/** The end of a WebSocket in words. */
+/** A description of the end of a WebSocket. */
 export function describeClose({ code, reason }: RelayClose): string {
   return reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
 }

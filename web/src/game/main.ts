@@ -1,7 +1,7 @@
 /** The page of the game: joins, plays, and says how it ended. */
 
 import "./style.css";
-import init, { Game } from "../../../game/wasm/pkg/snowfight_wasm.js";
+import init, { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
 
 import { element } from "../dom.js";
 import { Controls } from "./controls.js";

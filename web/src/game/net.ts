@@ -3,7 +3,7 @@
 import { connect } from "rakwire";
 import type { Connection, ConnectionStats } from "rakwire";
 
-import type { Game } from "../../../game/wasm/pkg/snowfight_wasm.js";
+import type { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
 
 export type Transport = "game" | "raknet";
 

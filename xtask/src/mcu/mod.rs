@@ -113,7 +113,7 @@ const APART: [(&str, &str, &[&str]); 5] = [
     ("embedded/firmware/common", THUMB_M4, &[]),
     ("embedded/firmware/nucleo-h743zi2", THUMB_M4, &[]),
     ("embedded/firmware/pico2-w5500", THUMB_M33, &[]),
-    ("embedded/size", THUMB_M4, &["--features", "driver,player"]),
+    ("bench/size", THUMB_M4, &["--features", "driver,player"]),
 ];
 
 /// Formatting and lints of everything that only builds for microcontrollers.

@@ -19,9 +19,9 @@ use crate::setup::{self, Need, RISCV, THUMB, THUMB_M4, THUMB_M33};
 use crate::shell::Shell;
 
 /// The programs that do nothing but be measured.
-const PROGRAMS: &str = "embedded/size";
+const PROGRAMS: &str = "bench/size";
 const TARGET_DIR: &str = "target/size";
-const TABLE: &str = "embedded/size/table.md";
+const TABLE: &str = "bench/size/table.md";
 const RESULT: &str = "target/size/mcu.json";
 const UPDATE: &str = "cargo xtask size mcu --update";
 /// Variables with a first value, at most, in each firmware.

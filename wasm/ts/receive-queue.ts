@@ -1,54 +1,54 @@
-/** Messages between their arrival and their reader. */
+/** The queue of received messages. */
 
 import type { Message } from "./types.js";
 
-/** How many messages wait here before they wait in RakNet instead. */
-const MOST_WAITING = 256;
-/** Bytes of messages, each counted with 64 more, that wait here at most while something behind them is awaited. */
-const MOST_BYTES = 16 * 1024 * 1024;
+/** The length at which further messages stay in the protocol's memory. */
+const MAX_MESSAGES = 256;
+/** The size limit while a receipt behind the messages is awaited. Each message counts with {@link OVERHEAD}. */
+const MAX_BYTES = 16 * 1024 * 1024;
 const OVERHEAD = 64;
 
-/** A queue that any number of iterators take from. */
-export class Inbox {
+/** A queue of messages with any number of iterators. */
+export class ReceiveQueue {
   readonly #onRoom: () => void;
-  #waiting: Message[] = [];
+  #messages: Message[] = [];
   #bytes = 0;
   #readers: ((result: IteratorResult<Message, undefined>) => void)[] = [];
   #isClosed = false;
 
-  /** `onRoom` is called when the queue was full and is no longer. */
+  /** `onRoom` is called when the queue is no longer full. */
   constructor(onRoom: () => void) {
     this.#onRoom = onRoom;
   }
 
   get isFull(): boolean {
-    return this.#waiting.length >= MOST_WAITING;
+    return this.#messages.length >= MAX_MESSAGES;
   }
 
-  /** Whether not even a bounded look at what comes behind the messages is possible. */
-  get isOverfull(): boolean {
-    return this.#bytes >= MOST_BYTES;
+  /** Whether the size limit is reached, which is far above the length of a full queue of small messages. */
+  get isOverByteLimit(): boolean {
+    return this.#bytes >= MAX_BYTES;
   }
 
-  put(message: Message): void {
+  push(message: Message): void {
     const reader = this.#readers.shift();
     if (reader === undefined) {
-      this.#waiting.push(message);
+      this.#messages.push(message);
       this.#bytes += message.bytes.length + OVERHEAD;
     } else {
       reader({ done: false, value: message });
     }
   }
 
-  /** Takes all that waits. */
-  takeAll(): Message[] {
-    const all = this.#waiting;
-    this.#waiting = [];
+  /** Removes and returns all messages. */
+  drain(): Message[] {
+    const all = this.#messages;
+    this.#messages = [];
     this.#bytes = 0;
     return all;
   }
 
-  /** Readers get what waits, then the end. */
+  /** Ends the iterators after the queued messages. */
   close(): void {
     this.#isClosed = true;
     for (const reader of this.#readers.splice(0)) {
@@ -56,7 +56,7 @@ export class Inbox {
     }
   }
 
-  async *read(): AsyncIterableIterator<Message> {
+  async *iterate(): AsyncIterableIterator<Message> {
     for (;;) {
       const next = await this.#next();
       if (next.done === true) {
@@ -68,7 +68,7 @@ export class Inbox {
 
   #next(): Promise<IteratorResult<Message, undefined>> {
     const wasFull = this.isFull;
-    const message = this.#waiting.shift();
+    const message = this.#messages.shift();
     if (message !== undefined) {
       this.#bytes -= message.bytes.length + OVERHEAD;
       if (wasFull) {

@@ -1,11 +1,11 @@
-//! Rows that need no socket: the core alone, and flows on simulated paths.
+//! Rows that need no socket: the core without a driver, and flows on simulated paths.
 
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Event, Peer};
 use rakwire::sim::{Bottleneck, Conditions, Dumbbell};
-use rakwire_bench::core_alone::{Crowd, Path};
+use rakwire_bench::connected_peers::{ConnectedPeers, Path};
 
 use crate::pairing::median;
 use crate::report::{Better, Row};
@@ -13,62 +13,62 @@ use crate::report::{Better, Row};
 /// Messages that are queued at once.
 const BATCH: usize = 128;
 
-/// How many more runs the shortest row has.
+/// How many times as many runs the shortest row gets.
 const MORE_RUNS: u32 = 20;
 
-/// How much is done.
+/// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Quick,
     Full,
 }
 
-/// The rows of the core alone.
+/// The rows of the core without a driver.
 pub(crate) fn core(effort: Effort, runs: u32) -> Vec<Row> {
     let repetitions = if effort == Effort::Quick { 20 } else { 2_000 };
-    let mut crowd = Crowd::new(1, 16_384, Path::Clean);
-    // A run takes no longer than a neighbour of this machine may disturb it: so many more of them.
-    let nanos = time(runs * MORE_RUNS, repetitions, || crowd.exchange(BATCH, 100)) / BATCH as f64;
+    let mut peers = ConnectedPeers::new(1, 16_384, Path::Clean);
+    // One run is so short that another process can disturb all of it, so there are many runs.
+    let nanos = time(runs * MORE_RUNS, repetitions, || peers.exchange(BATCH, 100)) / BATCH as f64;
     let mut rows = vec![Row::new("core_100b", nanos, "ns/message", Better::Lower).goal(150.0)];
     for connections in [1_u16, 10, 100, 1_000, 10_000] {
         if effort == Effort::Quick && connections > 100 {
             continue;
         }
-        let mut crowd = Crowd::new(connections, 64, Path::Clean);
+        let mut peers = ConnectedPeers::new(connections, 64, Path::Clean);
         let repetitions = (repetitions * 100 / u32::from(connections).max(10)).max(4);
-        let nanos = time(runs, repetitions, || crowd.exchange(1, 100)) / f64::from(connections);
+        let nanos = time(runs, repetitions, || peers.exchange(1, 100)) / f64::from(connections);
         let name = format!("core_connections_{connections}");
         rows.push(Row::new(name, nanos, "ns/message", Better::Lower));
     }
     for depth in [1_usize, 10, 100, 1_000, 10_000] {
-        let mut crowd = Crowd::new(1, 65_534, Path::Clean);
+        let mut peers = ConnectedPeers::new(1, 65_534, Path::Clean);
         let repetitions = u32::try_from(repetitions as usize * 100 / depth.max(10)).unwrap_or(1).max(4);
-        let nanos = time(runs, repetitions, || crowd.exchange(depth, 100)) / depth as f64;
+        let nanos = time(runs, repetitions, || peers.exchange(depth, 100)) / depth as f64;
         rows.push(Row::new(format!("core_queue_{depth}"), nanos, "ns/message", Better::Lower));
     }
     rows
 }
 
-/// Nanoseconds of processor time of one repetition, whoever else uses the processor: the median of the runs.
+/// Nanoseconds of CPU time of one repetition: the median of the runs. Other processes do not count.
 fn time(runs: u32, repetitions: u32, mut repeat: impl FnMut()) -> f64 {
     repeat();
     let runs = (0..runs).map(|_| {
-        let began = processor_time();
+        let began = cpu_time();
         for _ in 0..repetitions {
             repeat();
         }
-        (processor_time() - began).as_nanos() as f64 / f64::from(repetitions)
+        (cpu_time() - began).as_nanos() as f64 / f64::from(repetitions)
     });
     median(runs).unwrap_or(0.0)
 }
 
-/// What this thread has taken of the processor.
-fn processor_time() -> Duration {
+/// The CPU time of this thread.
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     time.map_or(Duration::ZERO, Duration::from)
 }
 
-/// The rows of two flows through one bottleneck of 20 Mbit/s and 50 ms, under virtual time.
+/// The rows of two flows that share a bottleneck of 20 Mbit/s and 50 ms, in virtual time.
 pub(crate) fn fairness(effort: Effort) -> Vec<Row> {
     let seconds = if effort == Effort::Quick { 10 } else { 60 };
     let equal = Race::run([CongestionControl::Adaptive; 2], seconds);
@@ -76,8 +76,8 @@ pub(crate) fn fairness(effort: Effort) -> Vec<Row> {
     let share =
         |name: &str, share: f64| Row::new(name, share * 100.0, "% of the path", Better::Lower).goal(60.0);
     vec![
-        share("fair_adaptive", equal.share.max(1.0 - equal.share)),
-        share("fair_beside_classic", mixed.share),
+        share("fair_delay_based", equal.share.max(1.0 - equal.share)),
+        share("fair_beside_new_reno", mixed.share),
         Row::new("fair_queueing", equal.queueing.as_secs_f64() * 1e3, "ms", Better::Lower).goal(25.0),
     ]
 }
@@ -89,9 +89,9 @@ struct Race {
     bytes: [u64; 2],
 }
 
-/// What came of a race.
+/// The result of a race.
 struct Outcome {
-    /// What the first flow got of the path.
+    /// The share of the path that the first flow got.
     share: f64,
     queueing: Duration,
 }
@@ -116,7 +116,7 @@ impl Race {
         let mut race = Self { net, ids: [None; 2], bytes: [0; 2] };
         while race.net.now.saturating_since(now) < Duration::from_secs(seconds) {
             race.drive();
-            assert!(race.net.step(), "nothing will ever happen");
+            assert!(race.net.step(), "nothing is scheduled any more");
         }
         let [first, second] = race.bytes.map(|bytes| bytes as f64);
         Outcome { share: first / (first + second), queueing: race.net.forth().stats().mean_queueing() }

@@ -1,4 +1,4 @@
-//! The same without RakNet: what the system's UDP carries at most, and how fast it turns round.
+//! The roles of the UDP baseline: the most that the system's UDP carries, and its round-trip time.
 
 use std::io::{self, IoSliceMut, Read};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -8,35 +8,35 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use crate::part;
+use crate::role;
 
 /// Bytes of a full datagram.
 pub(crate) const DATAGRAM: usize = 1_400;
-/// Datagrams in one call that sends or receives many.
+/// Datagrams in one batched call.
 const SEGMENTS: usize = 40;
-/// What ends a flood.
+/// The content of the datagrams that end a flood.
 const END: &[u8] = b"end";
 
-/// Plays one part of a measurement of the bare socket.
+/// Play one role in a measurement of the UDP baseline.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Part {
-    /// Send every datagram back, on tokio.
+pub(crate) enum Role {
+    /// Send every datagram back, on tokio
     Echo,
-    /// Count datagrams until one says the end, and tell the rate at which they arrived.
+    /// Count datagrams until an end marker, and print the count and the time
     Sink,
-    /// Send full datagrams for a while, as fast as it goes.
+    /// Send full datagrams for a while, as fast as possible
     Flood(Flood),
-    /// Send datagrams of which each waits for the echo of the one before, on tokio.
+    /// Send each datagram after the echo of the previous one, on tokio
     Pingpong(Pingpong),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Flood {
     server: SocketAddr,
-    /// For how long
+    /// How long to send
     #[arg(long, default_value_t = 500)]
     millis: u64,
-    /// Many datagrams a call
+    /// Send many datagrams per call
     #[arg(long)]
     batched: bool,
 }
@@ -50,39 +50,39 @@ pub(crate) struct Pingpong {
     size: usize,
 }
 
-pub(crate) fn run(part: &Part) -> Result<()> {
-    match part {
-        Part::Sink => sink(),
-        Part::Flood(options) => flood(options),
-        Part::Echo => on_tokio(echo()),
-        Part::Pingpong(options) => on_tokio(pingpong(options)),
+pub(crate) fn run(role: &Role) -> Result<()> {
+    match role {
+        Role::Sink => sink(),
+        Role::Flood(options) => flood(options),
+        Role::Echo => on_tokio(echo()),
+        Role::Pingpong(options) => on_tokio(pingpong(options)),
     }
 }
 
-fn on_tokio(part: impl Future<Output = Result<()>>) -> Result<()> {
+fn on_tokio(role: impl Future<Output = Result<()>>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(part);
+    let result = runtime.block_on(role);
     runtime.shutdown_background();
     result
 }
 
-fn say(line: &str) -> Result<()> {
-    part::say(line).map_err(anyhow::Error::msg)
+fn print_line(line: &str) -> Result<()> {
+    role::print_line(line).map_err(anyhow::Error::msg)
 }
 
-async fn heard() -> Result<()> {
-    part::heard().await.map_err(anyhow::Error::msg)
+async fn wait_for_line() -> Result<()> {
+    role::wait_for_line().await.map_err(anyhow::Error::msg)
 }
 
-/// Tells a count and the time that it took.
-fn verdict(count: u64, seconds: f64) -> Result<()> {
-    say(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
+/// Prints a count and the time that it took.
+fn print_count(count: u64, seconds: f64) -> Result<()> {
+    print_line(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
 }
 
 fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-    // The system grants what it has been allowed to.
+    // The system may grant less.
     let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), 4 << 20);
     socket.set_nonblocking(false)?;
@@ -92,7 +92,7 @@ fn bind() -> Result<(UdpSocket, UdpSocketState)> {
 fn sink() -> Result<()> {
     let (socket, state) = bind()?;
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    say(&format!("ready {}", socket.local_addr()?.port()))?;
+    print_line(&format!("ready {}", socket.local_addr()?.port()))?;
     let mut bytes = vec![0; BATCH_SIZE * 65_535];
     let mut metas = [RecvMeta::default(); BATCH_SIZE];
     let (mut count, mut began, mut last) = (0_u64, None, Instant::now());
@@ -101,7 +101,7 @@ fn sink() -> Result<()> {
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let received = match state.recv(UdpSockRef::from(&socket), &mut slices, &mut metas) {
-            // Silence is the end, too: what says so can be lost in a full buffer.
+            // A timeout ends it too: the end markers may have been lost in a full buffer.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && began.is_some() => break 'receive,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 continue;
@@ -109,7 +109,7 @@ fn sink() -> Result<()> {
             received => received?,
         };
         for meta in metas.iter().take(received) {
-            // Several of them may have been put together.
+            // GRO may have merged several of them.
             if meta.stride == END.len() {
                 break 'receive;
             }
@@ -119,14 +119,14 @@ fn sink() -> Result<()> {
         }
     }
     let seconds = began.map_or(0.0, |began| last.duration_since(began).as_secs_f64());
-    verdict(count, seconds)?;
+    print_count(count, seconds)?;
     wait_for_end()
 }
 
 fn flood(options: &Flood) -> Result<()> {
     let (socket, state) = bind()?;
-    say("connected")?;
-    wait_for_line()?;
+    print_line("connected")?;
+    read_line()?;
     let batch = if options.batched { SEGMENTS.min(state.max_gso_segments()) } else { 1 };
     let contents = vec![0x86; batch * DATAGRAM];
     let segment_size = (batch > 1).then_some(DATAGRAM);
@@ -148,11 +148,11 @@ fn flood(options: &Flood) -> Result<()> {
         std::thread::sleep(Duration::from_millis(5));
         socket.send_to(END, options.server)?;
     }
-    verdict(count, seconds)?;
+    print_count(count, seconds)?;
     wait_for_end()
 }
 
-fn wait_for_line() -> Result<()> {
+fn read_line() -> Result<()> {
     let mut byte = [0];
     while io::stdin().read(&mut byte)? == 1 && byte != *b"\n" {}
     Ok(())
@@ -165,8 +165,8 @@ fn wait_for_end() -> Result<()> {
 
 async fn echo() -> Result<()> {
     let socket = tokio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    say(&format!("ready {}", socket.local_addr()?.port()))?;
-    let turn = async {
+    print_line(&format!("ready {}", socket.local_addr()?.port()))?;
+    let echo = async {
         let mut buffer = [0; 2_048];
         loop {
             let (length, from) = socket.recv_from(&mut buffer).await?;
@@ -174,15 +174,15 @@ async fn echo() -> Result<()> {
         }
     };
     tokio::select! {
-        result = turn => result,
-        heard = heard() => heard,
+        result = echo => result,
+        ended = wait_for_line() => ended,
     }
 }
 
 async fn pingpong(options: &Pingpong) -> Result<()> {
     let socket = tokio::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    say("connected")?;
-    heard().await?;
+    print_line("connected")?;
+    wait_for_line().await?;
     let message = vec![0x86; options.size];
     let mut buffer = vec![0; options.size];
     let mut nanos = Vec::with_capacity(options.count as usize);
@@ -193,10 +193,10 @@ async fn pingpong(options: &Pingpong) -> Result<()> {
         let (length, _) = socket.recv_from(&mut buffer).await?;
         nanos.push(u64::try_from(sent.elapsed().as_nanos()).unwrap_or(u64::MAX));
         if length != options.size {
-            bail!("a wrong echo");
+            bail!("an echo has the wrong length");
         }
     }
     let seconds = began.elapsed().as_secs_f64();
-    part::verdict(options.count, seconds, &mut nanos).map_err(anyhow::Error::msg)?;
-    heard().await
+    role::print_report(options.count, seconds, &mut nanos).map_err(anyhow::Error::msg)?;
+    wait_for_line().await
 }

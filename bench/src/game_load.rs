@@ -1,5 +1,5 @@
-//! Many players of the snowball fight in one process, each with a socket of its own. They join, walk about, and do not
-//! look at what they are told: what is measured is the server.
+//! Load for a game server: many players of the snowball fight in one process, each with its own socket. They join, walk
+//! about and ignore the snapshots, because only the server is measured.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -13,23 +13,23 @@ use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use crate::crowd::allow_sockets;
-use crate::part;
+use crate::many_connections::allow_sockets;
+use crate::role;
 
 const FRAME: Duration = Duration::from_micros(16_667);
-/// Frames in which a player walks one way.
-const STRETCH: u32 = 45;
+/// Frames that a player walks in one direction.
+const FRAMES_PER_DIRECTION: u32 = 45;
 /// Flags of a packet that is reliable or acknowledges one.
 const RELIABLE_OR_ACK: u8 = 0x03;
-const WAYS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
+const DIRECTIONS: [Direction; 4] = [Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
 
-/// Let many players join a server of the snowball fight, and walk about.
+/// Make many players join a server of the snowball fight and walk about.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     server: SocketAddr,
     #[arg(long)]
     players: u32,
-    /// Ask for snapshots of what has changed only
+    /// Request snapshots of changes only
     #[arg(long)]
     changes: bool,
 }
@@ -43,26 +43,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn play(arguments: &Arguments) -> Result<()> {
-    let (joined, mut news) = mpsc::unbounded_channel();
+    let (joined, mut notifications) = mpsc::unbounded_channel();
     for number in 0..arguments.players {
-        let fighter = Fighter::new(number, arguments).await?;
+        let player = Player::new(number, arguments).await?;
         let joined = joined.clone();
         tokio::spawn(async move {
-            // Whoever cannot go on leaves, and with it its sender; the count tells.
-            let _ = fighter.run(joined).await;
+            // A player that fails drops its sender, so that the count below is short.
+            let _ = player.run(joined).await;
         });
-        // A flood of handshakes from one network is limited.
+        // The server limits the rate of handshakes from one network.
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(joined);
     for number in 0..arguments.players {
-        news.recv().await.with_context(|| format!("only {number} of the players joined"))?;
+        notifications.recv().await.with_context(|| format!("only {number} of the players joined"))?;
     }
-    part::say("connected").map_err(anyhow::Error::msg)?;
-    part::heard().await.map_err(anyhow::Error::msg)
+    role::print_line("connected").map_err(anyhow::Error::msg)?;
+    role::wait_for_line().await.map_err(anyhow::Error::msg)
 }
 
-struct Fighter {
+struct Player {
     number: u32,
     server: SocketAddr,
     socket: UdpSocket,
@@ -73,7 +73,7 @@ struct Fighter {
     frames: u32,
 }
 
-impl Fighter {
+impl Player {
     async fn new(number: u32, arguments: &Arguments) -> Result<Self> {
         let mut entropy = [7; 32];
         entropy[16..20].copy_from_slice(&number.to_be_bytes());
@@ -104,7 +104,7 @@ impl Fighter {
                     self.receive();
                 }
             }
-            self.hear()?;
+            self.handle_events()?;
             self.send();
             if self.client.player().is_some()
                 && let Some(joined) = joined.take()
@@ -118,25 +118,27 @@ impl Fighter {
         self.frames += 1;
         let now = self.now();
         self.peer.handle_timeout(now);
-        let turn = (self.frames / STRETCH).wrapping_mul(7).wrapping_add(self.number.wrapping_mul(13));
-        let movement = WAYS[(turn % 4) as usize];
+        let stretch =
+            (self.frames / FRAMES_PER_DIRECTION).wrapping_mul(7).wrapping_add(self.number.wrapping_mul(13));
+        let movement = DIRECTIONS[(stretch % 4) as usize];
         self.client.handle_frame(now, Input { movement, ..Input::default() });
     }
 
-    /// Snapshots are dropped as soon as they are known to be some.
+    /// Receives datagrams, and drops unreliable ones (snapshots) once the player has joined.
     fn receive(&mut self) {
         let mut buffer = [0; 2_048];
         while let Ok(length) = self.socket.try_recv(&mut buffer) {
             let datagram = buffer.get(..length).unwrap_or_default();
-            let plain = length > 4 && datagram.first().is_some_and(|flags| flags & RELIABLE_OR_ACK == 0);
-            if !(plain && self.client.player().is_some()) {
+            let is_snapshot =
+                length > 4 && datagram.first().is_some_and(|flags| flags & RELIABLE_OR_ACK == 0);
+            if !(is_snapshot && self.client.player().is_some()) {
                 let now = self.now();
                 self.peer.handle_datagram(now, self.server, datagram);
             }
         }
     }
 
-    fn hear(&mut self) -> Result<()> {
+    fn handle_events(&mut self) -> Result<()> {
         let now = self.now();
         while let Some(event) = self.peer.poll_event() {
             match event {
@@ -145,10 +147,10 @@ impl Fighter {
                     self.client.handle_connected();
                 }
                 Event::Message { message, .. } => {
-                    // What cannot be read is the server's fault, and the test of that is elsewhere.
+                    // Malformed messages are the subject of other tests.
                     let _ = self.client.handle_message(now, &message);
                 }
-                Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("not connected any more"),
+                Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("the connection has ended"),
                 _ => {}
             }
         }
@@ -164,13 +166,13 @@ impl Fighter {
                     Delivery::Reliable => Reliability::Reliable,
                     Delivery::Unreliable => Reliability::Unreliable,
                 };
-                // What has no room now is said again.
+                // The client repeats a message that found no memory.
                 let _ = self.peer.send(now, id, message, reliability);
             }
         }
         let mut buffer = [0; 1_024];
         while let Some(transmit) = self.peer.poll_transmit(now, &mut buffer) {
-            // A socket that is full has lost it.
+            // A full send buffer counts as a loss.
             let _ = self.socket.try_send(transmit.payload);
         }
     }

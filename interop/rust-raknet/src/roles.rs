@@ -1,12 +1,12 @@
-//! The parts of a benchmark.
+//! The roles of a benchmark, played by `rust-raknet`.
 
 use rust_raknet::{RaknetListener, RaknetSocket, Reliability};
 
-use crate::bench::{self, Command, Link, Part};
+use crate::bench::{self, BenchConnection, Command, Role};
 
 struct Socket(RaknetSocket);
 
-impl Link for Socket {
+impl BenchConnection for Socket {
     type Message = Vec<u8>;
 
     async fn send(&self, message: &[u8]) -> Result<(), String> {
@@ -19,11 +19,11 @@ impl Link for Socket {
 }
 
 pub async fn play(command: Command) -> Result<(), String> {
-    match command.part {
-        Part::Echo | Part::Sink(_) => serve(command).await,
-        Part::Blast(_) | Part::PingPong(_) => {
+    match command.role {
+        Role::Echo | Role::Sink(_) => serve(command).await,
+        Role::Blast(_) | Role::PingPong(_) => {
             let socket = RaknetSocket::connect_with_version(&command.address, 11).await;
-            bench::client(Socket(socket.map_err(|error| error.to_string())?), command.part).await
+            bench::client(Socket(socket.map_err(|error| error.to_string())?), command.role).await
         }
     }
 }
@@ -32,11 +32,11 @@ async fn serve(command: Command) -> Result<(), String> {
     let listener = RaknetListener::bind(&command.address).await;
     let mut listener = listener.map_err(|error| error.to_string())?;
     listener.listen().await;
-    bench::say_ready(listener.local_addr().map_err(|error| error.to_string())?.port())?;
-    bench::until_heard(async {
-        if let Part::Sink(plan) = command.part {
+    bench::print_ready(listener.local_addr().map_err(|error| error.to_string())?.port())?;
+    bench::until_stdin_line(async {
+        if let Role::Sink(traffic) = command.role {
             let socket = listener.accept().await.map_err(|error| error.to_string())?;
-            return bench::sink(Socket(socket), plan).await;
+            return bench::sink(Socket(socket), traffic).await;
         }
         while let Ok(socket) = listener.accept().await {
             tokio::spawn(bench::echo(Socket(socket)));

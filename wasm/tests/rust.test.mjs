@@ -1,4 +1,4 @@
-// The door for games in Rust: the example `echo` in Chromium, through a real relay, to real servers.
+// The Rust API for browsers: the example `echo` in Chromium, through a real relay, to real servers.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -23,8 +23,8 @@ function buildExample(folder) {
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
 }
 
-test("a game in Rust talks to our server and to a foreign one", { timeout: 600_000 }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-door-"));
+test("a Rust program exchanges messages with our server and with the C++ one", { timeout: 600_000 }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   buildExample(folder);
   const [echo, cpp] = [await startEcho(t), await startCpp(t)];
@@ -41,14 +41,14 @@ test("a game in Rust talks to our server and to a foreign one", { timeout: 600_0
 
   await t.test("our echo server", async () => assert.equal(await play("game"), "echoed 6 and 150000 bytes"));
   await t.test("a C++ server", async () => assert.equal(await play("cpp"), "echoed 6 and 150000 bytes"));
-  await t.test("a server that is away", async () => assert.equal(await play("gone"), "failed: the server does not answer"));
+  await t.test("an unreachable server", async () => assert.equal(await play("gone"), "failed: the server does not answer"));
   await t.test("an unknown target", async () => {
     assert.match(await play("nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
   });
 });
 
-test("a game in Rust talks the Game Protocol", { timeout: 600_000 }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-door-"));
+test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   buildExample(folder);
   const echo = await startEcho(t, "--protocol", "game");

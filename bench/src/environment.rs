@@ -1,13 +1,13 @@
-//! Where, when and with what is measured.
+//! The environment of a measurement: machine, build and load.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::report::Sitting;
+use crate::report::Environment;
 
-/// What `interop/setup.sh` calls the versions that it fetches.
+/// The names of the versions in `interop/setup.sh`.
 const VERSIONS: [(&str, &str); 3] = [
     ("cpp", "cpp_version="),
     ("rust-raknet", "rust_raknet_version="),
@@ -15,17 +15,17 @@ const VERSIONS: [(&str, &str); 3] = [
 ];
 
 /// Describes this machine and this build.
-pub(crate) fn begin(runs: u32) -> Result<Sitting> {
+pub(crate) fn begin(runs: u32) -> Result<Environment> {
     let script = std::fs::read_to_string("interop/setup.sh").unwrap_or_default();
     let version = |(name, key): (&str, &str)| {
         let line = script.lines().find_map(|line| line.strip_prefix(key))?;
         Some((name.to_owned(), line.replace('@', " ")))
     };
-    Ok(Sitting {
+    Ok(Environment {
         command: "cargo xtask bench".to_owned(),
-        commit: printed("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
-        rustc: printed("rustc", &["--version"]),
-        system: printed("uname", &["-sr"]),
+        commit: output_of("git", &["describe", "--always", "--dirty", "--abbrev=12"]),
+        rustc: output_of("rustc", &["--version"]),
+        system: output_of("uname", &["-sr"]),
         processor: processor(),
         load: [load()?; 2],
         runs,
@@ -33,14 +33,14 @@ pub(crate) fn begin(runs: u32) -> Result<Sitting> {
     })
 }
 
-/// Notes how busy the machine was in the end.
-pub(crate) fn end(sitting: &mut Sitting) -> Result<()> {
-    let [_, end] = &mut sitting.load;
+/// Records the load at the end.
+pub(crate) fn end(environment: &mut Environment) -> Result<()> {
+    let [_, end] = &mut environment.load;
     *end = load()?;
     Ok(())
 }
 
-fn printed(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map_or_else(
         |_| "unknown".to_owned(),
@@ -56,6 +56,6 @@ fn processor() -> String {
 }
 
 fn load() -> Result<f64> {
-    let text = std::fs::read_to_string("/proc/loadavg").context("the system does not tell its load")?;
-    text.split(' ').next().and_then(|load| load.parse().ok()).context("the system does not tell its load")
+    let text = std::fs::read_to_string("/proc/loadavg").context("the system does not report its load")?;
+    text.split(' ').next().and_then(|load| load.parse().ok()).context("the system does not report its load")
 }

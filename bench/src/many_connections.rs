@@ -1,4 +1,4 @@
-//! Many clients of one server in one process, each with a socket of its own: they connect, and stay.
+//! Many clients of one server in one process, each with its own socket: they connect and stay idle.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use rakwire::wire::MAX_DATAGRAM;
 use tokio::net::UdpSocket;
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::part;
+use crate::role;
 
-/// Clients that connect at the same time.
+/// Clients that connect at once.
 const AT_A_TIME: usize = 16;
 
-/// Hold many idle connections with one server.
+/// Hold many idle connections to one server.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     server: SocketAddr,
@@ -33,43 +33,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     result
 }
 
-/// Raises the limit of open files as far as it takes.
+/// Raises the limit of open files if necessary.
 pub(crate) fn allow_sockets(count: u64) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < count {
         setrlimit(Resource::RLIMIT_NOFILE, count.min(hard), hard)?;
     }
     if hard < count {
-        bail!("the system allows {hard} open files, and this takes {count}");
+        bail!("the system allows {hard} open files, but {count} are needed");
     }
     Ok(())
 }
 
 async fn hold(arguments: &Arguments) -> Result<()> {
-    let gate = Arc::new(Semaphore::new(AT_A_TIME));
-    let (connected, mut news) = mpsc::unbounded_channel();
+    let permits = Arc::new(Semaphore::new(AT_A_TIME));
+    let (connected, mut notifications) = mpsc::unbounded_channel();
     for number in 0..arguments.connections {
-        let (gate, connected, server) = (Arc::clone(&gate), connected.clone(), arguments.server);
+        let (permits, connected, server) = (Arc::clone(&permits), connected.clone(), arguments.server);
         tokio::spawn(async move {
-            // Whoever cannot go on leaves, and with it its sender; the count tells.
-            let _ = client(number, server, &gate, connected).await;
+            // A client that fails drops its sender, so that the count below is short.
+            let _ = client(number, server, &permits, connected).await;
         });
     }
     drop(connected);
     for number in 0..arguments.connections {
-        news.recv().await.with_context(|| format!("only {number} of the clients connected"))?;
+        notifications.recv().await.with_context(|| format!("only {number} of the clients connected"))?;
     }
-    part::say("connected").map_err(anyhow::Error::msg)?;
-    part::heard().await.map_err(anyhow::Error::msg)
+    role::print_line("connected").map_err(anyhow::Error::msg)?;
+    role::wait_for_line().await.map_err(anyhow::Error::msg)
 }
 
 async fn client(
     number: u32,
     server: SocketAddr,
-    gate: &Semaphore,
+    permits: &Semaphore,
     connected: mpsc::UnboundedSender<()>,
 ) -> Result<()> {
-    let mut permit = Some(gate.acquire().await?);
+    let mut permit = Some(permits.acquire().await?);
     let mut connected = Some(connected);
     let mut config = Config::new([5; 32]);
     config.guid = Guid(u64::from(number) + 1_000_000);
@@ -84,7 +84,7 @@ async fn client(
     loop {
         while let Some(event) = peer.poll_event() {
             if matches!(event, Event::ConnectFailed { .. } | Event::Disconnected { .. }) {
-                bail!("not connected any more");
+                bail!("the connection has ended");
             }
             if matches!(event, Event::Connected { .. }) {
                 drop(permit.take());

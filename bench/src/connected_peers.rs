@@ -1,4 +1,4 @@
-//! Peers that talk without sockets, under virtual time: what the protocol itself costs.
+//! A server and its clients without sockets, in virtual time: the cost of the protocol itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -7,23 +7,23 @@ use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Guid, Peer, SendError};
 use rakwire::wire::MAX_DATAGRAM;
 
-/// The time between two rounds, and so the time of a round trip.
+/// The time between two rounds, which is the round-trip time.
 const ROUND: Duration = Duration::from_millis(1);
-/// Bytes of a block, as an endpoint of the native driver has them.
+/// The block size of the native driver.
 const BLOCK: usize = 512;
-/// Where the server is.
+/// The address of the server.
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 19_132);
 
-/// A path that takes no time; every so often it loses a datagram of a client.
+/// A path without latency that can lose datagrams of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Path {
-    /// Everything arrives.
+    /// Every datagram arrives.
     Clean,
-    /// One datagram in so many does not.
+    /// One in this many datagrams is lost.
     LosesOneIn(u32),
 }
 
-/// A client, and what it has of the server.
+/// A client and its connection to the server.
 struct Client {
     peer: Peer<'static>,
     address: SocketAddr,
@@ -33,16 +33,16 @@ struct Client {
 /// A server and its clients.
 ///
 /// ```
-/// use rakwire_bench::core_alone::{Crowd, Path};
+/// use rakwire_bench::connected_peers::{ConnectedPeers, Path};
 ///
-/// let mut crowd = Crowd::new(2, 1_024, Path::Clean);
-/// crowd.exchange(10, 100);
-/// assert_eq!(crowd.delivered(), 20);
+/// let mut peers = ConnectedPeers::new(2, 1_024, Path::Clean);
+/// peers.exchange(10, 100);
+/// assert_eq!(peers.delivered(), 20);
 /// ```
-pub struct Crowd {
+pub struct ConnectedPeers {
     server: Peer<'static>,
     clients: Vec<Client>,
-    /// The server's names of the connections, to answer.
+    /// The server's ids of the connections, to send on.
     connected: Vec<ConnectionId>,
     now: Instant,
     path: Path,
@@ -53,11 +53,11 @@ pub struct Crowd {
     buffer: Box<[u8]>,
 }
 
-impl Crowd {
-    /// A server with so many connected clients, each of which has so many blocks.
+impl ConnectedPeers {
+    /// A server and `clients` connected clients, each with `blocks` blocks.
     ///
     /// # Panics
-    /// When they do not connect.
+    /// If a client fails to connect.
     #[must_use]
     pub fn new(clients: u16, blocks: usize, path: Path) -> Self {
         let connections = usize::from(clients);
@@ -65,7 +65,7 @@ impl Crowd {
         config.max_incoming = clients;
         let capacity =
             Capacity { connections, blocks: (connections * 64).max(2 * blocks), block_size: BLOCK };
-        let mut crowd = Self {
+        let mut peers = Self {
             server: Peer::with_capacity(capacity, config),
             clients: Vec::new(),
             connected: Vec::new(),
@@ -78,19 +78,19 @@ impl Crowd {
             buffer: vec![0; MAX_DATAGRAM].into(),
         };
         for number in 0..clients {
-            crowd.dial(number, blocks);
-            // The server keeps few answers to strangers until they are sent.
+            peers.add_client(number, blocks);
+            // The server queues only a few replies to unconnected clients.
             if number % 8 == 7 || number + 1 == clients {
-                while crowd.connected.len() < crowd.clients.len() {
-                    crowd.round();
+                while peers.connected.len() < peers.clients.len() {
+                    peers.round();
                 }
             }
         }
-        crowd.path = path;
-        crowd
+        peers.path = path;
+        peers
     }
 
-    fn dial(&mut self, number: u16, blocks: usize) {
+    fn add_client(&mut self, number: u16, blocks: usize) {
         let mut config = Config::new([2; 32]);
         config.guid = Guid(1_000 + u64::from(number));
         let capacity = Capacity { connections: 1, blocks, block_size: BLOCK };
@@ -101,16 +101,16 @@ impl Crowd {
         self.clients.push(Client { peer, address, id });
     }
 
-    /// How many messages of clients the server has delivered.
+    /// How many messages the server has delivered.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// Every client sends `each` reliable-ordered messages of `size` bytes; returns when all were delivered.
+    /// Every client sends `each` reliable-ordered messages of `size` bytes; returns when all are delivered.
     ///
     /// # Panics
-    /// When a connection has ended.
+    /// If a connection has ended.
     pub fn exchange(&mut self, each: usize, size: usize) {
         let message = vec![0x86; size];
         for _ in 0..each {
@@ -135,10 +135,10 @@ impl Crowd {
         self.sent += 1;
     }
 
-    /// The first client sends a message of `size` bytes and the server answers with another one.
+    /// The first client sends a message of `size` bytes and the server echoes it.
     ///
     /// # Panics
-    /// When the connection has ended.
+    /// If the connection has ended.
     pub fn ping_pong(&mut self, size: usize) {
         let message = vec![0x86; size];
         self.send(0, &message);
@@ -153,7 +153,7 @@ impl Crowd {
         }
     }
 
-    /// What is due, and every datagram to where it goes.
+    /// Handles timeouts and delivers every datagram once in each direction.
     fn round(&mut self) {
         for client in &mut self.clients {
             if client.peer.poll_timeout().is_some_and(|due| due <= self.now) {

@@ -2,17 +2,17 @@
 
 use clap::ValueEnum;
 
-use crate::core_alone::{Crowd, Path};
+use crate::connected_peers::{ConnectedPeers, Path};
 
 /// Blocks of a peer that has one connection.
 const BLOCKS: usize = 4_096;
 /// Messages that are queued at once.
 const BATCH: usize = 128;
 
-/// Something that the core does over and over.
+/// A workload of the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum HotPath {
-    /// 128 messages of 16 bytes through send, compose, parse, deliver and acknowledge.
+    /// 128 messages of 16 bytes: send, compose, parse, deliver and acknowledge.
     #[value(name = "messages_16b")]
     Messages16,
     /// 128 messages of 100 bytes.
@@ -24,10 +24,10 @@ pub enum HotPath {
     /// 16 messages of 10,000 bytes, each in parts.
     #[value(name = "messages_10kb")]
     Messages10000,
-    /// 128 messages of 100 bytes, one datagram in twenty lost.
+    /// 128 messages of 100 bytes, with one in twenty datagrams lost.
     #[value(name = "messages_100b_loss_5")]
     MessagesLost,
-    /// A message of 64 bytes and its answer.
+    /// A message of 64 bytes and its echo.
     #[value(name = "pingpong_64b")]
     PingPong,
     /// One message of 100 bytes on each of 100 connections of one server.
@@ -36,16 +36,16 @@ pub enum HotPath {
     /// 10,000 messages of 100 bytes that are queued at once.
     #[value(name = "queue_10000")]
     Queue10000,
-    /// A connection from the first request to the first message, with the memory of both ends.
+    /// A handshake, with the allocation of both endpoints.
     #[value(name = "handshake")]
     Handshake,
 }
 
 impl HotPath {
-    /// How many messages (or handshakes) one repetition moves.
+    /// The number of messages (or handshakes) in one repetition.
     ///
     /// ```
-    /// assert_eq!(rakwire_bench::hot::HotPath::Queue10000.units(), 10_000);
+    /// assert_eq!(rakwire_bench::hot_path::HotPath::Queue10000.units(), 10_000);
     /// ```
     #[must_use]
     pub const fn units(self) -> u64 {
@@ -59,8 +59,7 @@ impl HotPath {
         }
     }
 
-    /// How often it is repeated to count what one repetition costs: enough for rare work, such as a resize or a timer,
-    /// to even out.
+    /// The number of repetitions in a count: enough to average out rare work, such as a resize or a timer.
     #[must_use]
     pub const fn repetitions(self) -> u64 {
         match self {
@@ -75,7 +74,7 @@ impl HotPath {
         }
     }
 
-    /// Does it so many times.
+    /// Runs it `repetitions` times.
     pub fn run(self, repetitions: u64) {
         let (connections, blocks, path) = match self {
             Self::Connections100 => (100, 64, Path::Clean),
@@ -88,17 +87,17 @@ impl HotPath {
             | Self::Messages10000
             | Self::PingPong => (1, BLOCKS, Path::Clean),
         };
-        let mut crowd = Crowd::new(connections, blocks, path);
+        let mut peers = ConnectedPeers::new(connections, blocks, path);
         for _ in 0..repetitions {
             match self {
-                Self::Messages16 => crowd.exchange(BATCH, 16),
-                Self::Messages100 | Self::MessagesLost => crowd.exchange(BATCH, 100),
-                Self::Messages1000 => crowd.exchange(BATCH, 1_000),
-                Self::Messages10000 => crowd.exchange(16, 10_000),
-                Self::PingPong => crowd.ping_pong(64),
-                Self::Connections100 => crowd.exchange(1, 100),
-                Self::Queue10000 => crowd.exchange(10_000, 100),
-                Self::Handshake => drop(Crowd::new(1, 64, Path::Clean)),
+                Self::Messages16 => peers.exchange(BATCH, 16),
+                Self::Messages100 | Self::MessagesLost => peers.exchange(BATCH, 100),
+                Self::Messages1000 => peers.exchange(BATCH, 1_000),
+                Self::Messages10000 => peers.exchange(16, 10_000),
+                Self::PingPong => peers.ping_pong(64),
+                Self::Connections100 => peers.exchange(1, 100),
+                Self::Queue10000 => peers.exchange(10_000, 100),
+                Self::Handshake => drop(ConnectedPeers::new(1, 64, Path::Clean)),
             }
         }
     }
