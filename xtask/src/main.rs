@@ -8,6 +8,7 @@ mod bench;
 mod checks;
 mod demo;
 mod fuzz;
+mod interop;
 mod mcu;
 mod named_tests;
 mod npm_size;
