@@ -3,7 +3,6 @@
 mod json;
 mod message;
 mod rabbit;
-#[path = "../../../../../core/tests/it/support/game_entries.rs"]
 mod transport;
 mod value;
 
