@@ -6,6 +6,7 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod corpus;
 mod demo;
 mod fuzz;
 mod interop;
