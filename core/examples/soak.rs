@@ -1,6 +1,7 @@
 //! Seeded runs over bad networks, as many as the first argument says: `cargo xtask soak --runs 10000`.
 
 #[path = "../tests/model/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "this program uses a part")]
 mod model;
 
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 //! Datagrams of a connection: what is read is written the same.
 #![no_main]
 
-use rakwire_fuzz::{hold, model::wire};
+use rakwire_fuzz::targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hold(wire::datagram(bytes)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::datagram(bytes));

@@ -1,12 +1,6 @@
 //! Everything that can be done to two peers and to the path between them, against what they promise.
 #![no_main]
 
-use rakwire_fuzz::hold;
-use rakwire_fuzz::model::operation::Sequence;
-use rakwire_fuzz::model::world;
+use rakwire_fuzz::targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    if let Some(sequence) = Sequence::decode(bytes) {
-        hold(world::run(&sequence).map(drop));
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::endpoint(bytes));

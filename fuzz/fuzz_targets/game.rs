@@ -2,7 +2,6 @@
 //! promise.
 #![no_main]
 
-use rakwire_fuzz::hold;
-use rakwire_fuzz::model::game;
+use rakwire_fuzz::targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hold(game::run(bytes).map(drop)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::game(bytes));

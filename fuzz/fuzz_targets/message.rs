@@ -1,6 +1,6 @@
 //! Each message of the game: what is unpacked is packed the same.
 #![no_main]
 
-use rakwire_fuzz::{hold, snowfight};
+use rakwire_fuzz::targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hold(snowfight::messages(bytes)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::message(bytes));

@@ -1,6 +1,6 @@
 //! Packed values of every type: what is unpacked is packed the same.
 #![no_main]
 
-use rakwire_fuzz::{hold, model::rabbit};
+use rakwire_fuzz::targets;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hold(rabbit::values(bytes)));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| targets::rabbit(bytes));

@@ -70,5 +70,5 @@ pub use stats::EndpointStats;
 pub use strangers::{Said, Stranger};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../tests/README.md")]
 mod readme {}

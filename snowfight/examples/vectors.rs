@@ -4,7 +4,7 @@
 //! Prints a line for each vector that fails and `N passed, N failed`. The exit status is 1 when one failed, and 2 with
 //! one line when the file cannot be read. `docs/game.md` states the form of the file.
 
-#[path = "../tests/support/vectors/mod.rs"]
+#[path = "../tests/it/support/vectors/mod.rs"]
 mod vectors;
 
 use std::process::ExitCode;

@@ -2,15 +2,14 @@
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 
 const START_MS = 20_000;
 
-/** The path of a program, from an environment variable. */
+/** A program, or a folder of them, that an environment variable names. */
 export function program(variable, howTo) {
   const path = process.env[variable];
   if (!path || !existsSync(path)) {
-    throw new Error(`${variable} must name a program that exists (now: ${path ?? "unset"}). ${howTo}`);
+    throw new Error(`${variable} must name what exists (now: ${path ?? "unset"}). ${howTo}`);
   }
   return path;
 }
@@ -48,11 +47,9 @@ export function startEcho(context, ...more) {
 
 /** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */
 export async function startCpp(context, ...more) {
-  const folder = process.env.INTEROP_BIN_DIR ?? fileURLToPath(new URL("../../target/interop/bin", import.meta.url));
+  const folder = program("INTEROP_BIN_DIR", "Make it with `interop/setup.sh cpp`, which prints what is in it.");
   const path = `${folder}/cpp-peer`;
-  if (!existsSync(path)) {
-    throw new Error(`there is no ${path}. Build it with interop/setup.sh cpp, or set INTEROP_BIN_DIR.`);
-  }
+  if (!existsSync(path)) throw new Error(`there is no ${path}. Make it with \`interop/setup.sh cpp\`.`);
   const server = await start(context, "cpp-peer", path, ["server", "--port", "0", ...more], /ready (\d+)\n/);
   return { ...server, address: `127.0.0.1:${server.address}` };
 }

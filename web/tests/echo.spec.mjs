@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
-import { openPage } from "../../wasm/tests/browser.mjs";
-import { startCpp, startEcho, startRelay } from "../../wasm/tests/support.mjs";
+import { openPage } from "./browser.mjs";
+import { startCpp, startEcho, startRelay } from "./support.mjs";
 import { byId, connectPage, echoed, pageState } from "./echo.mjs";
 
 const PAGE = fileURLToPath(new URL("../dist", import.meta.url));

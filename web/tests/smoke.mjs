@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { SOFTWARE_WEBGL, launch } from "../../wasm/tests/browser.mjs";
+import { SOFTWARE_WEBGL, launch } from "./browser.mjs";
 import { Player, fight } from "./game.mjs";
 
 // Drawing without a graphics card takes most of the time that the pages have, so those that play draw coarsely.

@@ -140,7 +140,7 @@ fn parse_inspection(printed: &str) -> Option<Inspection> {
 }
 
 /// Where cargo puts what it builds here.
-fn target_dir(shell: &Shell) -> Result<PathBuf> {
+pub(crate) fn target_dir(shell: &Shell) -> Result<PathBuf> {
     let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
     let metadata: Value = serde_json::from_str(&output.stdout).context("`cargo metadata` printed no JSON")?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);

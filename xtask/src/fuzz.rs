@@ -5,10 +5,11 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::corpus::{self, Corpora};
 use crate::setup::{self, Need};
 use crate::shell::Shell;
 
-/// Where the targets, their inputs and what they find lie.
+/// Where the targets and their inputs lie.
 pub(crate) const FOLDER: &str = "fuzz";
 const TARGETS: [&str; 7] = ["datagram", "offline", "endpoint", "game", "rabbit", "message", "snowfight"];
 /// How many inputs the stage of the tests tries of each target: about a minute's worth in all. They come from one seed,
@@ -25,6 +26,9 @@ pub(crate) struct FuzzOptions {
     /// Seconds in all, shared out among the targets; each also runs its corpus.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SECONDS)]
     seconds: u32,
+    /// Keep what was found: write the archives of inputs anew, with as few as reach the same code.
+    #[arg(long)]
+    update_corpus: bool,
 }
 
 /// How many runs to make.
@@ -40,21 +44,68 @@ pub(crate) fn command(shell: &mut Shell, options: &FuzzOptions) -> Result<()> {
     setup::run(shell, &[Need::CargoFuzz])?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     let share = format!("-max_total_time={}", share(options.seconds));
-    TARGETS.into_iter().try_for_each(|target| run(shell, target, &[&share]))
+    for target in TARGETS {
+        run(shell, target, &[&share])?;
+        if options.update_corpus {
+            update(shell, target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the archive of a target anew from what it started from and what the run found.
+fn update(shell: &Shell, target: &str) -> Result<()> {
+    let (corpus, found) = (shell.path(&corpus(target)), shell.path(&found(target)));
+    for entry in fs::read_dir(&found).with_context(|| format!("{} cannot be read", found.display()))? {
+        let entry = entry?;
+        fs::copy(entry.path(), corpus.join(entry.file_name())).context("an input cannot be copied")?;
+    }
+    cargo_fuzz(shell, &["cmin", "--sanitizer", "none", target, &corpus.display().to_string()])?;
+    let kept = corpora(shell).pack(target, &corpus)?;
+    println!("{target}: {kept} inputs kept");
+    Ok(())
 }
 
 /// The stage of `cargo xtask test`.
 pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS.into_iter().zip(STAGE_RUNS) {
         // What an earlier run found would change what this one tries.
-        let found = shell.path(&format!("target/fuzz/{target}"));
-        if found.exists() {
-            fs::remove_dir_all(&found).with_context(|| format!("{} cannot be removed", found.display()))?;
-        }
+        corpus::clear(&shell.path(&found(target)))?;
         run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
     }
     Ok(())
+}
+
+/// The inputs that are committed, through the targets as ordinary functions.
+fn replay(shell: &Shell) -> Result<()> {
+    let mut targets = TARGETS;
+    targets.sort_unstable();
+    let with_corpus = corpora(shell).targets()?;
+    if with_corpus != targets {
+        bail!("there are inputs for {}, but the targets are {}", with_corpus.join(", "), targets.join(", "));
+    }
+    let target_dir = shell.path("target/fuzz/replay");
+    let test = shell.cmd_in(FOLDER, "cargo", ["test"]);
+    test.with(|command| {
+        command.env("CARGO_TARGET_DIR", target_dir);
+    })
+    .run()
+}
+
+fn corpora(shell: &Shell) -> Corpora {
+    Corpora::new(shell.path(&format!("{FOLDER}/corpus")))
+}
+
+/// Where the inputs lie that a target starts from.
+fn corpus(target: &str) -> String {
+    format!("target/fuzz/corpus/{target}")
+}
+
+/// Where the inputs lie that a run finds.
+fn found(target: &str) -> String {
+    format!("target/fuzz/{target}")
 }
 
 /// `cargo xtask soak`.
@@ -69,17 +120,17 @@ fn share(seconds: u32) -> u32 {
     (seconds / TARGETS.len() as u32).max(1)
 }
 
-/// Runs a target over its corpus and beyond. New inputs go to a folder of their own, so that the corpus stays as it
-/// was committed.
+/// Runs a target over its corpus and beyond. New inputs go to a folder of their own.
 fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
-    let found = format!("target/fuzz/{target}");
+    let (found, corpus) = (found(target), corpus(target));
+    corpora(shell).unpack(target, &shell.path(&corpus))?;
     let artifacts = format!("target/fuzz/artifacts/{target}");
     for folder in [&found, &artifacts] {
         let folder = shell.path(folder);
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     }
     let absolute = |folder: &str| shell.path(folder).display().to_string();
-    let (found, corpus) = (absolute(&found), absolute(&format!("{FOLDER}/corpus/{target}")));
+    let (found, corpus) = (absolute(&found), absolute(&corpus));
     let artifacts = absolute(&artifacts);
     let prefix = format!("-artifact_prefix={artifacts}/");
     let head =
@@ -121,14 +172,5 @@ mod tests {
     fn every_target_gets_its_share_and_none_runs_for_ever() {
         assert_eq!(share(70), 10);
         assert_eq!(share(0), 1);
-    }
-
-    #[test]
-    fn every_target_has_its_source_and_its_corpus() {
-        let shell = Shell::new().unwrap();
-        for target in TARGETS {
-            assert!(shell.path(&format!("fuzz/fuzz_targets/{target}.rs")).is_file());
-            assert!(fs::read_dir(shell.path(&format!("fuzz/corpus/{target}"))).unwrap().next().is_some());
-        }
     }
 }

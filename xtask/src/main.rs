@@ -6,8 +6,10 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod corpus;
 mod demo;
 mod fuzz;
+mod interop;
 mod mcu;
 mod named_tests;
 mod npm_size;

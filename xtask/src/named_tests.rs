@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 /// Checks every table of docs/ that has a column headed "test".
 pub(crate) fn check(root: &Path) -> Result<()> {
     let mut tests = BTreeSet::new();
-    for folder in ["core", "snowfight", "native", "relay", "wasm", "xtask"] {
+    for folder in ["core", "embedded", "snowfight", "interop", "native", "relay", "wasm", "xtask"] {
         for file in files(&root.join(folder), "rs")? {
             tests.extend(functions(&read(&file)?));
         }

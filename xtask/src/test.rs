@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::demo;
 use crate::fuzz;
+use crate::interop;
 use crate::mcu;
 use crate::named_tests as documentation;
 use crate::npm_size;
@@ -21,7 +22,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 9] {
+fn crate_stages() -> [Stage; 10] {
     [
         Stage::new(
             "targets",
@@ -31,11 +32,12 @@ fn crate_stages() -> [Stage; 9] {
         ),
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
+        Stage::new("cargo", "the tests of all crates that need nothing else", &[], cargo_tests),
         Stage::new(
-            "cargo",
-            "the tests of all crates, with foreign RakNet peers",
+            "interop",
+            "our endpoint with foreign RakNet peers, and the page of what was found",
             &[Need::Peers],
-            cargo_tests,
+            interop::stage,
         ),
         Stage::new(
             "size",
@@ -185,7 +187,8 @@ fn named_tests(shell: &mut Shell) -> Result<()> {
 }
 
 fn cargo_tests(shell: &mut Shell) -> Result<()> {
-    shell.cmd("cargo", ["test", "--workspace", "--exclude", "rakwire"]).run()?;
+    let others = ["test", "--workspace", "--exclude", "rakwire", "--exclude", "rakwire-interop"];
+    shell.cmd("cargo", others).run()?;
     shell.cmd("cargo", ["test", "-p", "rakwire", "--all-features"]).run()
 }
 

@@ -7,13 +7,13 @@
 //! one line when the file cannot be read. `docs/raknet.md` and
 //! `docs/game-protocol.md` state the forms of the files.
 
-#[path = "../../tests/support/game_entries.rs"]
+#[path = "../../tests/it/support/game_entries.rs"]
 mod game_entries;
-#[path = "../../tests/support/game_vectors.rs"]
+#[path = "../../tests/it/support/game_vectors.rs"]
 mod game_vectors;
-#[path = "../../tests/support/recorder.rs"]
+#[path = "../../tests/it/support/recorder.rs"]
 mod recorder;
-#[path = "../../tests/support/vectors.rs"]
+#[path = "../../tests/it/support/vectors.rs"]
 mod vectors;
 
 use std::process::ExitCode;

@@ -1,5 +1,4 @@
 //! What is promised, and runs that hold a peer to it. The tests here and the fuzz targets share these files.
-#![allow(dead_code, unreachable_pub)] // each user has its own part
 
 mod forge;
 pub mod game;

@@ -1,5 +1,4 @@
 //! What is promised of messages from anywhere. The tests here and the fuzz targets share this file.
-#![allow(dead_code, unreachable_pub, missing_docs)] // each user has its own part
 
 use std::fmt::Debug;
 

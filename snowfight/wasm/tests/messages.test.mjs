@@ -7,7 +7,7 @@ import { initSync, isReliable, packClientMessage, unpackClientMessage, unpackSer
 
 initSync({ module: readFileSync(new URL("../pkg/snowfight_wasm_bg.wasm", import.meta.url)) });
 
-const file = new URL("../../tests/vectors/game-protocol.json", import.meta.url);
+const file = new URL("./game-protocol.json", import.meta.url);
 // Floats are recorded with their bits; those that JSON cannot write come from there.
 const float = (value) => {
   const view = new DataView(new ArrayBuffer(4));

@@ -1,0 +1,4 @@
+//! The derive macro, from outside.
+
+mod refused;
+mod shapes;

@@ -1,0 +1,604 @@
+//! The Game Protocol between two peers, and what one packet does.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::game_protocol::{Config, Peer};
+use rakwire::game_protocol::{
+    ConnectError, ConnectFailure, ConnectionState, DisconnectReason, DropReason, Redial, Reliability, Resend,
+    Resources, SendError, Side,
+};
+use rakwire::sim::Conditions;
+
+use Reliability::{Reliable, Unreliable};
+
+use crate::support::game_protocol::*;
+
+fn latency(millis: u64) -> Conditions {
+    Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
+}
+
+fn at(millis: u64) -> Instant {
+    START + Duration::from_millis(millis)
+}
+
+#[test]
+fn messages_go_both_ways_and_say_how_they_travelled() {
+    let mut net = Net::new(latency(10), 1);
+    let (here, there) = net.connect();
+    assert_eq!(net.pair.a.connection(here).expect("open").side, Side::Client);
+    assert_eq!(net.pair.b.connection(there).expect("open").side, Side::Server);
+    let now = net.now();
+    net.pair.a.send(now, here, b"yes", Reliable).expect("open");
+    net.pair.b.send(now, there, b"maybe", Unreliable).expect("open");
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(net.server, [Told::Message(there, Reliable, b"yes".to_vec())]);
+    assert_eq!(net.client, [Told::Message(here, Unreliable, b"maybe".to_vec())]);
+    assert_eq!(net.pair.a.connection_stats(here).expect("open").chunks_acknowledged, 1);
+    assert_eq!(net.pair.b.connection_stats(there).expect("open").in_flight, 0);
+}
+
+#[test]
+fn the_wire_of_a_session_is_that_of_the_original() {
+    let (mut client, mut server) = (peer(Config::new([1; 32])), peer(server_config()));
+    let id = client.connect(START, SERVER.into()).expect("a free slot");
+    let salt = packets(&mut client, START).concat();
+    server.handle_datagram(START, CLIENT.into(), &salt);
+    let pepper = packets(&mut server, START).concat();
+    client.handle_datagram(START, SERVER.into(), &pepper);
+    client.send(START, id, &[0x08, 0x00], Reliable).expect("open");
+    let sent = packets(&mut client, START);
+    let seasoning: Vec<u8> = salt.iter().zip(&pepper).map(|(salt, pepper)| salt ^ pepper).collect();
+    assert_eq!(sent, [seasoning, vec![5, 0, 0, 0, 8, 0]]);
+    for packet in sent {
+        server.handle_datagram(START, CLIENT.into(), &packet);
+    }
+    assert_eq!(packets(&mut server, START), [[6, 0, 0, 0]]);
+    client.handle_datagram(START, SERVER.into(), &[6, 0, 0, 0]);
+    client.disconnect(START, id);
+    assert_eq!(packets(&mut client, START), [[0x0C, 0, 0, 0]]);
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_with_a_reason() {
+    let (mut server, id) = server_with_client();
+    assert_eq!(server.send(START, id, &[], Reliable), Err(SendError::Empty));
+    assert_eq!(server.send(START, id, &payload(129_025), Reliable), Err(SendError::TooLong));
+    assert!(SendError::TooLong.to_string().contains("129,024"));
+    server.send(START, id, &payload(129_024), Reliable).expect("256 chunks");
+    let sent = packets(&mut server, START);
+    assert_eq!((sent.len(), sent[255][0], sent[255][1], sent[255].len()), (256, 5, 255, 508));
+    server.disconnect(START, id);
+    assert_eq!(server.send(START, id, b"x", Reliable), Err(SendError::NotConnected));
+}
+
+#[test]
+fn memory_has_an_end_and_says_so() {
+    let mut resources = Resources::<2, 32, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    let id = enter(&mut server, START, CLIENT.into(), 7);
+    let other = enter(&mut server, START, STRANGER.into(), 8);
+    assert_eq!(server.send(START, id, &payload(504 * 16), Reliable), Err(SendError::NeverFits));
+    server
+        .send(START, id, &payload(504 * 15), Reliable)
+        .expect("15 chunks and a record are half of the blocks");
+    assert_eq!(server.send(START, id, b"x", Unreliable), Err(SendError::QuotaExceeded));
+    server.send(START, other, &payload(504 * 7), Reliable).expect("room");
+    assert_eq!(server.send(START, other, b"x", Reliable), Err(SendError::PoolExhausted));
+    output(&mut server, START);
+    server.handle_datagram(START, CLIENT.into(), &packet(6, 3, 0, &[]));
+    server.send(START, other, b"x", Reliable).expect("a chunk was acknowledged");
+}
+
+#[test]
+fn a_chunk_is_sent_again_every_100_ms_until_it_is_acknowledged() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, &payload(1_000), Reliable).expect("open");
+    assert_eq!(output(&mut server, START).len(), 2);
+    server.handle_datagram(at(40), CLIENT.into(), &packet(2, 0, 0, &[]));
+    for tick in 1..=20 {
+        server.handle_timeout(at(tick * 100 - 1));
+        assert_eq!(packets(&mut server, at(tick * 100 - 1)), [[0; 0]; 0]);
+        assert_eq!(server.poll_timeout(), Some(at(tick * 100)));
+        server.handle_timeout(at(tick * 100));
+        let sent = packets(&mut server, at(tick * 100));
+        assert_eq!(sent, [packet(5, 1, 0, &payload(1_000)[504..])]);
+    }
+    server.handle_datagram(at(2_050), CLIENT.into(), &packet(6, 1, 0, b"extra bytes"));
+    assert_eq!(packets(&mut server, at(2_500)), [[0; 0]; 0]);
+    assert_eq!(server.connection_stats(id).expect("open").chunks_resent, 20);
+    assert_eq!(server.blocks_available(), server.blocks());
+}
+
+#[test]
+fn by_configuration_a_chunk_is_sent_again_after_the_round_trip() {
+    let resent_after = |resend, millis: u64| {
+        let mut config = server_config();
+        config.resend = resend;
+        let mut net = Net::with(peer(client_config()), peer(config), latency(millis / 2), 1);
+        let (_, there) = net.connect();
+        for _ in 0..50 {
+            let now = net.now();
+            net.pair.b.send(now, there, b"sample", Reliable).expect("open");
+            net.run_for(Duration::from_millis(400));
+        }
+        let now = net.now();
+        assert_eq!(net.pair.b.connection_stats(there).expect("open").chunks_resent, 0);
+        net.pair.b.send(now, there, b"lost", Reliable).expect("open");
+        output(&mut net.pair.b, now);
+        let timeout = net.pair.b.poll_timeout().expect("a resend is due");
+        timeout.saturating_since(now)
+    };
+    let patient = resent_after(Resend::default(), 60);
+    assert_eq!(patient, Duration::from_millis(100));
+    let measured = resent_after(Resend::ROUND_TRIP, 60);
+    assert!((60..75).contains(&measured.as_millis()), "{measured:?}");
+}
+
+#[test]
+fn unreliable_messages_pass_while_a_reliable_one_is_resent() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, b"stuck", Reliable).expect("open");
+    for tick in 0..60_u64 {
+        server.send(at(tick * 16), id, b"snapshot", Unreliable).expect("open");
+        server.handle_timeout(at(tick * 16));
+        let sent = packets(&mut server, at(tick * 16));
+        assert_eq!(sent.iter().filter(|packet| packet.ends_with(b"snapshot")).count(), 1);
+    }
+    assert_eq!(server.connection_stats(id).expect("open").chunks_resent, 8);
+}
+
+#[test]
+fn every_reliable_packet_is_acknowledged_at_once_and_delivered_once() {
+    let (mut server, id) = server_with_client();
+    let hello = packet(5, 0, 3, b"hello");
+    assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
+    assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
+    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"hello".to_vec())]);
+    assert_eq!(feed(&mut server, &packet(4, 0, 4, b"once")), [[0; 0]; 0]);
+    assert_eq!(feed(&mut server, &packet(4, 0, 4, b"once")), [[0; 0]; 0]);
+    assert_eq!(told(&mut server), [Told::Message(id, Unreliable, b"once".to_vec())]);
+    assert_eq!(dropped(&server, DropReason::Duplicate), 2);
+}
+
+#[test]
+fn reserved_bits_and_bodies_of_acknowledgements_are_ignored() {
+    let (mut server, id) = server_with_client();
+    assert_eq!(feed(&mut server, &packet(0xF5, 0, 6, b"GG")), [[6, 0, 0, 6]]);
+    assert_eq!(messages(&told(&mut server)), [b"GG"]);
+    server.send(START, id, b"x", Reliable).expect("open");
+    output(&mut server, START);
+    assert_eq!(feed(&mut server, &packet(0xF2, 0, 0, b"body")), [[0; 0]; 0]);
+    assert_eq!(told(&mut server), []);
+    assert_eq!(server.connection_stats(id).expect("open").in_flight, 0);
+}
+
+#[test]
+fn the_last_chunk_may_come_first_and_an_empty_one_makes_an_empty_message() {
+    let (mut server, id) = server_with_client();
+    let long = payload(1_200);
+    for (chunk, body) in [(2, &long[1_008..]), (0, &long[..504]), (1, &long[504..1_008])] {
+        feed(&mut server, &packet(if chunk == 2 { 5 } else { 1 }, chunk, 0, body));
+    }
+    assert_eq!(messages(&told(&mut server)), [&long[..]]);
+    assert_eq!(feed(&mut server, &packet(5, 0, 1, &[])), [[6, 0, 0, 1]]);
+    assert_eq!(told(&mut server), [Told::Message(id, Reliable, vec![])]);
+    feed(&mut server, &packet(1, 0, 2, &long[..504]));
+    feed(&mut server, &packet(5, 1, 2, &[]));
+    assert_eq!(messages(&told(&mut server)), [&long[..504]]);
+    assert_eq!(server.blocks_available(), server.blocks());
+}
+
+#[test]
+fn chunks_against_the_rules_are_acknowledged_dropped_and_end_nothing() {
+    let (mut server, _) = server_with_client();
+    let full = [1; 504];
+    let bad = [
+        packet(1, 0, 0, &full[..503]),
+        packet(5, 0, 0, &[1; 505]),
+        packet(1, 255, 0, &full),
+        packet(1, 0, 0, &[]),
+    ];
+    for (count, bad) in (1..).zip(&bad) {
+        assert_eq!(feed(&mut server, bad), [packet(6, bad[1], 0, &[])]);
+        assert_eq!(dropped(&server, DropReason::BadChunk), count);
+    }
+    // Of seven chunks, says the first that comes; others know better.
+    feed(&mut server, &packet(5, 6, 1, b"end"));
+    for contradiction in
+        [packet(5, 5, 1, b"end"), packet(1, 7, 1, &full), packet(5, 0, 1, b"x"), packet(1, 6, 1, &full)]
+    {
+        assert_eq!(feed(&mut server, &contradiction), [packet(6, contradiction[1], 1, &[])]);
+    }
+    // An inner chunk behind what claims to be the last one.
+    feed(&mut server, &packet(1, 9, 2, &full));
+    feed(&mut server, &packet(5, 8, 2, b"end"));
+    assert_eq!(dropped(&server, DropReason::BadChunk), 9);
+    assert_eq!(told(&mut server), []);
+    feed(&mut server, &packet(5, 0, 3, b"still here"));
+    assert_eq!(messages(&told(&mut server)), [b"still here"]);
+}
+
+#[test]
+fn a_payload_that_lacks_chunks_is_dropped_when_the_window_passes_it() {
+    for start in [0_u16, 65_000] {
+        let (mut server, _) = server_with_client();
+        let sequence = |step: u16| start.wrapping_add(step);
+        feed(&mut server, &packet(0, 0, sequence(0), &[1; 504]));
+        feed(&mut server, &packet(4, 0, sequence(1_023), b"in time"));
+        feed(&mut server, &packet(4, 1, sequence(0), b"end"));
+        assert_eq!(messages(&told(&mut server)).len(), 2);
+        feed(&mut server, &packet(0, 0, sequence(1_024), &[1; 504]));
+        feed(&mut server, &packet(4, 0, sequence(2_048), b"passes it"));
+        assert_eq!(dropped(&server, DropReason::Overtaken), 1);
+        feed(&mut server, &packet(4, 1, sequence(1_024), b"end"));
+        assert_eq!(messages(&told(&mut server)), [b"passes it"]);
+        assert_eq!(dropped(&server, DropReason::OutsideWindow), 1);
+        assert_eq!(server.blocks_available(), server.blocks());
+    }
+}
+
+#[test]
+fn sequences_are_told_apart_across_the_wrap() {
+    for start in [0_u16, 64_900, 65_535] {
+        let (mut server, _) = server_with_client();
+        for step in 0..3_000_u16 {
+            let number = packet(5, 0, start.wrapping_add(step), &step.to_be_bytes());
+            feed(&mut server, &number);
+            feed(&mut server, &number);
+            assert_eq!(messages(&told(&mut server)), [&step.to_be_bytes()[..]]);
+        }
+        let old = packet(5, 0, start.wrapping_add(2_999 - 1_023), b"again");
+        let older = packet(5, 0, start.wrapping_add(2_999 - 1_024), b"again");
+        assert_eq!(feed(&mut server, &old).len() + feed(&mut server, &older).len(), 2);
+        assert_eq!(told(&mut server), []);
+        assert_eq!(dropped(&server, DropReason::Duplicate), 3_001);
+        assert_eq!(dropped(&server, DropReason::OutsideWindow), 1);
+    }
+}
+
+#[test]
+fn a_sender_waits_for_the_oldest_before_it_leaves_its_window() {
+    let (mut server, id) = server_with_client();
+    for number in 0..1_100_u16 {
+        server.send(START, id, &number.to_be_bytes(), Reliable).expect("room");
+    }
+    assert_eq!(output(&mut server, START).len(), 1_024);
+    for number in 1..1_024 {
+        feed(&mut server, &packet(6, 0, number, &[]));
+    }
+    assert_eq!(server.connection_stats(id).expect("open").waiting, 76);
+    server.handle_datagram(START, CLIENT.into(), &packet(6, 0, 0, &[]));
+    assert_eq!(output(&mut server, START).len(), 76);
+}
+
+#[test]
+fn an_unreliable_message_that_waits_too_long_is_dropped() {
+    let (mut server, id) = server_with_client();
+    for _ in 0..1_024 {
+        server.send(START, id, b"x", Reliable).expect("room");
+    }
+    server.send(START, id, &payload(2_000), Unreliable).expect("room");
+    server.send(START, id, b"last", Reliable).expect("room");
+    output(&mut server, START);
+    server.handle_timeout(at(1_001));
+    output(&mut server, at(1_001));
+    assert_eq!(dropped(&server, DropReason::Expired), 1);
+    for number in 0..1_024 {
+        server.handle_datagram(at(1_002), CLIENT.into(), &packet(6, 0, number, &[]));
+    }
+    assert_eq!(packets(&mut server, at(1_002)), [packet(5, 0, 1_025, b"last")]);
+}
+
+#[test]
+fn an_unreliable_payload_that_lacks_chunks_for_a_second_is_dropped() {
+    let (mut server, _) = server_with_client();
+    feed(&mut server, &packet(0, 0, 0, &[1; 504]));
+    assert_eq!(server.poll_timeout(), Some(at(1_000)));
+    server.handle_timeout(at(1_000));
+    output(&mut server, at(1_000));
+    assert_eq!(dropped(&server, DropReason::Expired), 1);
+    assert_eq!(server.blocks_available(), server.blocks());
+}
+
+#[test]
+fn a_reliable_message_that_is_never_finished_ends_the_connection() {
+    let (mut server, id) = server_with_client();
+    feed(&mut server, &packet(1, 0, 0, &[1; 504]));
+    for second in 1..=15 {
+        let now = START + Duration::from_secs(second);
+        server.handle_datagram(now, CLIENT.into(), &packet(4, 0, 9, b"alive"));
+        server.handle_timeout(now);
+        output(&mut server, now);
+    }
+    let list = told(&mut server);
+    assert_eq!(ended(&list), Some(DisconnectReason::MessageUnfinished));
+    assert!(server.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected));
+}
+
+#[test]
+fn silence_of_15_seconds_ends_a_connection_and_the_other_peer_is_told() {
+    let (mut server, id) = server_with_client();
+    server.handle_datagram(at(5_000), CLIENT.into(), &packet(4, 0, 0, b"alive"));
+    output(&mut server, at(5_000));
+    assert_eq!(server.poll_timeout(), Some(at(20_000)));
+    server.handle_timeout(at(19_999));
+    assert_eq!(messages(&told(&mut server)), [b"alive"]);
+    server.handle_timeout(at(20_000));
+    assert_eq!(packets(&mut server, at(20_000)), [[0x0C, 0, 0, 0]]);
+    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Lost)]);
+}
+
+#[test]
+fn end_waits_for_what_was_sent_reliably() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, b"game over", Reliable).expect("open");
+    server.disconnect(START, id);
+    assert_eq!(packets(&mut server, START), [packet(5, 0, 0, b"game over")]);
+    server.handle_timeout(at(100));
+    assert_eq!(packets(&mut server, at(100)), [packet(5, 0, 0, b"game over")]);
+    assert_eq!(told(&mut server), []);
+    server.handle_datagram(at(150), CLIENT.into(), &packet(6, 0, 0, &[]));
+    assert_eq!(packets(&mut server, at(150)), [[0x0C, 0, 0, 0]]);
+    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
+}
+
+/// Whoever takes events and then datagrams is woken for what follows from the datagrams.
+#[test]
+fn no_news_come_from_taking_datagrams() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, b"unreliable", Unreliable).expect("open");
+    server.disconnect(START, id);
+    assert_eq!(told(&mut server), []);
+    assert_eq!(packets(&mut server, START), [packet(4, 0, 0, b"unreliable")]);
+    assert_eq!((told(&mut server), server.poll_timeout()), (vec![], Some(START)));
+    server.handle_timeout(START);
+    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
+    assert_eq!(packets(&mut server, START), [[0x0C, 0, 0, 0]]);
+}
+
+#[test]
+fn end_waits_for_a_second_at_the_most() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, b"game over", Reliable).expect("open");
+    server.disconnect(START, id);
+    output(&mut server, START);
+    for tick in 1..10 {
+        server.handle_timeout(at(tick * 100));
+        assert_eq!(packets(&mut server, at(tick * 100)), [packet(5, 0, 0, b"game over")]);
+    }
+    server.handle_timeout(at(1_000));
+    let last = packets(&mut server, at(1_000));
+    assert_eq!(last.last().map(Vec::as_slice), Some(&[0x0C, 0, 0, 0][..]));
+    assert_eq!(ended(&told(&mut server)), Some(DisconnectReason::Local));
+}
+
+#[test]
+fn end_ends_and_is_never_answered() {
+    for end in [
+        packet(8, 0, 0, &[]),
+        packet(0x0C, 0, 0, &[]),
+        packet(0x0D, 0, 0x1234, b"body"),
+        packet(0x0F, 1, 2, &[]),
+    ] {
+        let (mut server, id) = server_with_client();
+        feed(&mut server, &packet(4, 0, 0, b"before"));
+        assert_eq!(feed(&mut server, &end), [[0; 0]; 0]);
+        let before = Told::Message(id, Unreliable, b"before".to_vec());
+        assert_eq!(told(&mut server), [before, Told::Disconnected(id, DisconnectReason::Remote)]);
+        assert_eq!(feed(&mut server, &end), [[0; 0]; 0]);
+        assert_eq!(server.blocks_available(), server.blocks());
+    }
+}
+
+#[test]
+fn whoever_did_not_hear_end_is_told_again() {
+    let (mut server, id) = server_with_client();
+    server.disconnect(START, id);
+    assert_eq!(packets(&mut server, START), [[0x0C, 0, 0, 0]]);
+    assert_eq!(feed(&mut server, &packet(5, 0, 0, b"still talking")), [[0x0C, 0, 0, 0]]);
+    assert_eq!(feed(&mut server, &packet(6, 0, 0, &[])), [[0x0C, 0, 0, 0]]);
+    assert_eq!(dropped(&server, DropReason::Ended), 2);
+    told(&mut server);
+    server.handle_timeout(at(2_000));
+    output(&mut server, at(2_000));
+    assert_eq!(feed(&mut server, &packet(5, 0, 0, b"still talking")), [[0; 0]; 0]);
+    assert_eq!(dropped(&server, DropReason::UnknownSource), 1);
+}
+
+#[test]
+fn a_client_may_come_again_at_once_from_the_same_port() {
+    let mut net = Net::new(latency(20), 3);
+    for _ in 0..20 {
+        let (here, _) = net.connect();
+        let now = net.now();
+        net.pair.a.send(now, here, b"hello", Reliable).expect("open");
+        net.pair.a.disconnect(now, here);
+        let gone = net.run_until(Duration::from_secs(2), |net| {
+            ended(&net.server) == Some(DisconnectReason::Remote) && ended(&net.client).is_some()
+        });
+        assert!(gone, "client {:?} server {:?}", net.client, net.server);
+        assert_eq!(messages(&net.server), [b"hello"]);
+        net.client.clear();
+        net.server.clear();
+    }
+}
+
+#[test]
+fn a_lost_response_is_repeated_to_servers_that_keep_no_state() {
+    let mut net = Net::new(latency(10), 1);
+    let to = net.pair.b_address;
+    let id = net.pair.a.connect(net.now(), to).expect("a free slot");
+    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&Told::Connected(id))));
+    let lost = output(&mut net.pair.a, net.pair.now);
+    assert_eq!(lost.len(), 1);
+    assert!(net.run_until(Duration::from_secs(1), |net| !net.server.is_empty()));
+}
+
+#[test]
+fn towards_the_original_nothing_of_the_handshake_is_repeated() {
+    let mut client = peer(Config::new([1; 32]));
+    let id = client.connect(START, SERVER.into()).expect("a free slot");
+    assert_eq!(output(&mut client, START).len(), 1);
+    assert_eq!(client.connect(START, SERVER.into()), Err(ConnectError::AlreadyConnected));
+    assert_eq!(client.poll_timeout(), Some(at(15_000)));
+    client.handle_timeout(at(15_000));
+    assert_eq!(packets(&mut client, at(15_000)), [[0; 0]; 0]);
+    assert_eq!(told(&mut client), [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    let again = client.connect(at(15_000), SERVER.into()).expect("the slot is free again");
+    output(&mut client, at(15_000));
+    client.handle_datagram(at(15_000), SERVER.into(), &[9, 9, 9, 9]);
+    assert_eq!(packets(&mut client, at(15_000)).len(), 1);
+    assert_eq!(told(&mut client), [Told::Connected(again)]);
+    client.handle_datagram(at(15_000), SERVER.into(), &[9, 9, 9, 9]);
+    client.handle_timeout(at(18_000));
+    assert_eq!(packets(&mut client, at(18_000)), [[0; 0]; 0]);
+    assert_eq!(told(&mut client), []);
+}
+
+#[test]
+fn doubled_messages_of_the_handshake_are_ignored() {
+    let mut server = peer(server_config());
+    let seasoning = seasoning(&mut server, START, CLIENT.into(), 0x4123_4567);
+    let id = {
+        server.handle_datagram(START, CLIENT.into(), &seasoning);
+        connected_id(&told(&mut server))
+    };
+    for _ in 0..3 {
+        assert_eq!(feed(&mut server, &seasoning), [[0; 0]; 0]);
+        assert_eq!(feed(&mut server, &0x4123_4567_u32.to_be_bytes()), [[0; 0]; 0]);
+    }
+    assert_eq!(told(&mut server), []);
+    assert_eq!(server.connection(id).expect("open").state, ConnectionState::Connected);
+    assert_eq!(dropped(&server, DropReason::Unexpected), 6);
+}
+
+#[test]
+fn a_response_that_comes_again_after_the_end_opens_nothing() {
+    let mut server = peer(server_config());
+    let answer = seasoning(&mut server, START, CLIENT.into(), 1);
+    server.handle_datagram(START, CLIENT.into(), &answer);
+    feed(&mut server, &packet(8, 0, 0, &[]));
+    assert_eq!(feed(&mut server, &answer), [[0; 0]; 0]);
+    assert_eq!((told(&mut server).len(), server.connections().count()), (2, 0));
+    // Who asks anew comes in.
+    enter(&mut server, START, CLIENT.into(), 0x4000_0001);
+}
+
+#[test]
+fn a_response_holds_for_two_epochs_and_its_address_alone() {
+    let salt = 5_u32;
+    let holds = |later: Duration, from: ([u8; 4], u16)| {
+        let mut server = peer(server_config());
+        let answer = seasoning(&mut server, START, CLIENT.into(), salt);
+        server.handle_datagram(START + later, from.into(), &answer);
+        server.connections().count() == 1
+    };
+    assert!(holds(Duration::from_secs(5), CLIENT));
+    assert!(!holds(Duration::from_secs(10), CLIENT));
+    assert!(!holds(Duration::ZERO, (CLIENT.0, CLIENT.1 + 1)));
+    assert!(!holds(Duration::ZERO, STRANGER));
+}
+
+#[test]
+fn many_clients_share_a_server_and_a_full_one_says_end() {
+    let mut server = peer(server_config());
+    let addresses: Vec<_> = (0..9_u16).map(|port| ([192, 0, 2, 1], 100 + port).into()).collect();
+    let ids: Vec<_> = addresses[..8].iter().map(|address| enter(&mut server, START, *address, 9)).collect();
+    let answer = seasoning(&mut server, START, addresses[8], 9);
+    server.handle_datagram(START, addresses[8], &answer);
+    assert_eq!(output(&mut server, START), [(addresses[8], vec![0x0C, 0, 0, 0])]);
+    assert_eq!(dropped(&server, DropReason::Full), 1);
+    for (id, address) in ids.iter().zip(&addresses) {
+        server.handle_datagram(START, *address, &packet(4, 0, 0, &address.port().to_be_bytes()));
+        assert_eq!(
+            told(&mut server),
+            [Told::Message(*id, Unreliable, address.port().to_be_bytes().to_vec())]
+        );
+    }
+    server.disconnect(START, ids[3]);
+    output(&mut server, START);
+    told(&mut server);
+    // A connection that only lingers makes room.
+    let ninth = enter(&mut server, START, addresses[8], 9);
+    assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
+}
+
+/// Datagrams to one address leave one after the other, so that one call can send them; but not for ever.
+#[test]
+fn connections_take_turns_of_sixteen_datagrams() {
+    let mut server = peer(server_config());
+    let addresses: [SocketAddr; 2] = [([192, 0, 2, 1], 100).into(), ([192, 0, 2, 1], 101).into()];
+    for id in addresses.map(|address| enter(&mut server, START, address, 9)) {
+        server.send(START, id, &payload(40 * 504), Unreliable).expect("room");
+    }
+    let to: Vec<_> = output(&mut server, START).into_iter().map(|(to, _)| to).collect();
+    let turns: Vec<_> = to.chunk_by(|a, b| a == b).map(<[SocketAddr]>::len).collect();
+    assert_eq!(turns, [16, 16, 16, 16, 8, 8]);
+}
+
+#[test]
+fn a_paused_connection_keeps_its_news() {
+    let (mut server, id) = server_with_client();
+    assert!(server.pause(id));
+    feed(&mut server, &packet(4, 0, 0, b"later"));
+    feed(&mut server, &packet(8, 0, 0, &[]));
+    assert_eq!(told(&mut server), []);
+    assert!(server.resume(id));
+    assert_eq!(told(&mut server).len(), 2);
+    assert!(!server.pause(id) || server.connection(id).is_some());
+}
+
+#[test]
+fn a_cancelled_attempt_leaves_without_a_word() {
+    let mut client = peer(client_config());
+    let id = client.connect(START, SERVER.into()).expect("a free slot");
+    output(&mut client, START);
+    client.disconnect(START, id);
+    assert_eq!(packets(&mut client, START), [[0; 0]; 0]);
+    assert_eq!(told(&mut client), [Told::Failed(id, ConnectFailure::Cancelled)]);
+    assert_eq!(client.connections().count(), 0);
+    let Redial::SamePort(_) = client.config().redial else { panic!("it repeats itself") };
+}
+
+#[test]
+fn two_large_messages_that_do_not_fit_together_arrive_one_after_the_other() {
+    let mut resources = Resources::<1, 64, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    enter(&mut server, START, CLIENT.into(), 7);
+    // 20 chunks each, where one connection may hold 32 blocks.
+    let (first, second) = (payload(20 * 504), payload(20 * 504 - 7));
+    let chunk = |sequence: u16, bytes: &[u8], number: usize| {
+        let flags = if number == 19 { 5 } else { 1 };
+        let end = bytes.len().min((number + 1) * 504);
+        packet(flags, number as u8, sequence, &bytes[number * 504..end])
+    };
+    let mut open: Vec<_> =
+        (0..20).flat_map(|number| [chunk(0, &first, number), chunk(1, &second, number)]).collect();
+    let mut arrived = Vec::new();
+    for _ in 0..10 {
+        let mut left = Vec::new();
+        for packet in open {
+            server.handle_datagram(START, CLIENT.into(), &packet);
+            if packets(&mut server, START).is_empty() {
+                left.push(packet);
+            }
+        }
+        open = left;
+        arrived.extend(messages(&told(&mut server)).into_iter().map(<[u8]>::to_vec));
+    }
+    assert!(open.is_empty() && dropped(&server, DropReason::NoMemory) > 0);
+    assert!(arrived == [first, second]);
+    assert_eq!(server.blocks_available(), 64);
+}
+
+#[test]
+fn a_message_that_can_never_fit_ends_the_connection() {
+    let mut resources = Resources::<1, 64, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    enter(&mut server, START, CLIENT.into(), 7);
+    assert_eq!(feed(&mut server, &packet(5, 40, 0, b"of 41")), [[0x0C, 0, 0, 0]]);
+    assert_eq!(ended(&told(&mut server)), Some(DisconnectReason::MessageTooLarge));
+    assert_eq!(server.blocks_available(), 64);
+}

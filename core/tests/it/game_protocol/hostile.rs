@@ -1,0 +1,315 @@
+//! What hostile peers do to an endpoint of the Game Protocol.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::game_protocol::Reliability::{Reliable, Unreliable};
+use rakwire::game_protocol::{ConnectionState, DropReason, Peer, Resources, SendError};
+use rakwire::sim::Conditions;
+
+use crate::model::random::Random;
+use crate::support::game_protocol::*;
+
+fn stranger(number: u32) -> SocketAddr {
+    let [a, b, c, d] = number.to_be_bytes();
+    ([10 + a, b, c, d], 1_000 + (number % 50_000) as u16).into()
+}
+
+#[test]
+fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
+    let mut server = peer(server_config());
+    let (mut bytes_in, mut bytes_out) = (0, 0);
+    for number in 0..10_000_u32 {
+        let datagram = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+        server.handle_datagram(START, stranger(number * 97), &datagram);
+        bytes_in += datagram.len();
+        if number % 100 == 0 {
+            for (_, answer) in output(&mut server, START) {
+                assert_eq!(answer.len(), 4);
+                bytes_out += answer.len();
+            }
+        }
+    }
+    bytes_out += packets(&mut server, START).concat().len();
+    assert!(bytes_out <= bytes_in && bytes_out > bytes_in / 2, "{bytes_out} of {bytes_in}");
+    assert_eq!((server.connections().count(), server.poll_timeout()), (0, None));
+    assert_eq!(server.blocks_available(), server.blocks());
+    assert_eq!(told(&mut server), []);
+    // And a client that means it still comes in.
+    enter(&mut server, START + Duration::from_secs(1), CLIENT.into(), 3);
+}
+
+#[test]
+fn a_guessed_answer_opens_nothing() {
+    let mut server = peer(server_config());
+    let mut random = Random::new(3);
+    for number in 0..100_000_u32 {
+        server.handle_datagram(START, stranger(number), &(random.draw() as u32).to_be_bytes());
+        output(&mut server, START);
+    }
+    assert_eq!(server.connections().count(), 0);
+}
+
+#[test]
+fn a_flood_of_ends_from_strangers_ends_nothing() {
+    let (mut server, id) = server_with_client();
+    for number in 0..10_000 {
+        let end =
+            packet(if number % 2 == 0 { 0x0C } else { 8 }, 0, 0, if number % 3 == 0 { b"body" } else { b"" });
+        server.handle_datagram(START, stranger(number), &end);
+    }
+    assert_eq!(output(&mut server, START), []);
+    assert_eq!(dropped(&server, DropReason::UnknownSource), 10_000);
+    assert_eq!(server.connection(id).expect("open").state, ConnectionState::Connected);
+}
+
+#[test]
+fn a_flood_of_ends_from_a_client_ends_it_once() {
+    let (mut server, id) = server_with_client();
+    for number in 0..10_000_u32 {
+        assert_eq!(feed(&mut server, &packet(8, 0, number as u16, &[])), [[0; 0]; 0]);
+    }
+    assert_eq!(told(&mut server).len(), 1);
+    assert!(server.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected));
+    assert_eq!(dropped(&server, DropReason::Ended), 9_999);
+}
+
+#[test]
+fn packets_of_strangers_are_dropped_and_counted() {
+    let mut server = peer(server_config());
+    for length in 5..600 {
+        server.handle_datagram(START, STRANGER.into(), &vec![5; length]);
+    }
+    assert_eq!(dropped(&server, DropReason::UnknownSource), 595);
+    for length in 0..4 {
+        server.handle_datagram(START, STRANGER.into(), &vec![5; length]);
+    }
+    assert_eq!(dropped(&server, DropReason::TooShort), 4);
+    assert_eq!(output(&mut server, START), []);
+}
+
+#[test]
+fn a_pure_client_answers_no_stranger() {
+    let mut client = peer(client_config());
+    for number in 0..1_000_u32 {
+        client.handle_datagram(START, stranger(number), &number.to_be_bytes());
+    }
+    assert_eq!(output(&mut client, START), []);
+    assert_eq!(dropped(&client, DropReason::UnknownSource), 1_000);
+}
+
+/// Each of two servers takes the other's challenge for a first message. A limit ends what would go on for ever.
+#[test]
+fn two_servers_do_not_answer_each_other_for_ever() {
+    let mut config = server_config();
+    config.challenges_per_network = 5;
+    let (mut a, mut b) = (peer(config.clone()), peer(server_config()));
+    let (a_address, b_address) = (SocketAddr::from(CLIENT), SocketAddr::from(SERVER));
+    a.handle_datagram(START, b_address, &[0x49, 9, 9, 9]);
+    let mut rounds = 0;
+    loop {
+        let from_a = output(&mut a, START);
+        from_a.iter().for_each(|(_, packet)| b.handle_datagram(START, a_address, packet));
+        let from_b = output(&mut b, START);
+        from_b.iter().for_each(|(_, packet)| a.handle_datagram(START, b_address, packet));
+        if from_a.is_empty() && from_b.is_empty() {
+            break;
+        }
+        rounds += 1;
+        assert!(rounds < 10, "they go on");
+    }
+    assert_eq!((rounds, dropped(&a, DropReason::ChallengeLimit)), (5, 1));
+}
+
+#[test]
+fn one_network_cannot_have_all_challenges() {
+    let mut server = peer(server_config());
+    let answers = |server: &mut Peer<'_>, network: u8| {
+        (0..1_000_u16)
+            .filter(|port| {
+                server.handle_datagram(START, ([198, 51, network, 1], *port).into(), &[7; 4]);
+                !output(server, START).is_empty()
+            })
+            .count()
+    };
+    assert_eq!(answers(&mut server, 1), 200);
+    assert_eq!(answers(&mut server, 2), 200);
+}
+
+/// All kinds of headers, lengths and bodies into an open connection: no panic, and what is taken is given back.
+#[test]
+fn a_live_connection_survives_nonsense() {
+    let mut resources = Resources::<4, 64, 128>::new();
+    let mut random = Random::new(9);
+    let mut server = Peer::new(&mut resources, server_config());
+    for round in 0..200_u64 {
+        let now = START + Duration::from_secs(40 * round);
+        let id = enter(&mut server, now, CLIENT.into(), 1);
+        server.send(now, id, &payload(700), Reliable).expect("room");
+        for _ in 0..500 {
+            let mut bytes = random.bytes(4);
+            // Rarely END, or nothing would be tested.
+            bytes[0] &= if random.below(500) == 0 { 0xFF } else { 0xF7 };
+            bytes[2] = 0;
+            let length = [0, 1, 503, 504, 504, 504, 505, 1_400][random.below(8) as usize];
+            bytes.extend(vec![7; length]);
+            bytes.truncate(bytes.len() - (random.below(20) == 0) as usize * random.below(5) as usize);
+            server.handle_datagram(now, CLIENT.into(), &bytes);
+            for (_, answer) in output(&mut server, now) {
+                assert!(answer.len() <= 508);
+            }
+            if random.below(4) == 0 {
+                told(&mut server);
+            }
+        }
+        server.disconnect(now, id);
+        for second in 0..30 {
+            let now = now + Duration::from_secs(second);
+            server.handle_timeout(now);
+            output(&mut server, now);
+            told(&mut server);
+        }
+        assert_eq!((server.blocks_available(), server.poll_timeout()), (64, None), "round {round}");
+    }
+    for reason in [
+        DropReason::BadChunk,
+        DropReason::Duplicate,
+        DropReason::NoMemory,
+        DropReason::UnknownAcknowledgement,
+    ] {
+        assert!(dropped(&server, reason) > 0, "{reason:?}");
+    }
+}
+
+/// Sequences all over the circle, each with a chunk of a message that never comes: bounded memory, and others live on.
+#[test]
+fn forged_sequences_take_no_more_than_their_share() {
+    let mut resources = Resources::<2, 128, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    enter(&mut server, START, CLIENT.into(), 1);
+    let other = enter(&mut server, START, STRANGER.into(), 1);
+    let mut random = Random::new(4);
+    for _ in 0..20_000 {
+        let (flags, sequence) = (random.below(2) as u8, random.draw() as u16);
+        feed(&mut server, &packet(flags, random.below(255) as u8, sequence, &[1; 504]));
+        assert!(server.blocks_available() >= 64);
+    }
+    server.handle_datagram(START, STRANGER.into(), &packet(5, 0, 0, b"I am honest"));
+    assert_eq!(told(&mut server), [Told::Message(other, Reliable, b"I am honest".to_vec())]);
+}
+
+/// Where a connection may hold little, many hostile ones leave room for what others are sent.
+#[test]
+fn hostile_connections_take_no_more_than_the_limit() {
+    let mut config = server_config();
+    (config.max_incoming, config.connection_blocks) = (9, Some(8));
+    let mut resources = Resources::<9, 256, 512>::new();
+    let mut server = Peer::new(&mut resources, config);
+    let honest = enter(&mut server, START, CLIENT.into(), 1);
+    let hostile: Vec<_> =
+        (0..8).map(|number| enter(&mut server, START, stranger(number), number + 2)).collect();
+    for (number, hostile) in (0..).zip(hostile) {
+        for sequence in 0..100 {
+            let never_whole = packet(1, 254, sequence * 2, &[1; 504]);
+            server.handle_datagram(START, stranger(number), &never_whole);
+        }
+        // It acknowledges nothing.
+        while server.send(START, hostile, &[7; 504], Reliable).is_ok() {}
+        assert_eq!(server.send(START, hostile, &[7; 504], Reliable), Err(SendError::QuotaExceeded));
+    }
+    assert!(server.blocks_available() >= 256 - 8 * 16, "{}", server.blocks_available());
+    assert_eq!(server.send(START, honest, &[7; 4_200], Reliable), Err(SendError::NeverFits));
+    assert_eq!(server.send(START, honest, &[7; 504], Reliable), Ok(()));
+}
+
+#[test]
+fn a_forged_count_takes_memory_only_for_what_arrives() {
+    let (mut server, _) = server_with_client();
+    let all = server.blocks();
+    for sequence in 0..100 {
+        feed(&mut server, &packet(4, 255, sequence, b"of 256 chunks"));
+    }
+    assert_eq!(all - server.blocks_available(), 200);
+}
+
+#[test]
+fn a_flood_of_duplicates_costs_an_acknowledgement_each_and_no_memory() {
+    let (mut server, _) = server_with_client();
+    let hello = packet(5, 0, 0, b"hello");
+    let available = server.blocks_available();
+    for _ in 0..20_000 {
+        server.handle_datagram(START, CLIENT.into(), &hello);
+    }
+    assert_eq!(told(&mut server).len(), 1);
+    assert_eq!(told(&mut server), []);
+    assert_eq!(server.blocks_available(), available);
+    let answers = packets(&mut server, START);
+    assert_eq!(answers.len(), server.blocks());
+    assert!(answers.iter().all(|answer| answer.len() == 4));
+    let lost = dropped(&server, DropReason::AcknowledgementsFull);
+    assert_eq!(lost + answers.len() as u64, 20_000);
+    assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 0]]);
+}
+
+#[test]
+fn acknowledgements_of_nothing_are_counted_and_do_nothing() {
+    let (mut server, id) = server_with_client();
+    server.send(START, id, &payload(600), Reliable).expect("open");
+    for sequence in 0..2_000 {
+        feed(&mut server, &packet(2, 7, sequence, &[]));
+    }
+    assert_eq!(dropped(&server, DropReason::UnknownAcknowledgement), 2_000);
+    assert_eq!(server.connection_stats(id).expect("open").in_flight, 2);
+}
+
+#[test]
+fn an_application_that_does_not_read_holds_its_client_back_and_no_other() {
+    let mut resources = Resources::<2, 64, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    let id = enter(&mut server, START, CLIENT.into(), 1);
+    enter(&mut server, START, STRANGER.into(), 1);
+    let acknowledged =
+        (0..100_u16).filter(|number| !feed(&mut server, &packet(5, 0, *number, b"x")).is_empty()).count();
+    assert_eq!((acknowledged, dropped(&server, DropReason::NoMemory)), (32, 68));
+    server.handle_datagram(START, STRANGER.into(), &packet(5, 0, 0, b"x"));
+    assert_eq!(packets(&mut server, START).len(), 1);
+    assert_eq!(told(&mut server).len(), 33);
+    assert_eq!(feed(&mut server, &packet(5, 0, 50, b"x")).len(), 1);
+    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"x".to_vec())]);
+}
+
+/// Snapshots of which each lacks a chunk make room for what is whole.
+#[test]
+fn unreliable_payloads_that_lack_chunks_make_room() {
+    let mut resources = Resources::<1, 64, 512>::new();
+    let mut server = Peer::new(&mut resources, server_config());
+    let id = enter(&mut server, START, CLIENT.into(), 1);
+    for sequence in 0..100 {
+        feed(&mut server, &packet(0, 0, sequence, &[1; 504]));
+        feed(&mut server, &packet(0, 1, sequence, &[1; 504]));
+    }
+    feed(&mut server, &packet(5, 0, 100, b"whole"));
+    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"whole".to_vec())]);
+    assert!(dropped(&server, DropReason::NoMemory) > 50);
+}
+
+#[test]
+fn forged_datagrams_of_strangers_do_not_disturb_a_session() {
+    let mut net = Net::new(Conditions { latency: Duration::from_millis(10), ..Conditions::default() }, 1);
+    let (here, there) = net.connect();
+    let mut random = Random::new(8);
+    for number in 0..500_u32 {
+        let now = net.now();
+        net.pair.a.send(now, here, &number.to_be_bytes(), Reliable).expect("room");
+        net.pair.b.send(now, there, &number.to_be_bytes(), Unreliable).expect("room");
+        for _ in 0..20 {
+            let length = random.below(600) as usize;
+            let nonsense = random.bytes(length);
+            net.pair.b.handle_datagram(now, stranger(random.draw() as u32 >> 4), &nonsense);
+            net.pair.a.handle_datagram(now, STRANGER.into(), &nonsense);
+        }
+        net.run_for(Duration::from_millis(5));
+    }
+    net.run_for(Duration::from_secs(1));
+    assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (500, 500));
+}

@@ -1,0 +1,6 @@
+//! The Game Protocol.
+
+mod connection;
+mod hostile;
+mod lossy;
+mod news;

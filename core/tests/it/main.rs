@@ -1,0 +1,10 @@
+//! The core from outside: what both protocols promise, under virtual time and over simulated networks.
+
+mod game_protocol;
+#[path = "../model/mod.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
+mod model;
+mod rabbit;
+mod raknet;
+mod support;
+mod vectors;

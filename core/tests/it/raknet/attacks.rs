@@ -1,0 +1,439 @@
+//! The attack catalogue: the rows that `hostile.rs` and `admission.rs` do not show; `docs/attacks.md` lists all.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::raknet::{
+    BanList, Capacity, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, Peer,
+    Reliability, SendError,
+};
+use rakwire::sim::Conditions;
+use rakwire::wire::capsule::Split;
+use rakwire::wire::control::Control;
+use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
+use rakwire::wire::{Reader, Wire};
+use rakwire::{Instant, U24};
+
+use crate::support::forged::{STRANGER, answers, bytes_out, capsule, data, missing, request_2, written};
+use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+
+/// Numbers that the handshake has certainly passed.
+const NEXT: u32 = 20;
+const ROUND_TRIP: Duration = Duration::from_millis(100);
+
+fn open(conditions: Conditions) -> (Net, ConnectionId, ConnectionId) {
+    let mut net = Net::new(conditions, 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_millis(500));
+    (net, client, server)
+}
+
+/// Lets the server take a datagram that seems to come from the client.
+fn forge(net: &mut Net, datagram: &[u8]) {
+    let (now, from) = (net.now(), net.pair.a_address);
+    net.pair.b.handle_datagram(now, from, datagram);
+}
+
+/// Whether a message still gets from the client to the server.
+fn works(net: &mut Net, client: ConnectionId) -> bool {
+    net.server.clear();
+    net.pair.a.send(net.pair.now, client, b"\x86works", Delivery::RELIABLE_ORDERED).expect("room");
+    net.run_until(Duration::from_secs(5), |net| messages(&net.server).contains(&&b"\x86works"[..]))
+}
+
+/// A datagram of records that name everything in flight over and over costs 8,192 look-ups and not one more.
+#[test]
+fn a02_the_work_for_records_has_a_bound() {
+    let latency = Duration::from_millis(50);
+    let (mut net, client, _) = open(Conditions { latency, ..Conditions::default() });
+    for _ in 0..2_000 {
+        let sent = net.pair.a.send(net.pair.now, client, &[0x86; 1_300], Delivery::RELIABLE);
+        assert!(matches!(sent, Ok(_) | Err(SendError::QuotaExceeded)), "{sent:?}");
+    }
+    // What is in flight stays known until it is sent again, so it is looked up for every record.
+    let wide = |net: &mut Net| {
+        let stats = net.pair.a.connection_stats(client).expect("it is open");
+        stats.in_flight > 60 * 1_300
+    };
+    assert!(net.run_until(Duration::from_secs(10), wide), "the window never opened so wide");
+    let stats = net.pair.a.connection_stats(client).expect("it is open");
+    let (now, from) = (net.now(), net.pair.b_address);
+    net.pair.a.handle_datagram(now, from, &missing(0, 0xFF_FFFE, 200));
+    assert!(net.pair.a.stats().dropped(DropReason::TooManyRecords) > 0);
+    let after = net.pair.a.connection_stats(client).expect("it is open");
+    assert!(after.datagrams_lost - stats.datagrams_lost <= u64::from(stats.in_flight) / 1_300 + 1);
+    assert!(works(&mut net, client));
+}
+
+/// A complaint every millisecond has a datagram sent again once in nine tenths of a round trip, and never beyond the
+/// window.
+#[test]
+fn a03_complaints_cost_few_resends_within_the_window() {
+    let (mut net, client, _) = open(Conditions { latency: ROUND_TRIP / 2, ..Conditions::default() });
+    // From here on the server hears nothing: only the complaints decide.
+    net.pair.set_conditions(Conditions { loss: 1.0, latency: ROUND_TRIP / 2, ..Conditions::default() });
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.transmit();
+    let before = net.pair.a.connection_stats(client).expect("it is open");
+    let (start, from) = (net.now(), net.pair.b_address);
+    for milli in 1..=1_000 {
+        let now = start + Duration::from_millis(milli);
+        net.pair.now = now;
+        net.pair.a.handle_datagram(now, from, &missing(0, 5_000, 100));
+        net.pair.a.handle_timeout(now);
+        net.pair.transmit();
+        let stats = net.pair.a.connection_stats(client).expect("it is open");
+        assert!(stats.in_flight <= stats.congestion_window + 1_492);
+    }
+    let after = net.pair.a.connection_stats(client).expect("it is open");
+    let resends = after.datagrams_sent - before.datagrams_sent;
+    assert!((5..=12).contains(&resends), "{resends} datagrams in ten round trips");
+}
+
+/// Of every length and kind, what a stranger sends brings no more bytes than it had, and nothing later.
+#[test]
+fn a04_no_request_is_worth_more_than_its_own_bytes() {
+    let mut server = peer(server_config());
+    let mut now = Instant::from_micros(1_000_000);
+    let full = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
+    let unknown = written(&Offline::Request1 { protocol: 77, mtu: 1_492 });
+    let requests =
+        [full, unknown, request_2(ClientSecurity::None, 5), request_2(ClientSecurity::Cookie(1), 5)];
+    for request in &requests {
+        for length in 1..=request.len() {
+            now = now + Duration::from_millis(1);
+            server.handle_datagram(now, STRANGER.into(), &request[..length]);
+            let bytes = bytes_out(&mut server, now);
+            assert!(bytes <= length, "{bytes} bytes for {length}");
+        }
+    }
+    let later = now + Duration::from_secs(100);
+    server.handle_timeout(later);
+    assert_eq!(bytes_out(&mut server, later), 0, "nothing unsolicited");
+}
+
+#[test]
+fn a05_pongs_may_be_switched_off() {
+    let mut config = server_config();
+    config.pongs_per_second = 0;
+    let mut server = peer(config);
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    server.handle_datagram(Instant::ZERO, STRANGER.into(), &ping);
+    assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
+}
+
+/// Without cookies reply 2 is longer than request 2: only what the same source sent before pays for that, so no group of
+/// addresses ever gets more bytes than came from it.
+#[test]
+fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::Off;
+    for from in ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address")) {
+        let mut server = peer(config.clone());
+        let (request_1, request_2) =
+            (written(&Offline::Request1 { protocol: 6, mtu: 576 }), request_2(ClientSecurity::None, 5));
+        let (mut bytes_in, mut bytes) = (0, 0);
+        let mut take = |server: &mut Peer<'_>, request: &[u8]| {
+            server.handle_datagram(Instant::ZERO, from, request);
+            let answer = bytes_out(server, Instant::ZERO);
+            (bytes_in, bytes) = (bytes_in + request.len(), bytes + answer);
+            assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
+            answer
+        };
+        assert_eq!(take(&mut server, &request_2), 0, "nothing was paid");
+        assert_eq!(take(&mut server, &request_1[..32]), 28);
+        let answers: Vec<_> = (0..10).map(|_| take(&mut server, &request_2)).collect();
+        let (reply_2, paid) = if from.is_ipv4() { (35, 4) } else { (57, 0) };
+        assert_eq!(answers.iter().filter(|answer| **answer == reply_2).count(), paid);
+        assert_eq!(take(&mut server, &request_1), 28);
+        assert_eq!(take(&mut server, &request_2), reply_2, "a client's own handshake works");
+        assert_eq!(server.connections().count(), 1);
+        assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 11 - paid as u64);
+    }
+}
+
+/// Nothing proves an address without cookies: a handshake that is forged to its third datagram has the server answer
+/// into the void until its patience ends. What that costs is known.
+#[test]
+fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::Off;
+    let mut server = peer(config);
+    let now = Instant::ZERO;
+    let control = Control::Request { guid: Guid(5), time: 0, proof: None, password: b"" };
+    let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
+    // The shortest that is answered.
+    request_1.truncate(32);
+    let forged = [
+        request_1,
+        request_2(ClientSecurity::None, 5),
+        data(0, capsule(Reliability::Reliable, 0, 0), &written(&control)),
+    ];
+    let bytes_in: usize = forged.iter().map(Vec::len).sum();
+    forged.iter().for_each(|datagram| server.handle_datagram(now, STRANGER.into(), datagram));
+    let mut bytes = bytes_out(&mut server, now);
+    while let Some(due) = server.poll_timeout() {
+        server.handle_timeout(due);
+        bytes += bytes_out(&mut server, due);
+    }
+    assert_eq!(server.connections().count(), 0, "it was given up");
+    assert_eq!((bytes_in, bytes), (94, 620), "as in docs/attacks.md");
+}
+
+/// A pong has as many bytes as its ping, and those of the advertisement. A ping that is shorter than a bare pong gets
+/// none.
+#[test]
+fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
+    let mut config = server_config();
+    (config.pongs_per_second, config.pongs_per_network) = (u16::MAX, u16::MAX);
+    let mut server = peer(config);
+    let mut now = Instant::ZERO;
+    let full = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    let open = written(&Offline::Ping { scope: PingScope::OpenConnections, time: 1, guid: Some(Guid(1)) });
+    for advertised in [0, 1, 100, 399] {
+        assert_eq!(server.set_advertisement(&vec![b'x'; advertised]), Ok(()));
+        for (ping, length) in [&full, &open].into_iter().flat_map(|ping| (1..=33).map(move |n| (ping, n))) {
+            now = now + Duration::from_millis(1);
+            server.handle_datagram(now, STRANGER.into(), &ping[..length]);
+            let expected = if length == 33 { 33 + advertised } else { 0 };
+            assert_eq!(
+                bytes_out(&mut server, now),
+                expected,
+                "{length} bytes, {advertised} of advertisement"
+            );
+        }
+    }
+}
+
+/// What a flood of forged pings is worth with the largest advertisement and the limits as they are by default.
+#[test]
+fn a05_a_flood_of_pings_brings_what_the_documentation_says() {
+    const SECONDS: usize = 10;
+    // Networks share 32 groups of 20 pongs a second, which is less than the 1,000 for all.
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    for (networks, a_second) in [(1, 20 * 432), (200, 640 * 432)] {
+        let mut server = peer(server_config());
+        assert_eq!(server.set_advertisement(&[b'x'; 399]), Ok(()));
+        let mut bytes = 0;
+        for milli in 0..1_000 * SECONDS {
+            let now = Instant::from_micros(milli as u64 * 1_000);
+            for number in 0..4 {
+                let network = u8::try_from((milli * 4 + number) % networks).expect("few networks");
+                server.handle_datagram(now, SocketAddr::from(([203, 0, network, 1], 9)), &ping);
+            }
+            bytes += bytes_out(&mut server, now);
+        }
+        // One second's worth is there at once.
+        let most = a_second * (SECONDS + 1);
+        assert!(bytes <= most, "{bytes} bytes in {SECONDS} s for {networks} networks");
+        assert!(bytes > most / 2, "a limit that is never reached shows nothing: {bytes} of {most}");
+    }
+}
+
+/// The cookie that a server gives this address now.
+fn cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
+    server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
+    let answers = answers(server, now);
+    match Offline::read(&mut Reader::new(&answers[0].1)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A cookie opens the door to its own address for ten seconds at most; no bit of it may differ.
+#[test]
+fn a06_a_cookie_is_worth_nothing_elsewhere_later_or_changed() {
+    let mut server = peer(server_config());
+    let now = Instant::from_micros(3_000_000);
+    let address = SocketAddr::from(([203, 0, 113, 1], 1_000));
+    let given = cookie(&mut server, now, address);
+    let others: [SocketAddr; 3] = [
+        ([203, 0, 113, 1], 1_001).into(),
+        ([203, 0, 113, 2], 1_000).into(),
+        "[2001:db8::1]:1000".parse().expect("a literal address"),
+    ];
+    for other in others {
+        server.handle_datagram(now, other, &request_2(ClientSecurity::Cookie(given), 5));
+    }
+    for bit in 0..32 {
+        server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given ^ 1 << bit), 5));
+    }
+    assert_eq!((server.connections().count(), server.stats().dropped(DropReason::BadCookie)), (0, 35));
+    let mut late = peer(server_config());
+    late.handle_datagram(
+        now + Duration::from_secs(10),
+        address,
+        &request_2(ClientSecurity::Cookie(given), 5),
+    );
+    assert_eq!(late.connections().count(), 0);
+    server.handle_datagram(now, address, &request_2(ClientSecurity::Cookie(given), 5));
+    assert_eq!(server.connections().count(), 1, "at its own address and in time it is good");
+}
+
+/// Nonsense in the name of a player punishes nobody: the connection goes on, and a new one may begin.
+#[test]
+fn a08_forged_nonsense_punishes_nobody() {
+    let (mut net, client, _) = open(Conditions::default());
+    for byte in 0..=u8::MAX {
+        forge(&mut net, &[byte; 40]);
+        forge(&mut net, &[byte, 1, 2]);
+    }
+    forge(&mut net, &request_2(ClientSecurity::Cookie(7), 99));
+    forge(&mut net, &written(&Offline::Request1 { protocol: 99, mtu: 576 }));
+    net.run_for(Duration::from_millis(100));
+    assert!(works(&mut net, client));
+    net.pair.a.disconnect(net.pair.now, client);
+    net.run_for(Duration::from_secs(5));
+    (net.client, net.server) = (Vec::new(), Vec::new());
+    net.connect();
+}
+
+/// The ban list has room for so many, says when it is full, and nothing that arrives is ever put on it.
+#[test]
+fn a09_the_ban_list_has_a_fixed_size() {
+    let mut bans = BanList::new();
+    let addresses = (0..100_000_u32).map(|number| {
+        let [a, b, c, d] = number.to_be_bytes();
+        format!("{a}.{b}.{c}.{d}").parse().expect("an address")
+    });
+    let added = addresses.take_while(|pattern| bans.add(*pattern, None).is_ok()).count();
+    assert!((1..100_000).contains(&added), "{added} were taken");
+    let mut server = peer(server_config());
+    for number in 0..10_000_u32 {
+        let from = SocketAddr::from((number.to_be_bytes(), 9));
+        server.handle_datagram(Instant::ZERO, from, &[5; 60]);
+    }
+    let known = server.bans_mut().expect("the allocator gives one");
+    assert!(!known.is_banned([0, 0, 0, 1].into(), Instant::ZERO));
+}
+
+/// A million tiny datagrams make no event, only counters.
+#[test]
+fn a10_nonsense_is_counted_and_not_told() {
+    let mut server = peer(server_config());
+    for number in 0..1_000_000_u32 {
+        let bytes = number.to_be_bytes();
+        server.handle_datagram(Instant::ZERO, STRANGER.into(), &bytes);
+    }
+    assert!(server.poll_event().is_none());
+    let drops: u64 = server.stats().drops().map(|(_, count)| count).sum();
+    assert_eq!(drops, 1_000_000);
+}
+
+/// A number far ahead is refused before anything is made of it: no complaint, no memory, and the true ones go on.
+#[test]
+fn a14_a_number_far_ahead_poisons_nothing() {
+    let (mut net, client, _) = open(Conditions::default());
+    net.pair.transmit();
+    let before = net.pair.b.blocks_available();
+    for number in [60_000, 0x7F_FFFF, 0x80_0010, 0xFF_FFFF - 2_000] {
+        forge(&mut net, &data(number, capsule(Reliability::Unreliable, 0, 0), b"\x86far"));
+    }
+    assert_eq!(net.pair.b.stats().dropped(DropReason::OutsideWindow), 4);
+    let now = net.now();
+    assert_eq!((bytes_out(&mut net.pair.b, now), net.pair.b.blocks_available()), (0, before));
+    // A jump that is still allowed costs one datagram of records.
+    forge(&mut net, &data(49_000, capsule(Reliability::Unreliable, 0, 0), b"\x86far"));
+    let complaints = answers(&mut net.pair.b, now);
+    assert!(complaints.len() <= 2 && complaints.iter().all(|(_, bytes)| bytes.len() <= 24), "{complaints:?}");
+    net.run_for(Duration::from_secs(1));
+    assert!(net.pair.b.connections().next().is_some() && net.pair.a.connection(client).is_some());
+}
+
+/// A farewell from a stranger, or with numbers that are not plausible, ends nothing.
+#[test]
+fn a15_a_blind_farewell_ends_nothing() {
+    let (mut net, client, _) = open(Conditions::default());
+    let farewell = |number, reliable| data(number, capsule(Reliability::Reliable, reliable, 0), b"\x15");
+    let now = net.now();
+    net.pair.b.handle_datagram(now, STRANGER.into(), &farewell(NEXT, NEXT));
+    for (number, reliable) in [(0x40_0000, NEXT), (NEXT, 0x40_0000), (NEXT + 1, 0xC0_0000), (0x90_0000, 0)] {
+        forge(&mut net, &farewell(number, reliable));
+    }
+    net.run_for(Duration::from_secs(1));
+    assert!(net.server.is_empty(), "{:?}", net.server);
+    assert!(works(&mut net, client));
+}
+
+/// Whatever size the other side names, a connection uses 576 to 1,492 bytes.
+#[test]
+fn a16_sizes_are_clamped_both_ways() {
+    for (named, used) in [(0, 576), (1, 576), (575, 576), (1_000, 1_000), (9_000, 1_492), (u16::MAX, 1_492)] {
+        let mut server = peer(server_config());
+        let (now, address) = (Instant::from_micros(1), SocketAddr::from(STRANGER));
+        let security = ClientSecurity::Cookie(cookie(&mut server, now, address));
+        let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
+        server.handle_datagram(now, address, &written(&request));
+        let id = server.connection_at(address).expect("it is accepted");
+        assert_eq!(server.connection_stats(id).map(|info| info.mtu), Some(used), "{named}");
+
+        let mut client = peer(client_config());
+        let id = client.connect(now, address).expect("a free slot");
+        let guid = Guid(5);
+        let reply = Offline::Reply2 { guid, client: address, mtu: named, answer: None };
+        client.handle_datagram(now, address, &written(&reply));
+        assert_eq!(client.connection_stats(id).map(|info| info.mtu), Some(used), "{named}");
+    }
+}
+
+/// A capsule that makes no sense ends its datagram: what came before it counts, what comes after does not.
+#[test]
+fn a17_a_bad_capsule_ends_its_datagram_and_nothing_else() {
+    let (mut net, client, _) = open(Conditions::default());
+    let good = |text: &[u8]| data(0, capsule(Reliability::Unreliable, 0, 0), text)[4..].to_vec();
+    let bad: [&[u8]; 4] = [
+        &[0x60, 0, 8, 9, 0, 0, 9, 0, 0, 255, 0x86],
+        &[0x10, 0, 8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0x86],
+        &[0x00, 0xFF, 0xFF, 0x86],
+        &[0x00, 0, 0, 0x86],
+    ];
+    for (number, bad) in (NEXT..).zip(bad) {
+        let header = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
+        forge(&mut net, &[&header, &good(b"\x86before"), bad, &good(b"\x86after")].concat());
+    }
+    net.poll();
+    assert_eq!(messages(&net.server), [b"\x86before"; 4]);
+    assert_eq!(net.pair.b.stats().dropped(DropReason::BadDatagram), 3, "no length at all is padding");
+    // The receipt kinds have no place on the wire: they are delivered as they come.
+    for (number, flags) in (NEXT + 4..).zip([0xA0, 0xC0]) {
+        let header = written(&DatagramHeader::Data { hints: 0, number: U24::new(number) });
+        forge(&mut net, &[&header[..], &[flags, 0, 16, 0x86, 7]].concat());
+    }
+    net.poll();
+    assert_eq!(messages(&net.server).len(), 6);
+    assert!(works(&mut net, client));
+}
+
+/// One connection that fills all it may hold with a message without end leaves room for the others.
+#[test]
+fn a18_one_message_without_end_leaves_room_for_others() {
+    let capacity = Capacity { connections: 4, blocks: 256, block_size: 512 };
+    let server = Peer::with_capacity(capacity, server_config());
+    let mut net = Net::with(peer(client_config()), server, Conditions::default(), 1);
+    let (client, id) = net.connect();
+    net.run_for(Duration::from_millis(500));
+    let total = net.pair.b.blocks();
+    for part in 0..200 {
+        let split = Some(Split { count: 40, id: 1 + (part / 39) as u16, index: part % 39 });
+        let header =
+            rakwire::wire::capsule::CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + part, 0) };
+        forge(&mut net, &data(NEXT + part, header, &[0x86; 1_300]));
+        assert!(net.pair.b.blocks_available() >= total / 2 - 20, "more than its share");
+    }
+    assert_eq!(
+        net.pair.a.send(net.pair.now, client, &vec![0x86; 10_000_000], Delivery::RELIABLE),
+        Err(SendError::NeverFits)
+    );
+    // Another client connects and is served.
+    let mut config = client_config();
+    config.guid.0 += 1;
+    let mut other = Net::with(peer(config), net.pair.b, Conditions::default(), 2);
+    other.pair.a_address.set_port(77);
+    let (other_client, _) = other.connect();
+    assert!(works(&mut other, other_client));
+    // And the one without end is over when it had its time.
+    let other_id = |told: &Told| matches!(told, Told::Disconnected(over, DisconnectReason::Lost | DisconnectReason::ReceiveMemory) if *over == id);
+    other.run_for(Duration::from_secs(60));
+    assert!(other.server.iter().any(other_id), "{:?}", other.server);
+}

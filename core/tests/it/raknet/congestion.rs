@@ -1,0 +1,315 @@
+//! Speed, fairness and good manners on simulated paths, under virtual time. `docs/congestion.md` has the table that
+//! `cargo test -p rakwire --test it congestion -- --nocapture --test-threads 1` prints.
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Event, Peer, SendError};
+use rakwire::sim::{Bottleneck, Conditions, Dumbbell, Pair};
+
+use CongestionControl::{Adaptive, Classic};
+
+use crate::support::raknet::{client_config, server_config};
+use crate::support::ticking::Ticking;
+
+const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+fn path(bits_per_second: u64, queue: Duration) -> Conditions {
+    let bottleneck = Some(Bottleneck::with_queue_of(bits_per_second, queue));
+    Conditions { latency: ROUND_TRIP / 2, bottleneck, ..Conditions::default() }
+}
+
+fn large_peer(config: Config) -> Peer<'static> {
+    Peer::with_capacity(Capacity { connections: 1, blocks: 65_536, block_size: 512 }, config)
+}
+
+/// A sender that always has something to send, and what arrived of it.
+struct Flow {
+    control: CongestionControl,
+    starts: Duration,
+    /// How often the other peer acknowledges; zero is as ours does.
+    tick: Duration,
+    id: Option<ConnectionId>,
+    bytes: u64,
+}
+
+impl Flow {
+    const fn new(control: CongestionControl) -> Self {
+        Self::from(control, Duration::ZERO)
+    }
+
+    const fn from(control: CongestionControl, starts: Duration) -> Self {
+        Self { control, starts, tick: Duration::ZERO, id: None, bytes: 0 }
+    }
+}
+
+/// Flows through one bottleneck.
+struct Race {
+    net: Dumbbell<Peer<'static>, Ticking>,
+    flows: Vec<Flow>,
+    start: Instant,
+}
+
+/// What a race brought in the time that counts.
+#[derive(Debug)]
+struct Outcome {
+    /// Bits of messages a second.
+    goodput: Vec<f64>,
+    mean_queueing: Duration,
+    longest_queueing: Duration,
+    /// The share of datagrams that the bottleneck dropped.
+    overflow: f64,
+}
+
+impl Outcome {
+    fn jain(&self) -> f64 {
+        let sum: f64 = self.goodput.iter().sum();
+        let squares: f64 = self.goodput.iter().map(|goodput| goodput * goodput).sum();
+        sum * sum / (squares * self.goodput.len() as f64)
+    }
+
+    fn share(&self, flow: usize) -> f64 {
+        self.goodput[flow] / self.goodput.iter().sum::<f64>()
+    }
+}
+
+impl Race {
+    fn new(conditions: Conditions, flows: Vec<Flow>, seed: u64) -> Self {
+        let mut net = Dumbbell::new(conditions, seed);
+        for (number, flow) in (1..).zip(&flows) {
+            let (mut client, mut server) = (Config::new([number; 32]), Config::new([100 + number; 32]));
+            server.max_incoming = 1;
+            client.congestion_control = flow.control;
+            server.congestion_control = flow.control;
+            net.join(large_peer(client), Ticking::new(large_peer(server), flow.tick));
+        }
+        let start = net.now;
+        Self { net, flows, start }
+    }
+
+    fn drive(&mut self) {
+        let now = self.net.now;
+        let time = now.saturating_since(self.start);
+        for (ends, flow) in self.net.pairs_mut().iter_mut().zip(&mut self.flows) {
+            if flow.starts <= time && ends.a.connections().count() == 0 {
+                ends.a.connect(now, ends.b_address).expect("a free slot");
+            }
+            while let Some(event) = ends.a.poll_event() {
+                if let Event::Connected { id, .. } = event {
+                    flow.id = Some(id);
+                }
+            }
+            while let Some(event) = ends.b.peer.poll_event() {
+                if let Event::Message { message, .. } = event {
+                    flow.bytes += message.len() as u64;
+                }
+            }
+            let Some(id) = flow.id else { continue };
+            // Enough for any window, and little enough to keep the pool from being the limit.
+            while ends
+                .a
+                .connection_stats(id)
+                .is_some_and(|stats| stats.messages_sent * 1_400 < flow.bytes + 4_000_000)
+            {
+                match ends.a.send(now, id, &[0x86; 1_400], Delivery::RELIABLE_ORDERED) {
+                    Ok(_) => {}
+                    Err(SendError::QuotaExceeded) => break,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+
+    /// Runs until `to` and tells what happened from `from` on.
+    fn run(&mut self, from: Duration, to: Duration) -> Outcome {
+        self.until(from);
+        let before: Vec<_> = self.flows.iter().map(|flow| flow.bytes).collect();
+        self.net.forth().take_stats();
+        self.until(to);
+        let stats = self.net.forth().take_stats();
+        let seconds = (to - from).as_secs_f64();
+        let goodput = self.flows.iter().zip(before);
+        let goodput = goodput.map(|(flow, before)| (flow.bytes - before) as f64 * 8.0 / seconds);
+        Outcome {
+            goodput: goodput.collect(),
+            mean_queueing: stats.mean_queueing(),
+            longest_queueing: stats.longest_queueing,
+            overflow: stats.overflowed as f64 / (stats.carried + stats.overflowed) as f64,
+        }
+    }
+
+    fn until(&mut self, time: Duration) {
+        while self.net.now.saturating_since(self.start) < time {
+            self.drive();
+            assert!(self.net.step(), "nothing will ever happen");
+        }
+    }
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn print(name: &str, outcome: &Outcome) {
+    let goodput: Vec<_> = outcome.goodput.iter().map(|bits| format!("{:.2}", bits / 1e6)).collect();
+    println!(
+        "{name:58} Mbit/s {:28} Jain {:.3}  queue mean {:5.1} ms, max {:5.1} ms, dropped {:.2} %",
+        goodput.join(" "),
+        outcome.jain(),
+        outcome.mean_queueing.as_secs_f64() * 1e3,
+        outcome.longest_queueing.as_secs_f64() * 1e3,
+        outcome.overflow * 100.0,
+    );
+}
+
+#[test]
+fn one_flow_fills_a_path() {
+    for control in [Adaptive, Classic] {
+        let mut race = Race::new(path(100_000_000, ROUND_TRIP), vec![Flow::new(control)], 1);
+        let outcome = race.run(seconds(5), seconds(15));
+        print(&format!("{control:?}, 100 Mbit/s"), &outcome);
+        assert!(outcome.goodput[0] >= 90e6, "{control:?}: {outcome:?}");
+    }
+}
+
+#[test]
+fn flows_share_fairly() {
+    for control in [Adaptive, Classic] {
+        for count in [2_u64, 4] {
+            for gap in [0, 3] {
+                let flows = (0..count).map(|number| Flow::from(control, seconds(gap * number))).collect();
+                let mut race = Race::new(path(20_000_000, ROUND_TRIP), flows, count);
+                let outcome = race.run(seconds(gap * (count - 1)), seconds(gap * (count - 1) + 60));
+                print(&format!("{count} {control:?} flows, {gap} s apart, 20 Mbit/s"), &outcome);
+                assert!(outcome.jain() >= 0.9, "{count} {control:?}: {outcome:?}");
+                if control == Adaptive {
+                    assert!(outcome.mean_queueing < Duration::from_millis(25), "{outcome:?}");
+                    let fair = (0..2).all(|flow| (0.4..0.6).contains(&outcome.share(flow)));
+                    assert!(count != 2 || fair, "{outcome:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_adaptive_and_a_classic_flow_get_along() {
+    for queue in [25, 50, 200] {
+        for gaps in [[0, 0], [0, 3], [3, 0]] {
+            let flows = vec![Flow::from(Adaptive, seconds(gaps[0])), Flow::from(Classic, seconds(gaps[1]))];
+            let mut race = Race::new(path(20_000_000, Duration::from_millis(queue)), flows, 1);
+            let outcome = race.run(seconds(3), seconds(63));
+            print(&format!("Adaptive against Classic {gaps:?} s, queue of {queue} ms"), &outcome);
+            assert!(outcome.share(0) <= 0.6, "{outcome:?}");
+        }
+    }
+}
+
+/// 20,000 messages at once; how many a second arrived, and after how long 99 % had.
+fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f64, Duration) {
+    const MESSAGES: u32 = 20_000;
+    let (mut client, mut server) = (client_config(), server_config());
+    (client.congestion_control, server.congestion_control) = (control, control);
+    let mut pair = Pair::new(large_peer(client), large_peer(server), conditions, seed);
+    let id = pair.a.connect(pair.now, pair.b_address).expect("a free slot");
+    let mut connected = false;
+    while !connected {
+        while let Some(event) = pair.a.poll_event() {
+            connected |= matches!(event, Event::Connected { .. });
+        }
+        assert!(connected || pair.step());
+    }
+    let start = pair.now;
+    for number in 0..MESSAGES {
+        let mut message = [0x86; 100];
+        message[1..5].copy_from_slice(&number.to_be_bytes());
+        pair.a.send(start, id, &message, Delivery::RELIABLE_ORDERED).expect("room");
+    }
+    let (mut arrived, mut late) = (0, Duration::ZERO);
+    while arrived < MESSAGES {
+        assert!(pair.step());
+        while let Some(event) = pair.b.poll_event() {
+            if let Event::Message { message, .. } = event {
+                let message = message.to_vec();
+                assert_eq!(message[1..5], arrived.to_be_bytes());
+                arrived += 1;
+                if arrived == MESSAGES / 100 * 99 {
+                    late = pair.now.saturating_since(start);
+                }
+            }
+        }
+    }
+    (f64::from(MESSAGES) / pair.now.saturating_since(start).as_secs_f64(), late)
+}
+
+#[test]
+fn chance_does_not_slow_messages_down() {
+    for control in [Adaptive, Classic] {
+        for (loss, goal) in [(0.0, 9_097.0), (0.01, 3.0 * 1_245.0), (0.05, 3.0 * 1_121.0), (0.2, 0.0)] {
+            let conditions = Conditions { loss, latency: ROUND_TRIP / 2, ..Conditions::default() };
+            let mut runs: Vec<_> = (0..5).map(|seed| messages(control, conditions, seed)).collect();
+            runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let (rate, late) = runs[2];
+            println!(
+                "{control:?}, 20,000 messages, {:>2.0} % loss: {rate:>6.0}/s, p99 delivered after {late:?}",
+                loss * 100.0
+            );
+            assert!(control == Classic || rate >= goal, "{control:?} {loss}: {rate}");
+        }
+    }
+}
+
+/// How a path differs from 20 Mbit/s, 50 ms and a queue of 50 ms, and the least use of it.
+fn paths() -> [(&'static str, Conditions, f64); 11] {
+    let millis = Duration::from_millis;
+    let base = path(20_000_000, ROUND_TRIP);
+    let with_queue = |queue| path(20_000_000, millis(queue));
+    [
+        ("jitter of 10 ms", Conditions { jitter: millis(10), ..base }, 0.85),
+        ("2 % reordered", Conditions { reordering: 0.02, ..base }, 0.85),
+        ("1 % lost", Conditions { loss: 0.01, ..base }, 0.85),
+        ("5 % lost", Conditions { loss: 0.05, ..base }, 0.85),
+        ("a queue of 5 ms", with_queue(5), 0.8),
+        ("a queue of 10 ms, 1 % lost", Conditions { loss: 0.01, ..with_queue(10) }, 0.8),
+        ("a queue of 500 ms", with_queue(500), 0.85),
+        ("a round trip of 200 ms", Conditions { latency: millis(100), ..with_queue(200) }, 0.85),
+        ("a round trip of 10 ms", Conditions { latency: millis(5), ..base }, 0.8),
+        ("1 Mbit/s, a queue of 200 ms", path(1_000_000, millis(200)), 0.85),
+        ("500 Mbit/s", path(500_000_000, ROUND_TRIP), 0.85),
+    ]
+}
+
+#[test]
+fn other_paths_are_used_too() {
+    for (name, conditions, least) in paths() {
+        let rate = conditions.bottleneck.map_or(0.0, |bottleneck| bottleneck.bits_per_second as f64);
+        for control in [Adaptive, Classic] {
+            let mut race = Race::new(conditions, vec![Flow::new(control)], 1);
+            let outcome = race.run(seconds(5), seconds(25));
+            print(&format!("{name}: {control:?}"), &outcome);
+            assert!(control == Classic || outcome.goodput[0] >= least * rate, "{name}: {outcome:?}");
+        }
+        let flows = vec![Flow::new(Adaptive), Flow::from(Adaptive, seconds(5))];
+        let outcome = Race::new(conditions, flows, 1).run(seconds(10), seconds(40));
+        print(&format!("{name}: 2 Adaptive"), &outcome);
+        assert!(outcome.jain() >= 0.7, "{name}: {outcome:?}");
+    }
+}
+
+/// The original acknowledges every 10 ms, go-raknet every 100 ms: their waiting is no queue.
+#[test]
+fn late_acknowledgements_are_no_congestion() {
+    for (tick, least) in [(10, 0.7), (100, 0.85)] {
+        for rate in [5_000_000, 20_000_000, 100_000_000_u32] {
+            for control in [Adaptive, Classic] {
+                let flow = Flow { tick: Duration::from_millis(tick), ..Flow::new(control) };
+                let mut race = Race::new(path(rate.into(), 2 * ROUND_TRIP), vec![flow], 1);
+                let outcome = race.run(seconds(5), seconds(25));
+                let name = format!("{} Mbit/s, acknowledged every {tick} ms: {control:?}", rate / 1_000_000);
+                print(&name, &outcome);
+                let wanted = least * f64::from(rate);
+                assert!(control == Classic || outcome.goodput[0] >= wanted, "{name}: {outcome:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The plugin point and its first users.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    ConnectionId, Delivery, Event, FilterGroup, Hook, Hooked, LineWriter, MessageFilter, PacketLogger,
+    PcapWriter, Peer, RakNet, SendError, Verdict,
+};
+use rakwire::sim::{Conditions, Pair};
+
+use crate::support::raknet::{client_config, peer, server_config};
+
+const CONDITIONS: Conditions = Conditions {
+    loss: 0.0,
+    duplication: 0.0,
+    reordering: 0.0,
+    latency: Duration::from_millis(5),
+    jitter: Duration::ZERO,
+    bottleneck: None,
+};
+
+type Joined<H> = Pair<Peer<'static>, Hooked<'static, H>>;
+
+fn pair<H: Hook<RakNet>>(hook: H) -> Joined<H> {
+    let server = Hooked::new(peer(server_config()), hook);
+    Pair::new(peer(client_config()), server, CONDITIONS, 1)
+}
+
+/// Runs for a while; the server's messages, and the connection on both sides once it is open.
+fn run<H: Hook<RakNet>>(
+    pair: &mut Joined<H>,
+    time: Duration,
+) -> (Vec<Vec<u8>>, Option<ConnectionId>, Option<ConnectionId>) {
+    let end = pair.now + time;
+    let (mut messages, mut client, mut server) = (Vec::new(), None, None);
+    while pair.now < end && pair.step() {
+        while let Some(event) = pair.a.poll_event() {
+            if let Event::Connected { id, .. } = event {
+                client = Some(id);
+            }
+        }
+        while let Some(event) = pair.b.poll_event() {
+            if let Event::Connected { id, .. } = event {
+                server = Some(id);
+            }
+            if let Event::Message { message, .. } = event {
+                messages.push(message.to_vec());
+            }
+        }
+    }
+    (messages, client, server)
+}
+
+fn connect<H: Hook<RakNet>>(pair: &mut Joined<H>) -> (ConnectionId, ConnectionId) {
+    pair.a.connect(pair.now, pair.b_address).expect("a free slot");
+    let (_, client, server) = run(pair, Duration::from_secs(1));
+    (client.expect("it is connected"), server.expect("it is connected"))
+}
+
+#[test]
+fn a_message_filter_lets_each_group_send_what_it_may() {
+    let mut filter = MessageFilter::<2>::new();
+    filter.forbid_all(FilterGroup::EVERYONE);
+    filter.allow(FilterGroup::EVERYONE, [0x86]);
+    let mut pair = pair(filter);
+    let (client, server) = connect(&mut pair);
+    let send = |pair: &mut Joined<MessageFilter<2>>| {
+        for id in [0x86, 0x90] {
+            pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("room");
+        }
+        run(pair, Duration::from_secs(1)).0
+    };
+    assert_eq!(send(&mut pair), [[0x86]]);
+    assert_eq!(pair.b.hook.dropped(), 1);
+    assert!(pair.b.hook.put(server, FilterGroup(1)));
+    assert_eq!(send(&mut pair), [[0x86], [0x90]]);
+    assert!(!pair.b.hook.put(server, FilterGroup(9)));
+    assert_eq!(pair.b.hook.group_of(server), FilterGroup::EVERYONE);
+}
+
+#[test]
+fn a_connection_that_ends_leaves_its_group() {
+    let mut pair = pair(MessageFilter::<1>::new());
+    let (client, server) = connect(&mut pair);
+    assert!(pair.b.hook.put(server, FilterGroup(3)));
+    pair.a.disconnect(pair.now, client);
+    run(&mut pair, Duration::from_secs(3));
+    assert_eq!(pair.b.hook.group_of(server), FilterGroup::EVERYONE);
+    assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
+}
+
+/// Everything a hook can do: drop what arrives and what is sent, refuse sends, and send by itself.
+#[derive(Default)]
+struct Meddler {
+    drops_from: Option<SocketAddr>,
+    greeted: bool,
+    target: Option<ConnectionId>,
+}
+
+impl Hook<RakNet> for Meddler {
+    fn on_received(&mut self, _: Instant, from: SocketAddr, _: &[u8]) -> Verdict {
+        if self.drops_from == Some(from) { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn on_send(&mut self, _: Instant, _: ConnectionId, message: &[u8], _: Delivery) -> Verdict {
+        if message == b"\x86secret" { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn on_event(&mut self, _: Instant, event: &Event<'_>) -> Verdict {
+        if let Event::Connected { id, .. } = event {
+            self.target = Some(*id);
+        }
+        Verdict::Pass
+    }
+
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_>) {
+        if let (false, Some(id)) = (self.greeted, self.target) {
+            self.greeted = peer.send(now, id, b"\x86injected", Delivery::RELIABLE).is_ok();
+        }
+    }
+}
+
+#[test]
+fn a_hook_injects_refuses_and_drops() {
+    let mut pair = pair(Meddler::default());
+    let (client, server) = connect(&mut pair);
+    let now = pair.now;
+    let refused = pair.b.send(now, server, b"\x86secret", Delivery::RELIABLE);
+    assert_eq!(refused, Err(SendError::Filtered));
+    assert_eq!(pair.b.send(now, server, b"\x86public", Delivery::RELIABLE), Ok(None));
+    pair.b.hook.drops_from = Some(pair.a_address);
+    let before = pair.b.peer.stats().datagrams_received;
+    pair.a.send(now, client, b"\x86lost", Delivery::UNRELIABLE).expect("room");
+    let end = pair.now + Duration::from_millis(100);
+    let mut told = Vec::new();
+    while pair.now < end && pair.step() {
+        while let Some(event) = pair.a.poll_event() {
+            if let Event::Message { message, .. } = event {
+                told.push(message.to_vec());
+            }
+        }
+        assert!(pair.b.poll_event().is_none());
+    }
+    assert_eq!(told, [b"\x86public"]);
+    assert!(pair.b.hook.greeted);
+    assert_eq!(pair.b.peer.stats().datagrams_received, before);
+}
+
+#[test]
+fn captures_are_valid_and_lines_are_readable() {
+    let file = Rc::new(RefCell::new(Vec::new()));
+    let sink = {
+        let file = Rc::clone(&file);
+        move |bytes: &[u8]| file.borrow_mut().extend_from_slice(bytes)
+    };
+    let local = "192.0.2.2:2".parse().expect("an address");
+    let loggers = (PacketLogger(PcapWriter::new(local, sink)), PacketLogger(LineWriter::new(String::new())));
+    let mut pair = pair(loggers);
+    connect(&mut pair);
+    let lines = pair.b.hook.1.0.target.clone();
+    let first: Vec<_> = lines.lines().take(3).collect();
+    assert_eq!(first[0], "1.005000 in 192.0.2.1:1 1464 bytes, open connection request 1");
+    assert_eq!(first[1], "1.005000 out 192.0.2.1:1 32 bytes, open connection reply 1");
+    assert_eq!(first[2], "1.015000 in 192.0.2.1:1 39 bytes, open connection request 2");
+    assert!(lines.contains("data 0") && lines.contains("acknowledgement"));
+    check_capture(&file.borrow(), lines.lines().count());
+}
+
+/// Walks through a capture: every length fits, and the checksum of every datagram is right.
+fn check_capture(file: &[u8], datagrams: usize) {
+    assert_eq!(file[..4], [0xA1, 0xB2, 0xC3, 0xD4]);
+    assert_eq!(file[20..24], [0, 0, 0, 101]);
+    let mut rest = &file[24..];
+    let mut count = 0;
+    while !rest.is_empty() {
+        let length = u32::from_be_bytes(rest[8..12].try_into().expect("four bytes")) as usize;
+        let packet = &rest[16..16 + length];
+        assert_eq!((packet[0] >> 4, packet[6]), (6, 17));
+        let udp = &packet[40..];
+        assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
+        let mut sum = udp.len() as u32 + 17;
+        for pair in packet[8..].chunks(2) {
+            sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+        }
+        while sum > 0xFFFF {
+            sum = (sum & 0xFFFF) + (sum >> 16);
+        }
+        assert_eq!(sum, 0xFFFF, "the checksum of datagram {count}");
+        rest = &rest[16 + length..];
+        count += 1;
+    }
+    assert_eq!(count, datagrams);
+}

@@ -1,0 +1,45 @@
+//! Which messages an application may send, and which it gets, by their first byte: the table of `docs/raknet.md`.
+
+use rakwire::raknet::{Delivery, Reliability, SendError};
+use rakwire::sim::Conditions;
+use rakwire::wire::id;
+
+use crate::support::forged::{capsule, data};
+use crate::support::raknet::{Net, messages};
+
+/// A number that the handshake has certainly passed.
+const NEXT: u32 = 20;
+
+#[test]
+fn an_application_sends_ids_from_1b_on() {
+    let mut net = Net::new(Conditions::default(), 1);
+    let (client, _) = net.connect();
+    assert_eq!((id::TIMESTAMP, id::USER), (0x1B, 0x86), "as the table says");
+    for first in 0..=u8::MAX {
+        let sent = net.pair.a.send(net.pair.now, client, &[first, 7], Delivery::RELIABLE_ORDERED);
+        let expected = if first < 0x1B { Err(SendError::ReservedId) } else { Ok(None) };
+        assert_eq!(sent, expected, "{first:#04x}");
+    }
+    let empty = net.pair.a.send(net.pair.now, client, &[], Delivery::RELIABLE_ORDERED);
+    assert_eq!(empty, Err(SendError::Empty));
+    net.run_for(core::time::Duration::from_secs(5));
+    let arrived: Vec<Vec<u8>> = messages(&net.server).into_iter().map(<[u8]>::to_vec).collect();
+    assert_eq!(arrived, (0x1B..=u8::MAX).map(|first| vec![first, 7]).collect::<Vec<_>>());
+}
+
+/// Whoever writes datagrams by hand can send any id: what belongs to RakNet still never reaches the application.
+#[test]
+fn an_application_gets_ids_from_1b_on() {
+    for first in 0..=u8::MAX {
+        let mut net = Net::new(Conditions::default(), 1);
+        net.connect();
+        let (now, from) = (net.now(), net.pair.a_address);
+        for (number, message) in (NEXT..).zip([&[first, 7][..], &[first]]) {
+            let datagram = data(number, capsule(Reliability::Reliable, number, 0), message);
+            net.pair.b.handle_datagram(now, from, &datagram);
+        }
+        net.run_for(core::time::Duration::from_millis(10));
+        let expected: &[&[u8]] = if first < 0x1B { &[] } else { &[&[first, 7], &[first]] };
+        assert_eq!(messages(&net.server), expected, "{first:#04x}");
+    }
+}

@@ -1,0 +1,271 @@
+//! How a connection opens, lives and ends, under virtual time.
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
+    DropReason, Reliability, SendError, SetError,
+};
+use rakwire::sim::Conditions;
+use rakwire::wire::MAX_DATAGRAM;
+
+use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+
+fn latency(millis: u64) -> Conditions {
+    Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
+}
+
+#[test]
+fn both_sides_open_talk_and_close() {
+    let mut net = Net::new(latency(10), 1);
+    let (client, server) = net.connect();
+    let now = net.now();
+    net.pair.a.send(now, client, b"\x86hello", Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.b.send(now, server, b"\x86welcome", Delivery::UNRELIABLE).expect("room");
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.server), [b"\x86hello"]);
+    assert_eq!(messages(&net.client), [b"\x86welcome"]);
+    net.pair.a.disconnect(net.pair.now, client);
+    let state = net.pair.a.connection(client).map(|info| info.state);
+    assert_eq!(state, Some(ConnectionState::Disconnecting));
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(net.client.last(), Some(&Told::Disconnected(client, DisconnectReason::Local)));
+    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
+    assert_eq!(net.pair.a.connection(client), None);
+    assert_eq!(net.pair.b.connection(server), None);
+    assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
+    assert_eq!(net.pair.b.blocks_available(), net.pair.b.blocks());
+}
+
+#[test]
+fn the_server_may_close_too_and_both_may_at_once() {
+    for both in [false, true] {
+        let mut net = Net::new(latency(10), 1);
+        let (client, server) = net.connect();
+        net.pair.b.disconnect(net.pair.now, server);
+        if both {
+            net.pair.a.disconnect(net.pair.now, client);
+        }
+        net.run_for(Duration::from_secs(8));
+        let reason = if both { DisconnectReason::Local } else { DisconnectReason::Remote };
+        assert_eq!(net.client, [Told::Disconnected(client, reason)]);
+        assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::Local)]);
+        assert_eq!(net.pair.a.connections().count() + net.pair.b.connections().count(), 0);
+    }
+}
+
+#[test]
+fn what_was_sent_before_a_disconnect_arrives() {
+    let conditions = Conditions { loss: 0.3, ..latency(20) };
+    let mut net = Net::new(conditions, 5);
+    let (client, server) = net.connect();
+    for number in 0..50 {
+        let message = [0x86, number];
+        net.pair.a.send(net.pair.now, client, &message, Delivery::RELIABLE_ORDERED).expect("room");
+    }
+    net.pair.a.disconnect(net.pair.now, client);
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(messages(&net.server).len(), 50);
+    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
+    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Local)]);
+}
+
+#[test]
+fn every_reliability_arrives_with_its_name_and_channel() {
+    let mut net = Net::new(latency(5), 1);
+    let (client, _) = net.connect();
+    let channel = Channel::new(31).expect("below 32");
+    let all = [
+        Delivery::UNRELIABLE,
+        Delivery::UNRELIABLE_SEQUENCED.on(channel),
+        Delivery::RELIABLE,
+        Delivery::RELIABLE_ORDERED.on(channel),
+        Delivery::RELIABLE_SEQUENCED.on(channel),
+    ];
+    for delivery in all {
+        let message = [0x86, delivery.reliability as u8];
+        net.pair.a.send(net.pair.now, client, &message, delivery).expect("room");
+    }
+    net.run_for(Duration::from_secs(1));
+    let arrived: Vec<_> = net
+        .server
+        .iter()
+        .map(|told| match told {
+            Told::Message(_, delivery, bytes) => (*delivery, bytes[1]),
+            other @ (Told::Connected(_)
+            | Told::Failed(..)
+            | Told::Disconnected(..)
+            | Told::Pong(..)
+            | Told::Receipt(..)
+            | Told::Progress(_)) => {
+                panic!("{other:?}")
+            }
+        })
+        .collect();
+    assert_eq!(arrived, all.map(|delivery| (delivery, delivery.reliability as u8)));
+}
+
+#[test]
+fn large_messages_are_split_and_become_reliable() {
+    let mut net = Net::new(Conditions { loss: 0.1, reordering: 0.2, ..latency(10) }, 3);
+    let (client, _) = net.connect();
+    let large: Vec<u8> = (0..200_000_u32).map(|index| ((index * 31) >> 3) as u8 | 0x86).collect();
+    net.pair.a.send(net.pair.now, client, &large, Delivery::UNRELIABLE).expect("room");
+    assert!(net.run_until(Duration::from_secs(60), |net| !net.server.is_empty()));
+    let Told::Message(_, delivery, bytes) = &net.server[0] else { panic!("{:?}", net.server[0]) };
+    assert_eq!(delivery.reliability, Reliability::Reliable);
+    assert!(*bytes == large, "the message differs");
+}
+
+#[test]
+fn a_silent_server_is_given_up_after_thirteen_requests() {
+    let mut net = Net::new(Conditions { loss: 1.0, ..Conditions::default() }, 1);
+    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+    let start = net.now();
+    assert!(net.run_until(Duration::from_secs(30), |net| !net.client.is_empty()));
+    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(net.now().saturating_since(start), Duration::from_millis(6_500));
+    assert_eq!(net.pair.a.stats().datagrams_sent, 13);
+    let sizes = 4 * 1464 + 4 * 1172 + 5 * 548;
+    assert_eq!(net.pair.a.stats().bytes_sent, sizes);
+}
+
+/// A path that loses large datagrams: the first size that gets through becomes the MTU of the connection.
+#[test]
+fn the_mtu_is_what_the_path_lets_through() {
+    for (longest, mtu) in [(1_464, 1_492), (1_463, 1_200), (1_171, 576)] {
+        let mut peers = [peer(client_config()), peer(server_config())];
+        let addresses = ["192.0.2.1:7", "192.0.2.2:7"].map(|address| address.parse().expect("an address"));
+        let mut now = Instant::from_micros(1_000_000);
+        let id = peers[0].connect(now, addresses[1]).expect("a free slot");
+        let mut buffer = [0; MAX_DATAGRAM];
+        for _ in 0..700 {
+            now = now + Duration::from_millis(10);
+            for from in [0, 1] {
+                peers[from].handle_timeout(now);
+                while let Some(transmit) = peers[from].poll_transmit(now, &mut buffer) {
+                    let datagram = transmit.payload.to_vec();
+                    if datagram.len() <= longest {
+                        peers[1 - from].handle_datagram(now, addresses[from], &datagram);
+                    }
+                }
+            }
+        }
+        let at_server = peers[1].connection_at(addresses[0]);
+        let known = [(&peers[0], Some(id)), (&peers[1], at_server)].map(|(peer, id)| {
+            let id = id?;
+            Some((peer.connection(id)?.state, peer.connection_stats(id)?.mtu))
+        });
+        assert_eq!(known, [Some((ConnectionState::Connected, mtu)); 2]);
+    }
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_lost() {
+    let mut net = Net::new(latency(10), 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_secs(60));
+    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]), "an idle connection lives");
+    net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
+    let start = net.now();
+    net.run_for(Duration::from_secs(30));
+    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Lost)]);
+    assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::Lost)]);
+    assert!(net.now().saturating_since(start) <= Duration::from_secs(31));
+    assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
+}
+
+#[test]
+fn another_protocol_version_is_refused_with_the_servers_own() {
+    let mut config = client_config();
+    config.protocol_version = 9;
+    let mut net = Net::with(peer(config), peer(server_config()), latency(1), 1);
+    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+    net.run_for(Duration::from_secs(1));
+    let reason = ConnectFailure::IncompatibleProtocol { server: 11 };
+    assert_eq!(net.client, [Told::Failed(id, reason)]);
+}
+
+#[test]
+fn it_works_without_cookies_and_through_a_relay() {
+    let mut server = server_config();
+    server.cookies = CookiePolicy::Off;
+    let mut client = client_config();
+    client.dialled_address = DialledAddress::Unknown;
+    client.mtu = 600;
+    client.address_count = 20;
+    let mut net = Net::with(peer(client), peer(server), latency(1), 1);
+    let (client, server) = net.connect();
+    assert_eq!(net.pair.a.connection_stats(client).map(|stats| stats.mtu), Some(600));
+    assert_eq!(net.pair.b.connection_stats(server).map(|stats| stats.mtu), Some(600));
+}
+
+#[test]
+fn pings_are_answered_with_the_advertisement() {
+    let mut net = Net::new(latency(10), 1);
+    assert_eq!(net.pair.b.set_advertisement(b"a server"), Ok(()));
+    assert_eq!(net.pair.b.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
+    net.pair.a.ping(net.pair.now, net.pair.b_address).expect("few pings");
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(net.client, [Told::Pong(Duration::from_millis(20), b"a server".to_vec())]);
+    assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
+}
+
+#[test]
+fn mistakes_of_the_application_are_named() {
+    let mut net = Net::new(latency(1), 1);
+    let (client, _) = net.connect();
+    let now = net.now();
+    let a = &mut net.pair.a;
+    assert_eq!(a.send(now, client, &[], Delivery::RELIABLE), Err(SendError::Empty));
+    assert_eq!(a.send(now, client, &[0x15], Delivery::RELIABLE), Err(SendError::ReservedId));
+    let huge = vec![0x86; 8_192 * 512];
+    assert_eq!(a.send(now, client, &huge, Delivery::RELIABLE), Err(SendError::NeverFits));
+    let half = vec![0x86; 3_000 * 512];
+    assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Ok(None));
+    assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Err(SendError::QuotaExceeded));
+    a.disconnect(now, client);
+    assert_eq!(a.send(now, client, &[0x86], Delivery::RELIABLE), Err(SendError::NotConnected));
+}
+
+#[test]
+fn a_connection_that_is_cancelled_is_over_at_once() {
+    let mut net = Net::new(latency(1), 1);
+    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+    assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_err());
+    net.pair.a.disconnect(net.pair.now, id);
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::Cancelled)]);
+    assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_ok());
+}
+
+#[test]
+fn unreliable_messages_come_once_though_the_path_doubles_them() {
+    let mut net = Net::new(Conditions { duplication: 1.0, ..latency(5) }, 1);
+    let (client, _) = net.connect();
+    for number in 0..20 {
+        let message = [0x86, number];
+        net.pair.a.send(net.pair.now, client, &message, Delivery::UNRELIABLE).expect("room");
+        net.run_for(Duration::from_millis(5));
+    }
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.server).len(), 20);
+    assert!(net.pair.b.stats().dropped(DropReason::DuplicateDatagram) > 0);
+}
+
+/// Whoever was refused or disconnected may come back at once, from the same address.
+#[test]
+fn a_connection_that_ended_makes_way_for_the_next() {
+    let mut net = Net::new(latency(5), 1);
+    for _ in 0..5 {
+        let (client, server) = net.connect();
+        net.pair.b.disconnect(net.pair.now, server);
+        assert!(net.run_until(Duration::from_secs(3), |net| !net.client.is_empty()));
+        assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Remote)]);
+        net.client.clear();
+        net.server.clear();
+    }
+    net.run_for(Duration::from_secs(30));
+    assert!(net.pair.a.connections().count() <= 1);
+}

@@ -1,0 +1,22 @@
+//! RakNet.
+
+mod admission;
+mod attacks;
+mod clock;
+mod congestion;
+mod found;
+mod hooks;
+mod hostile;
+mod ids;
+mod lifecycle;
+mod lossy;
+mod news;
+mod operations;
+mod outcomes;
+mod pauses;
+mod receipts;
+mod recovery;
+mod shares;
+mod soak;
+mod strangers;
+mod wire_laws;

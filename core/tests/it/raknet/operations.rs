@@ -1,0 +1,41 @@
+//! Thousands of short sequences of everything that can be done to two peers, by a seed.
+
+use crate::model::operation::Sequence;
+use crate::model::random::Random;
+use crate::model::shrink::shrink;
+use crate::model::{wire, world};
+
+const SEQUENCES: u64 = 3_000;
+
+#[test]
+fn every_promise_is_kept_whatever_is_done() {
+    let mut delivered = 0;
+    for seed in 0..SEQUENCES {
+        let sequence = Sequence::decode(&Sequence::random(seed)).expect("enough bytes for the setup");
+        match world::run(&sequence) {
+            Ok(count) => delivered += count,
+            Err(broken) => panic!("seed {seed}: {broken}\n{:#?}", shrink(sequence)),
+        }
+    }
+    assert!(delivered > 20 * SEQUENCES as usize, "only {delivered} messages arrived: nothing was tested");
+}
+
+#[test]
+fn what_is_read_is_written_the_same() {
+    let mut random = Random::new(7);
+    for number in 0..200_000_u32 {
+        let bytes = sparse(&mut random);
+        for check in [wire::datagram, wire::offline, wire::control] {
+            let kept = check(&bytes);
+            assert!(kept.is_ok(), "{number}: {kept:?}");
+        }
+    }
+}
+
+/// Bytes of which half are zero, after a byte that names some packet.
+fn sparse(random: &mut Random) -> Vec<u8> {
+    let length = 4 + random.below(80) as usize;
+    let mut bytes = random.bytes(length);
+    bytes.iter_mut().skip(1).for_each(|byte| *byte *= (random.draw() & 1) as u8);
+    bytes
+}

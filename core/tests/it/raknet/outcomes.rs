@@ -1,0 +1,361 @@
+//! What a second request leads to, row by row: what the server knows, what arrives, what it answers (supplement 2.5).
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    Config, ConnectFailure, ConnectionState, CookiePolicy, DropReason, Event, Guid, Peer, Refusal,
+    Reliability,
+};
+use rakwire::wire::address::AddressList;
+use rakwire::wire::control::Control;
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{Reader, Wire};
+
+use crate::support::forged::{answers, capsule, data, written};
+use crate::support::raknet::{client_config, peer, server_config};
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+const MTU: u16 = 1_200;
+
+/// How far each of the four clients came whom the server knows. Their GUID is their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It sent its second request.
+    Unverified = 1,
+    /// It sent its connection request.
+    Handling,
+    /// Its connection is open.
+    Connected,
+    /// It said goodbye, and what is left of its connection only acknowledges.
+    Ended,
+}
+use Known::{Connected, Ended, Handling, Unverified};
+
+const KNOWN: [Known; 4] = [Unverified, Handling, Connected, Ended];
+
+/// Whose address, or whose GUID, the request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Of(Known),
+    Nobodys,
+}
+use Whose::{Nobodys, Of};
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The reply that the first such request got, and no other slot.
+    SameReply,
+    /// Reply 2 and a slot.
+    Accepted,
+    /// A refusal with this id, and no slot.
+    Refused(u8),
+    /// Nothing but a count.
+    Dropped(DropReason),
+}
+use Outcome::{Accepted, Dropped, Refused, SameReply};
+
+const ALREADY_CONNECTED: Outcome = Refused(0x12);
+
+fn address(of: Whose) -> SocketAddr {
+    let host = match of {
+        Of(known) => known as u8,
+        Nobodys => 9,
+    };
+    SocketAddr::from(([203, 0, 113, host], 4_000))
+}
+
+fn guid(of: Whose) -> Guid {
+    match of {
+        Of(known) => Guid(known as u64),
+        Nobodys => Guid(9),
+    }
+}
+
+/// Sends a first request and returns the cookie that comes back, if there is one.
+fn cookie(server: &mut Peer<'_>, from: SocketAddr) -> Option<u32> {
+    server.handle_datagram(NOW, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
+    let (to, reply) = answers(server, NOW).pop()?;
+    assert_eq!(to, from);
+    match Offline::read(&mut Reader::new(&reply)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => Some(cookie),
+        Ok(Offline::Reply1 { security: ServerSecurity::None, .. }) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn request_2(server: &mut Peer<'_>, from: SocketAddr, security: ClientSecurity<'_>, guid: Guid) {
+    let request = Offline::Request2 { security, server: from, mtu: MTU, guid };
+    server.handle_datagram(NOW, from, &written(&request));
+}
+
+/// A whole request with the cookie that the server wants, and what the server answers.
+fn ask(server: &mut Peer<'_>, from: SocketAddr, guid: Guid) -> Vec<Vec<u8>> {
+    let security = cookie(server, from).map_or(ClientSecurity::None, ClientSecurity::Cookie);
+    request_2(server, from, security, guid);
+    answers(server, NOW).into_iter().filter(|(to, _)| *to == from).map(|(_, answer)| answer).collect()
+}
+
+/// Brings a client to where the table wants it; the answer to its second request comes back.
+fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
+    let (from, guid) = (address(Of(known)), guid(Of(known)));
+    let reply = ask(server, from, guid).pop().expect("reply 2");
+    let request = Control::Request { guid, time: 0, proof: None, password: b"" };
+    let addresses = AddressList::unassigned(10);
+    let open = Control::NewIncoming { server: from, addresses, accepted_time: 0, time: 0 };
+    let steps = [
+        (Reliability::Reliable, request, Handling),
+        (Reliability::ReliableOrdered, open, Connected),
+        (Reliability::ReliableOrdered, Control::Disconnect, Ended),
+    ];
+    for (number, (reliability, control, leads_to)) in (0..).zip(steps) {
+        if known as u8 >= leads_to as u8 {
+            let order = number.max(1) - 1;
+            let datagram = data(number, capsule(reliability, number, order), &written(&control));
+            server.handle_datagram(NOW, from, &datagram);
+        }
+    }
+    // Acknowledgements, and answers of the connection.
+    answers(server, NOW);
+    while server.poll_event().is_some() {}
+    reply
+}
+
+/// A server that knows the four clients, and what it answered them.
+fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
+    let mut server = peer(server_config());
+    let replies = KNOWN.map(|known| bring(&mut server, known));
+    let state = |known| {
+        let id = server.connection_at(address(Of(known)))?;
+        server.connection(id).map(|info| info.state)
+    };
+    assert_eq!(state(Unverified), Some(ConnectionState::Connecting));
+    assert_eq!(state(Handling), Some(ConnectionState::Connecting));
+    assert_eq!(state(Connected), Some(ConnectionState::Connected));
+    assert!(!matches!(state(Ended), Some(ConnectionState::Connecting | ConnectionState::Connected)));
+    (server, replies)
+}
+
+/// Whose address × whose GUID.
+#[rustfmt::skip]
+const TABLE: [(Whose, Whose, Outcome); 25] = [
+    // Address and GUID known: the same slot gets its reply again while its client may not have it.
+    (Of(Unverified), Of(Unverified), SameReply),
+    (Of(Unverified), Of(Handling),   ALREADY_CONNECTED),
+    (Of(Unverified), Of(Connected),  ALREADY_CONNECTED),
+    (Of(Handling),   Of(Unverified), ALREADY_CONNECTED),
+    (Of(Handling),   Of(Handling),   ALREADY_CONNECTED),
+    (Of(Handling),   Of(Connected),  ALREADY_CONNECTED),
+    (Of(Connected),  Of(Unverified), ALREADY_CONNECTED),
+    (Of(Connected),  Of(Handling),   ALREADY_CONNECTED),
+    (Of(Connected),  Of(Connected),  ALREADY_CONNECTED),
+    // Address known, GUID not.
+    (Of(Unverified), Nobodys,        ALREADY_CONNECTED),
+    (Of(Handling),   Nobodys,        ALREADY_CONNECTED),
+    (Of(Connected),  Nobodys,        ALREADY_CONNECTED),
+    // GUID known, address not.
+    (Nobodys,        Of(Unverified), ALREADY_CONNECTED),
+    (Nobodys,        Of(Handling),   ALREADY_CONNECTED),
+    (Nobodys,        Of(Connected),  ALREADY_CONNECTED),
+    // Neither.
+    (Nobodys,        Nobodys,        Accepted),
+    // A connection that has ended makes way: neither its address nor its GUID counts as known.
+    (Of(Ended),      Of(Ended),      Accepted),
+    (Of(Ended),      Nobodys,        Accepted),
+    (Nobodys,        Of(Ended),      Accepted),
+    (Of(Ended),      Of(Unverified), ALREADY_CONNECTED),
+    (Of(Ended),      Of(Handling),   ALREADY_CONNECTED),
+    (Of(Ended),      Of(Connected),  ALREADY_CONNECTED),
+    (Of(Unverified), Of(Ended),      ALREADY_CONNECTED),
+    (Of(Handling),   Of(Ended),      ALREADY_CONNECTED),
+    (Of(Connected),  Of(Ended),      ALREADY_CONNECTED),
+];
+
+fn check(server: &mut Peer<'_>, from: SocketAddr, guid: Guid, first: &[u8], expected: Outcome) {
+    let (before, id_before) = (server.connections().count(), server.connection_at(from));
+    let answers = ask(server, from, guid);
+    let (after, id) = (server.connections().count(), server.connection_at(from));
+    let row = format!("{from}, {guid:?}: {expected:?}");
+    assert_eq!(answers.len(), 1, "{row}");
+    match expected {
+        SameReply => assert_eq!((answers[0].as_slice(), id, after), (first, id_before, before), "{row}"),
+        Accepted => {
+            assert_eq!((answers[0][0], answers[0].len()), (0x08, 35), "{row}");
+            assert_eq!(answers[0][32..34], MTU.to_be_bytes(), "{row}");
+            assert!(id.is_some() && id != id_before, "{row}");
+            assert_eq!(server.connection_of(guid), id, "{row}");
+        }
+        Refused(refusal) => {
+            assert_eq!((answers[0][0], after), (refusal, before), "{row}");
+            assert!(id == id_before || id.is_none(), "{row}: an ended connection may make way, no more");
+        }
+        Dropped(reason) => panic!("{row}: {reason:?} is not of this table"),
+    }
+}
+
+#[test]
+fn every_pair_of_address_and_guid_has_its_outcome() {
+    for &(from, whose, expected) in &TABLE {
+        let (mut server, replies) = server_that_knows();
+        let first = match from {
+            Of(known) => replies[known as usize - 1].as_slice(),
+            Nobodys => &[],
+        };
+        check(&mut server, address(from), guid(whose), first, expected);
+    }
+    let everybody = KNOWN.into_iter().map(Of).chain([Nobodys]);
+    let pairs = everybody.clone().flat_map(|from| everybody.clone().map(move |whose| (from, whose)));
+    assert!(pairs.clone().all(|pair| TABLE.iter().any(|row| (row.0, row.1) == pair)), "a pair is missing");
+    assert_eq!(pairs.count(), TABLE.len());
+}
+
+/// What happened at a server before a newcomer asks.
+#[derive(Clone, Copy, Debug)]
+enum Before {
+    Nothing,
+    /// Somebody came so far.
+    Came(Known),
+    /// The newcomer's network was banned after its first request.
+    Banned,
+}
+
+/// What the newcomer gives for a cookie.
+#[derive(Clone, Copy, Debug)]
+enum Proof {
+    /// What it was given, if anything.
+    Given,
+    Wrong,
+    Missing,
+    /// It did not even send a first request.
+    Unasked,
+}
+
+fn server(change: fn(&mut Config)) -> Peer<'static> {
+    let mut config = server_config();
+    change(&mut config);
+    peer(config)
+}
+
+fn no_cookies(config: &mut Config) {
+    config.cookies = CookiePolicy::Off;
+}
+
+fn one_half_open(config: &mut Config) {
+    no_cookies(config);
+    config.max_half_open_per_network = 1;
+}
+
+const fn one(config: &mut Config) {
+    config.max_incoming = 1;
+}
+
+const fn rarely(config: &mut Config) {
+    config.connection_interval = Some(Duration::from_millis(100));
+}
+
+const fn as_it_is(_: &mut Config) {}
+
+const fn pure_client(config: &mut Config) {
+    config.max_incoming = 0;
+}
+
+/// The host of the client whose connection is open, and one that nobody knows.
+const SAME_HOST: Whose = Of(Connected);
+const OTHER_HOST: Whose = Nobodys;
+
+/// Configuration, what happened before, the newcomer's host, its proof.
+type Row = (fn(&mut Config), Before, Whose, Proof, Outcome);
+
+/// What decides about a newcomer, whose address and GUID nobody knows.
+#[rustfmt::skip]
+const NEWCOMERS: [Row; 16] = [
+    (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
+    (as_it_is,      Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
+    (as_it_is,      Before::Came(Connected),  SAME_HOST,  Proof::Given,   Accepted),
+    (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
+    (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Missing, Dropped(DropReason::BadCookie)),
+    (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
+    (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Wrong,   Accepted),
+    (no_cookies,    Before::Nothing,          OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
+    (pure_client,   Before::Nothing,          OTHER_HOST, Proof::Unasked, Dropped(DropReason::Unexpected)),
+    (as_it_is,      Before::Banned,           OTHER_HOST, Proof::Given,   Refused(0x17)),
+    (one,           Before::Came(Connected),  OTHER_HOST, Proof::Given,   Refused(0x14)),
+    (one,           Before::Came(Handling),   OTHER_HOST, Proof::Given,   Refused(0x14)),
+    // The oldest that is half open makes room, and the newcomer asks again.
+    (one,           Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
+    (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),
+    (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
+    (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
+];
+
+#[test]
+fn every_newcomer_has_the_outcome_of_the_servers_limits() {
+    for (number, &(change, before, host, proof, expected)) in NEWCOMERS.iter().enumerate() {
+        let mut server = server(change);
+        if let Before::Came(known) = before {
+            bring(&mut server, known);
+        }
+        let (from, guid) = (SocketAddr::new(address(host).ip(), 1), guid(Nobodys));
+        let given = match proof {
+            Proof::Unasked => None,
+            Proof::Given | Proof::Wrong | Proof::Missing => cookie(&mut server, from),
+        };
+        let security = match (proof, given) {
+            (Proof::Given, Some(cookie)) => ClientSecurity::Cookie(cookie),
+            (Proof::Wrong, _) => ClientSecurity::Cookie(given.unwrap_or(0) ^ 1),
+            (Proof::Given, None) | (Proof::Missing | Proof::Unasked, _) => ClientSecurity::None,
+        };
+        if let Before::Banned = before {
+            let bans = server.bans_mut().expect("the allocator gives one");
+            bans.add("203.0.113.*".parse().expect("a pattern"), None).expect("room");
+        }
+        let dropped = |server: &Peer<'_>| match expected {
+            Dropped(reason) => server.stats().dropped(reason),
+            SameReply | Accepted | Refused(_) => 0,
+        };
+        let before = dropped(&server);
+        request_2(&mut server, from, security, guid);
+        let answers: Vec<_> = answers(&mut server, NOW).into_iter().filter(|(to, _)| *to == from).collect();
+        let found = match (answers.first(), server.connection_at(from)) {
+            (None, None) => Dropped(DropReason::Unexpected),
+            (Some((_, reply)), Some(_)) if reply[0] == 0x08 => Accepted,
+            (Some((_, reply)), None) => Refused(reply[0]),
+            other => panic!("row {number}: {other:?}"),
+        };
+        match (found, expected) {
+            (Dropped(_), Dropped(_)) => assert_eq!(dropped(&server), before + 1, "row {number}"),
+            (found, expected) => assert_eq!(found, expected, "row {number}"),
+        }
+    }
+}
+
+/// What a client that is opening a connection is told for each refusal of the table.
+#[test]
+fn every_refusal_is_told_to_the_client() {
+    let to = address(Nobodys);
+    for (refusal, words) in [
+        (Refusal::AttemptFailed, "gave the attempt up"),
+        (Refusal::AlreadyConnected, "already"),
+        (Refusal::NoFreeIncomingConnections, "full"),
+        (Refusal::Banned, "banned"),
+        (Refusal::RecentlyConnected, "later"),
+    ] {
+        let mut client = peer(client_config());
+        let id = client.connect(NOW, to).expect("a free slot");
+        assert_eq!(answers(&mut client, NOW).len(), 1);
+        let refused = written(&Offline::Refused { refusal, guid: Guid(7) });
+        client.handle_datagram(NOW, address(Of(Connected)), &refused);
+        assert!(client.poll_event().is_none(), "somebody else cannot refuse");
+        client.handle_datagram(NOW, to, &refused);
+        match client.poll_event() {
+            Some(Event::ConnectFailed { id: failed, reason, .. }) => {
+                assert_eq!((failed, reason), (id, ConnectFailure::Refused(refusal)));
+                assert!(reason.to_string().contains(words), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(client.poll_event().is_none(), "it is told once");
+    }
+}

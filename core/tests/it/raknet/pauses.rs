@@ -1,0 +1,120 @@
+//! An application that does not read for a while: what it does not read takes room, and nothing of it is lost.
+
+use core::time::Duration;
+
+use rakwire::raknet::{Capacity, ConnectionId, Delivery, Event, Peer};
+use rakwire::sim::Conditions;
+
+use crate::support::raknet::{Net, client_config, peer, server_config};
+
+const MESSAGES: u32 = 1_500;
+const LENGTH: usize = 100;
+
+/// A small client that sends more than fits anywhere, of which the server sends everything back.
+struct Flood {
+    net: Net,
+    client: ConnectionId,
+    server: ConnectionId,
+    sent: u32,
+    received: u32,
+    /// What the server could not send back yet.
+    owed: Vec<Vec<u8>>,
+    seed: u64,
+}
+
+impl Flood {
+    fn new(capacity: Capacity, conditions: Conditions, seed: u64) -> Self {
+        let client = Peer::with_capacity(capacity, client_config());
+        let mut net = Net::with(client, peer(server_config()), conditions, seed);
+        let (client, server) = net.connect();
+        Self { net, client, server, sent: 0, received: 0, owed: Vec::new(), seed }
+    }
+
+    fn send(&mut self) {
+        while self.sent < MESSAGES {
+            let mut message = [0x86; LENGTH];
+            message[1..5].copy_from_slice(&self.sent.to_le_bytes());
+            let pair = &mut self.net.pair;
+            if pair.a.send(pair.now, self.client, &message, Delivery::RELIABLE_ORDERED).is_err() {
+                return;
+            }
+            self.sent += 1;
+        }
+    }
+
+    fn echo(&mut self) {
+        let pair = &mut self.net.pair;
+        while let Some(event) = pair.b.poll_event() {
+            match event {
+                Event::Message { message, .. } => self.owed.push(message.to_vec()),
+                other @ (Event::Connected { .. } | _) => panic!("the server was told {other:?}"),
+            }
+        }
+        let now = pair.now;
+        let sent = self
+            .owed
+            .iter()
+            .take_while(|message| pair.b.send(now, self.server, message, Delivery::RELIABLE_ORDERED).is_ok())
+            .count();
+        self.owed.drain(..sent);
+    }
+
+    fn read(&mut self) {
+        while let Some(event) = self.net.pair.a.poll_event() {
+            match event {
+                Event::Message { message, .. } => {
+                    assert_eq!(message.to_vec()[1..5], self.received.to_le_bytes());
+                    self.received += 1;
+                }
+                other @ (Event::Disconnected { .. } | _) => {
+                    panic!("seed {}: {} of {MESSAGES} came, then {other:?}", self.seed, self.received)
+                }
+            }
+        }
+    }
+
+    /// The client first sends all it has, and only then reads.
+    fn run(&mut self, time: Duration) {
+        let end = self.net.now() + time;
+        while self.received < MESSAGES && self.net.now() < end {
+            self.send();
+            self.echo();
+            if self.sent == MESSAGES {
+                self.read();
+            }
+            if !self.net.pair.step() {
+                break;
+            }
+        }
+    }
+}
+
+/// What the client gets of everything, and how long that takes.
+fn took(blocks: usize, loss: f64, seed: u64) -> Duration {
+    let capacity = Capacity { connections: 1, blocks, block_size: 128 };
+    let (latency, jitter) = (Duration::from_micros(200), Duration::from_micros(300));
+    let conditions = Conditions { latency, jitter, loss, ..Conditions::default() };
+    let mut flood = Flood::new(capacity, conditions, seed);
+    let start = flood.net.now();
+    flood.run(Duration::from_secs(120));
+    assert_eq!(flood.received, MESSAGES, "seed {seed}, {blocks} blocks, loss of {loss}");
+    flood.net.now().saturating_since(start)
+}
+
+#[test]
+fn everything_arrives_at_a_client_that_sends_before_it_reads() {
+    for blocks in [64, 160, 400] {
+        for (seed, loss) in (0..40).zip([0.0, 0.01, 0.05, 0.2].into_iter().cycle()) {
+            took(blocks, loss, seed);
+        }
+    }
+}
+
+/// What was refused is asked for when there is room again: nobody waits for timeouts that grew meanwhile.
+#[test]
+fn what_was_refused_comes_soon_after_there_is_room() {
+    for seed in 0..40 {
+        let took = took(160, 0.0, seed);
+        assert!(took < Duration::from_secs(2), "seed {seed}: {took:?}");
+    }
+}

@@ -1,0 +1,280 @@
+//! What one connection may take of the memory that all share, and that it is given back.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::U24;
+use rakwire::raknet::{
+    Capacity, Channel, ConnectFailure, ConnectOptions, Delivery, DisconnectReason, DropReason, Guid, Peer,
+    Priority, Reliability, SendError,
+};
+use rakwire::sim::{Bottleneck, Conditions};
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::datagram::{DatagramHeader, Record};
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire};
+
+use crate::support::forged::{capsule, written};
+use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+
+/// Numbers that the client's handshake has certainly passed.
+const NEXT: u32 = 20;
+
+fn latency(millis: u64) -> Conditions {
+    Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
+}
+
+/// Part `index` of `count`, of `length` bytes, in a datagram of its own.
+fn part(index: u32, count: u32, length: usize) -> Vec<u8> {
+    let bits = u16::try_from(length * 8).unwrap_or(u16::MAX);
+    let split = Some(Split { count, id: 1, index });
+    let mut bytes = written(&DatagramHeader::Data { hints: 4, number: U24::new(NEXT + index) });
+    bytes.extend(written(&CapsuleHeader { split, bits, ..capsule(Reliability::Reliable, NEXT + index, 0) }));
+    bytes.extend(vec![0x86; length]);
+    bytes
+}
+
+/// A client that claims a small MTU and sends large parts gets no more than its share, nor does one of jumbo frames.
+#[test]
+fn parts_longer_than_the_mtu_take_no_more_than_the_share() {
+    for (mtu, length) in [(576, 1_432), (1_492, 8_000)] {
+        let mut config = client_config();
+        config.mtu = mtu;
+        let mut net = Net::with(peer(config), peer(server_config()), Conditions::default(), 1);
+        net.connect();
+        net.run_for(Duration::from_millis(100));
+        let blocks = net.pair.b.blocks();
+        for index in 0..1_300 {
+            let (now, from) = (net.now(), net.pair.a_address);
+            net.pair.b.handle_datagram(now, from, &part(index, 1_301, length));
+        }
+        assert!(net.pair.b.blocks_available() >= blocks / 2 - 40, "{} free", net.pair.b.blocks_available());
+    }
+}
+
+/// Where a connection may hold little, one that promises a long message and acknowledges nothing leaves the rest.
+#[test]
+fn a_connection_holds_no_more_than_the_limit() {
+    let mut config = server_config();
+    config.connection_blocks = Some(64);
+    let mut net = Net::with(peer(client_config()), peer(config), Conditions::default(), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_millis(100));
+    let blocks = net.pair.b.blocks();
+    let (now, from) = (net.now(), net.pair.a_address);
+    let mut sent = 0;
+    while net.pair.b.send(now, server, &[0x86; 100], Delivery::RELIABLE).is_ok() {
+        sent += 1;
+    }
+    assert!((60..=64).contains(&sent), "{sent}");
+    assert!(net.pair.b.blocks_available() >= blocks - 64);
+    net.pair.b.handle_datagram(now, from, &part(0, 100, 1_000));
+    net.run_for(Duration::from_millis(10));
+    let too_large = Told::Disconnected(server, DisconnectReason::MessageTooLarge);
+    assert!(net.server.contains(&too_large), "{:?}", net.server);
+}
+
+/// A client that acknowledges nothing and floods pings: their pongs take no memory.
+#[test]
+fn a_flood_of_pings_takes_no_memory() {
+    let mut net = Net::new(Conditions::default(), 1);
+    let (_, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let mut sent = 0;
+    while net.pair.b.send(net.pair.now, server, &[0x86; 1_000], Delivery::RELIABLE).is_ok() && sent < 400 {
+        sent += 1;
+    }
+    let free = net.pair.b.blocks_available();
+    let mut pings = written(&DatagramHeader::Data { hints: 4, number: U24::new(0) });
+    for _ in 0..100 {
+        pings.extend(written(&CapsuleHeader { bits: 72, ..capsule(Reliability::Unreliable, 0, 0) }));
+        pings.extend([0; 9]);
+    }
+    let mut buffer = [0; MAX_DATAGRAM];
+    let (mut now, mut number) = (net.now(), NEXT);
+    for _ in 0..300 {
+        now = now + Duration::from_millis(100);
+        for _ in 0..10 {
+            pings[1..4].copy_from_slice(&number.to_le_bytes()[..3]);
+            number += 1;
+            let from = net.pair.a_address;
+            net.pair.b.handle_datagram(now, from, &pings);
+        }
+        net.pair.b.handle_timeout(now);
+        while net.pair.b.poll_transmit(now, &mut buffer).is_some() {}
+        assert!(net.pair.b.blocks_available() >= free);
+    }
+}
+
+/// An unreliable message for which there is no room is lost, and that is all.
+#[test]
+fn an_unreliable_message_that_does_not_fit_ends_nothing() {
+    let capacity = Capacity { connections: 1, blocks: 16, block_size: 128 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_200], Delivery::UNRELIABLE).expect("room");
+    net.run_for(Duration::from_secs(30));
+    assert_eq!((&net.client[..], &net.server[..]), (&[][..], &[][..]));
+    assert!(net.pair.b.stats().dropped(DropReason::NoMemory) > 0);
+}
+
+/// Two large messages on a slow path, the second more or less urgent than the first: as long as one comes further, the
+/// other may wait for its room, and what is refused does not keep the other from coming further.
+#[test]
+fn a_message_that_waits_for_room_ends_nothing_while_another_comes_further() {
+    for second in [Priority::Immediate, Priority::High, Priority::Low] {
+        both_arrive(second);
+    }
+}
+
+fn both_arrive(second: Priority) {
+    let capacity = Capacity { connections: 1, blocks: 4_096, block_size: 512 };
+    let bottleneck = Some(Bottleneck::with_queue_of(300_000, Duration::from_millis(300)));
+    let path = Conditions { bottleneck, ..latency(20) };
+    let mut net = Net::with(peer(client_config()), Peer::with_capacity(capacity, server_config()), path, 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    for (byte, priority) in [(0x90, Priority::High), (0x91, second)] {
+        let delivery = Delivery::RELIABLE.with_priority(priority);
+        net.pair.a.send(net.pair.now, client, &vec![byte; 600_000], delivery).expect("room");
+        net.run_for(Duration::from_millis(500));
+    }
+    net.run_for(Duration::from_secs(120));
+    assert_eq!(messages(&net.server).len(), 2, "{second:?}: {:?}", net.client);
+}
+
+/// A message that needs more than half of the share, and one that waits for it: in time both sides learn that it does
+/// not work (the sizes of `Resources` say what fits).
+#[test]
+fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
+    let capacity = Capacity { connections: 1, blocks: 24, block_size: 128 };
+    let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.set_conditions(Conditions { loss: 1.0, ..latency(5) });
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE_ORDERED).expect("room");
+    net.pair.transmit();
+    net.pair.set_conditions(latency(5));
+    net.pair.a.send(net.pair.now, client, &[0x87; 700], Delivery::RELIABLE_ORDERED).expect("room");
+    net.run_for(Duration::from_secs(30));
+    let ended = [Told::Disconnected(server, DisconnectReason::ReceiveMemory)];
+    let told = [Told::Disconnected(client, DisconnectReason::Remote)];
+    let both_know = net.server == ended && net.client == told;
+    assert!(messages(&net.server).len() == 2 || both_know, "{:?}, {:?}", net.server, net.client);
+}
+
+/// The state of the rare channels comes on top of the shares. What does not fit beside it is refused by name.
+#[test]
+fn rare_channels_leave_a_small_peer_its_shares() {
+    let capacity = Capacity { connections: 1, blocks: 24, block_size: 64 };
+    let (a, b) =
+        (Peer::with_capacity(capacity, client_config()), Peer::with_capacity(capacity, server_config()));
+    let mut net = Net::with(a, b, latency(5), 1);
+    let (client, server) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let rare = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("the last channel"));
+    for length in [1, 320, 700, 320, 700] {
+        let bytes = vec![0x86; length];
+        // Both tables take half of the memory, and what is sent leaves a quarter to what arrives.
+        let room = if length == 700 { Err(SendError::NeverFits) } else { Ok(None) };
+        assert_eq!(net.pair.a.send(net.pair.now, client, &bytes, rare), room, "{length}");
+        net.run_for(Duration::from_secs(1));
+        assert_eq!(net.pair.b.send(net.pair.now, server, &bytes, rare), room, "{length}");
+        net.run_for(Duration::from_secs(1));
+    }
+    assert_eq!((messages(&net.server).len(), messages(&net.client).len()), (3, 3));
+}
+
+/// A peer with less memory than that says so.
+#[test]
+fn a_peer_too_small_for_rare_channels_refuses_them_by_name() {
+    let capacity = Capacity { connections: 1, blocks: 16, block_size: 32 };
+    let mut net =
+        Net::with(Peer::with_capacity(capacity, client_config()), peer(server_config()), latency(5), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    for (number, sent) in [(3, Ok(None)), (4, Err(SendError::NeverFits))] {
+        let channel = Channel::new(number).expect("a channel");
+        let delivery = Delivery::RELIABLE_ORDERED.on(channel);
+        assert_eq!(net.pair.a.send(net.pair.now, client, &[0x86], delivery), sent);
+    }
+    net.run_for(Duration::from_secs(1));
+    assert_eq!(messages(&net.server).len(), 1);
+}
+
+/// Attack A11 with cookies: a full server lets the connection go that has been half open the longest.
+#[test]
+fn half_open_connections_do_not_keep_a_full_server_shut() {
+    let mut server = peer(server_config());
+    let now = Instant::from_micros(1_000_000);
+    for port in 5_000..5_020 {
+        let from = SocketAddr::from(([203, 0, 113, 1], port));
+        let cookie = ask_for_cookie(&mut server, now, from);
+        let request = |guid| {
+            let security = ClientSecurity::Cookie(cookie);
+            written(&Offline::Request2 { security, server: from, mtu: 1_492, guid: Guid(guid) })
+        };
+        server.handle_datagram(now, from, &request(port.into()));
+        if server.connection_at(from).is_none() {
+            // The first try made room; a real client asks again half a second later.
+            let mut buffer = [0; MAX_DATAGRAM];
+            assert!(server.poll_transmit(now, &mut buffer).is_none(), "it was refused");
+            server.handle_datagram(now, from, &request(port.into()));
+        }
+        assert!(server.connection_at(from).is_some(), "port {port} found no place");
+        let mut buffer = [0; MAX_DATAGRAM];
+        while server.poll_transmit(now, &mut buffer).is_some() {}
+    }
+    assert!(server.connections().count() <= 8);
+}
+
+fn ask_for_cookie(server: &mut Peer<'_>, now: Instant, from: SocketAddr) -> u32 {
+    server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
+    let mut buffer = [0; MAX_DATAGRAM];
+    let reply = server.poll_transmit(now, &mut buffer).expect("a reply");
+    match Offline::read(&mut Reader::new(reply.payload)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_largest_number_of_attempts_comes_to_an_end() {
+    let mut net =
+        Net::with(peer(client_config()), peer(server_config()), Conditions { loss: 1.0, ..latency(1) }, 1);
+    let options = ConnectOptions {
+        attempts: Some(u8::MAX),
+        interval: Some(Duration::from_millis(10)),
+        ..ConnectOptions::default()
+    };
+    let to = net.pair.b_address;
+    let id = net.pair.a.connect_with(net.pair.now, to, &options).expect("a free slot");
+    assert!(net.run_until(Duration::from_secs(60), |net| !net.client.is_empty()));
+    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(net.pair.a.stats().datagrams_sent, 255);
+}
+
+/// What stands before a malformed record of an acknowledgement counts.
+#[test]
+fn a_cut_off_acknowledgement_counts_as_far_as_it_goes() {
+    let mut net = Net::new(latency(20), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    net.pair.set_conditions(Conditions { loss: 1.0, ..latency(20) });
+    net.pair.a.send(net.pair.now, client, &[0x86; 1_000], Delivery::RELIABLE).expect("room");
+    net.pair.transmit();
+    let before = net.pair.a.connection_stats(client).expect("it is open");
+    let mut datagram = written(&DatagramHeader::Ack { arrival_speed: None, records: 2 });
+    datagram.extend(written(&Record { first: U24::new(0), last: U24::new(100) }));
+    datagram.extend([1, 0]);
+    let (now, from) = (net.now() + Duration::from_millis(90), net.pair.b_address);
+    net.pair.a.handle_datagram(now, from, &datagram);
+    let after = net.pair.a.connection_stats(client).expect("it is open");
+    assert_eq!(after.in_flight, 0);
+    assert!(after.round_trip > before.round_trip);
+    assert_eq!(net.pair.a.stats().dropped(DropReason::BadDatagram), 1);
+}

@@ -1,0 +1,17 @@
+//! A sample of what `cargo xtask soak` runs by the ten thousand.
+
+use crate::model::soak;
+
+const RUNS: u64 = 500;
+
+#[test]
+fn every_promise_is_kept_over_bad_networks() {
+    let mut arrived = 0;
+    for seed in 0..RUNS {
+        match soak::run(seed) {
+            Ok(messages) => arrived += messages,
+            Err(broken) => panic!("seed {seed}: {broken}"),
+        }
+    }
+    assert!(arrived > 50 * RUNS as usize, "only {arrived} messages arrived");
+}

@@ -1,0 +1,218 @@
+//! Two peers of the Game Protocol joined by the simulator, with their events kept in lists.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::game_protocol::wire::MAX_PACKET;
+use rakwire::game_protocol::{
+    Capacity, Config, ConnectFailure, ConnectionId, DisconnectReason, DropReason, Event, Peer, Redial,
+    Reliability,
+};
+use rakwire::sim::{Conditions, Pair};
+
+pub(crate) const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
+pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
+pub(crate) const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+pub(crate) const START: Instant = Instant::from_micros(1_000_000);
+
+/// More steps than any run takes.
+const STEPS: usize = 200_000;
+
+/// What an application was told, with the bytes copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Connected(ConnectionId),
+    Failed(ConnectionId, ConnectFailure),
+    Disconnected(ConnectionId, DisconnectReason),
+    Message(ConnectionId, Reliability, Vec<u8>),
+}
+
+/// A client that repeats itself, for servers that keep no state.
+pub(crate) fn client_config() -> Config {
+    let mut config = Config::new([1; 32]);
+    config.redial = Redial::SamePort(Duration::from_millis(300));
+    config
+}
+
+pub(crate) fn server_config() -> Config {
+    let mut config = Config::new([2; 32]);
+    config.max_incoming = 8;
+    config
+}
+
+pub(crate) fn peer(config: Config) -> Peer<'static> {
+    Peer::with_capacity(Capacity { connections: 8, blocks: 8_192, block_size: 512 }, config)
+}
+
+/// The payload of the golden vectors.
+pub(crate) fn payload(length: usize) -> Vec<u8> {
+    (0..length).map(|index| (index % 251) as u8).collect()
+}
+
+pub(crate) fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
+    while let Some(event) = peer.poll_event() {
+        told.push(match event {
+            Event::Connected { id, .. } => Told::Connected(id),
+            Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
+            Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
+            Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
+            other @ (Event::Protocol(_) | _) => panic!("{other:?}"),
+        });
+    }
+}
+
+/// Everything that a peer is told now.
+pub(crate) fn told(peer: &mut Peer<'_>) -> Vec<Told> {
+    let mut list = Vec::new();
+    tell(peer, &mut list);
+    list
+}
+
+/// The messages of a list of events.
+pub(crate) fn messages(told: &[Told]) -> Vec<&[u8]> {
+    told.iter()
+        .filter_map(|told| if let Told::Message(_, _, bytes) = told { Some(&bytes[..]) } else { None })
+        .collect()
+}
+
+/// Why the connection of a list of events ended.
+pub(crate) fn ended(told: &[Told]) -> Option<DisconnectReason> {
+    told.iter().find_map(|told| if let Told::Disconnected(_, reason) = told { Some(*reason) } else { None })
+}
+
+/// Takes every datagram that a peer has to send.
+pub(crate) fn output(peer: &mut Peer<'_>, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+    let mut buffer = [0; MAX_PACKET];
+    let mut datagrams = Vec::new();
+    while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
+        datagrams.push((transmit.to, transmit.payload.to_vec()));
+    }
+    datagrams
+}
+
+/// The same without the addresses.
+pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
+    output(peer, now).into_iter().map(|(_, packet)| packet).collect()
+}
+
+/// Opens a connection of `address` with a server by hand, as a client that uses `salt` would, and returns its name.
+pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> ConnectionId {
+    let seasoning = seasoning(server, now, address, salt);
+    server.handle_datagram(now, address, &seasoning);
+    let list = told(server);
+    match list[..] {
+        [Told::Connected(id)] => id,
+        _ => panic!("{list:?}"),
+    }
+}
+
+/// Has a server challenge `address`, and returns the right answer.
+pub(crate) fn seasoning(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> [u8; 4] {
+    server.handle_datagram(now, address, &salt.to_be_bytes());
+    let answers = output(server, now);
+    let [(to, pepper)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(*to, address);
+    let pepper = u32::from_be_bytes(pepper[..].try_into().expect("four bytes"));
+    (salt ^ pepper).to_be_bytes()
+}
+
+/// A server with one connection, which is `CLIENT`'s.
+pub(crate) fn server_with_client() -> (Peer<'static>, ConnectionId) {
+    let mut server = peer(server_config());
+    let id = enter(&mut server, START, CLIENT.into(), 7);
+    (server, id)
+}
+
+/// Gives a server one packet of `CLIENT` and returns what it answers.
+pub(crate) fn feed(server: &mut Peer<'_>, packet: &[u8]) -> Vec<Vec<u8>> {
+    server.handle_datagram(START, CLIENT.into(), packet);
+    packets(server, START)
+}
+
+/// A packet of a chunk.
+pub(crate) fn packet(flags: u8, chunk: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
+    let [high, low] = sequence.to_be_bytes();
+    [&[flags, chunk, high, low], body].concat()
+}
+
+pub(crate) fn dropped(peer: &Peer<'_>, reason: DropReason) -> u64 {
+    peer.stats().dropped(reason)
+}
+
+pub(crate) struct Net {
+    pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
+    /// What the client, `a`, was told, and what the server, `b`, was told.
+    pub(crate) client: Vec<Told>,
+    pub(crate) server: Vec<Told>,
+}
+
+impl Net {
+    pub(crate) fn new(conditions: Conditions, seed: u64) -> Self {
+        Self::with(peer(client_config()), peer(server_config()), conditions, seed)
+    }
+
+    pub(crate) fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
+        Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new() }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.pair.now
+    }
+
+    pub(crate) fn poll(&mut self) {
+        tell(&mut self.pair.a, &mut self.client);
+        tell(&mut self.pair.b, &mut self.server);
+    }
+
+    /// Steps until `done`, for `time` and no longer.
+    pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now() + time;
+        for _ in 0..STEPS {
+            self.poll();
+            if done(self) {
+                return true;
+            }
+            self.pair.transmit();
+            let pair = &mut self.pair;
+            let arrivals = [pair.forth().next_arrival(), pair.back().next_arrival()];
+            let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
+            if arrivals.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
+                pair.now = end;
+                return false;
+            }
+            pair.step();
+        }
+        panic!(
+            "something is due for ever: {:?} {:?}",
+            self.pair.a.poll_timeout(),
+            self.pair.b.poll_timeout()
+        );
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Opens a connection and returns its names on both sides.
+    pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
+        let to = self.pair.b_address;
+        let id = self.pair.a.connect(self.now(), to).expect("a free slot");
+        let connected = self.run_until(Duration::from_secs(15), |net| {
+            net.client.contains(&Told::Connected(id)) && connected(&net.server).is_some()
+        });
+        assert!(connected, "client {:?} server {:?}", self.client, self.server);
+        let server = connected_id(&self.server);
+        self.client.clear();
+        self.server.clear();
+        (id, server)
+    }
+}
+
+fn connected(told: &[Told]) -> Option<ConnectionId> {
+    told.iter().find_map(|told| if let Told::Connected(id) = told { Some(*id) } else { None })
+}
+
+pub(crate) fn connected_id(told: &[Told]) -> ConnectionId {
+    connected(told).expect("it is connected")
+}

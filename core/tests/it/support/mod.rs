@@ -1,0 +1,11 @@
+//! What several tests use.
+
+pub(crate) mod forged;
+pub(crate) mod game_entries;
+pub(crate) mod game_protocol;
+pub(crate) mod game_vectors;
+pub(crate) mod marked;
+pub(crate) mod raknet;
+pub(crate) mod recorder;
+pub(crate) mod ticking;
+pub(crate) mod vectors;

@@ -1,0 +1,129 @@
+//! Two peers joined by the simulator, with their events kept in lists.
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{
+    Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Outcome, Peer,
+    Progress, RakNetEvent, Receipt,
+};
+use rakwire::sim::{Conditions, Pair};
+
+/// What an application was told, with the bytes copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    Connected(ConnectionId),
+    Failed(ConnectionId, ConnectFailure),
+    Disconnected(ConnectionId, DisconnectReason),
+    Message(ConnectionId, Delivery, Vec<u8>),
+    Pong(Duration, Vec<u8>),
+    Receipt(Receipt, Outcome),
+    Progress(Progress),
+}
+
+pub(crate) fn client_config() -> Config {
+    Config::new([1; 32])
+}
+
+pub(crate) fn server_config() -> Config {
+    let mut config = Config::new([2; 32]);
+    config.max_incoming = 8;
+    config
+}
+
+pub(crate) fn peer(config: Config) -> Peer<'static> {
+    let capacity = Capacity { connections: 8, blocks: 8_192, block_size: 512 };
+    Peer::with_capacity(capacity, config)
+}
+
+pub(crate) struct Net {
+    pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
+    /// What the client, `a`, was told, and what the server, `b`, was told.
+    pub(crate) client: Vec<Told>,
+    pub(crate) server: Vec<Told>,
+}
+
+impl Net {
+    pub(crate) fn new(conditions: Conditions, seed: u64) -> Self {
+        Self::with(peer(client_config()), peer(server_config()), conditions, seed)
+    }
+
+    pub(crate) fn with(a: Peer<'static>, b: Peer<'static>, conditions: Conditions, seed: u64) -> Self {
+        Self { pair: Pair::new(a, b, conditions, seed), client: Vec::new(), server: Vec::new() }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.pair.now
+    }
+
+    pub(crate) fn poll(&mut self) {
+        tell(&mut self.pair.a, &mut self.client);
+        tell(&mut self.pair.b, &mut self.server);
+    }
+
+    /// Steps until `done`, at most for `time`.
+    pub(crate) fn run_until(&mut self, time: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
+        let end = self.now() + time;
+        loop {
+            self.poll();
+            if done(self) {
+                return true;
+            }
+            if self.now() > end {
+                return false;
+            }
+            if !self.pair.step() {
+                self.pair.now = end;
+                return false;
+            }
+        }
+    }
+
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Opens a connection and returns its names on both sides.
+    pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
+        let to = self.pair.b_address;
+        let id = self.pair.a.connect(self.now(), to).expect("a free slot");
+        let connected = self.run_until(Duration::from_secs(60), |net| {
+            net.client.contains(&Told::Connected(id)) && connected(&net.server).is_some()
+        });
+        assert!(connected, "client {:?} server {:?}", self.client, self.server);
+        let server = connected_id(&self.server);
+        self.client.clear();
+        self.server.clear();
+        (id, server)
+    }
+}
+
+fn connected(told: &[Told]) -> Option<ConnectionId> {
+    told.iter().find_map(|told| if let Told::Connected(id) = told { Some(*id) } else { None })
+}
+
+fn connected_id(told: &[Told]) -> ConnectionId {
+    connected(told).expect("it is connected")
+}
+
+fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
+    while let Some(event) = peer.poll_event() {
+        told.push(match event {
+            Event::Connected { id, .. } => Told::Connected(id),
+            Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
+            Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
+            Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
+            Event::Protocol(RakNetEvent::Pong { latency, data, .. }) => Told::Pong(latency, data.to_vec()),
+            Event::Protocol(RakNetEvent::Receipt { receipt, outcome, .. }) => Told::Receipt(receipt, outcome),
+            Event::Protocol(RakNetEvent::Progress { progress, .. }) => Told::Progress(progress),
+            Event::Protocol(_) | _ => panic!("{event:?}"),
+        });
+    }
+}
+
+/// The messages of a list of events.
+pub(crate) fn messages(told: &[Told]) -> Vec<&[u8]> {
+    told.iter()
+        .filter_map(|told| if let Told::Message(_, _, bytes) = told { Some(&bytes[..]) } else { None })
+        .collect()
+}

@@ -1,0 +1,3 @@
+//! The Game Protocol between machines.
+
+mod exchange;

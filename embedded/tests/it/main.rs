@@ -1,0 +1,5 @@
+//! Machines on one simulated network, for both protocols.
+
+mod game_protocol;
+mod raknet;
+mod support;

@@ -1,0 +1,5 @@
+//! RakNet between machines.
+
+mod cancellation;
+mod exchange;
+mod silence;

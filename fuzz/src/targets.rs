@@ -1,0 +1,61 @@
+//! What each target does with an input. A broken promise ends the process, as a finding.
+
+use crate::model::operation::Sequence;
+use crate::model::{self, rabbit as values, wire, world};
+use crate::snowfight as play;
+
+/// Every target by its name.
+pub const ALL: [(&str, fn(&[u8])); 7] = [
+    ("datagram", datagram),
+    ("endpoint", endpoint),
+    ("game", game),
+    ("message", message),
+    ("offline", offline),
+    ("rabbit", rabbit),
+    ("snowfight", snowfight),
+];
+
+fn hold(kept: model::Kept) {
+    if let Err(broken) = kept {
+        panic!("{broken}");
+    }
+}
+
+/// Datagrams of a connection: what is read is written the same.
+pub fn datagram(bytes: &[u8]) {
+    hold(wire::datagram(bytes));
+}
+
+/// Everything that can be done to two peers and to the path between them, against what they promise.
+pub fn endpoint(bytes: &[u8]) {
+    if let Some(sequence) = Sequence::decode(bytes) {
+        hold(world::run(&sequence).map(drop));
+    }
+}
+
+/// Everything that can be done to two peers of the Game Protocol and to the path between them, against what they
+/// promise.
+pub fn game(bytes: &[u8]) {
+    hold(model::game::run(bytes).map(drop));
+}
+
+/// Each message of the game: what is unpacked is packed the same.
+pub fn message(bytes: &[u8]) {
+    hold(play::messages(bytes));
+}
+
+/// Messages outside of any connection, and those of RakNet itself inside one: what is read is written the same.
+pub fn offline(bytes: &[u8]) {
+    hold(wire::offline(bytes));
+    hold(wire::control(bytes));
+}
+
+/// Packed values of every type: what is unpacked is packed the same.
+pub fn rabbit(bytes: &[u8]) {
+    hold(values::values(bytes));
+}
+
+/// A game of two, of whom one says anything: the other plays on.
+pub fn snowfight(bytes: &[u8]) {
+    hold(play::hostile_client(bytes));
+}

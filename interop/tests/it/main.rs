@@ -1,0 +1,5 @@
+//! Our endpoint and RakNets that nobody here wrote.
+
+mod matrix;
+mod peers;
+mod support;

@@ -1,0 +1,169 @@
+//! What is tried with whom, and what is expected of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use rakwire_native::Reliability;
+
+use super::foreign::Peer;
+
+/// What the foreign program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Server,
+    Client,
+}
+
+pub(crate) const ROLES: [Role; 2] = [Role::Server, Role::Client];
+
+/// What lies between the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Clean,
+    Lossy,
+}
+
+/// What is sent there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Case {
+    pub(crate) reliability: Reliability,
+    pub(crate) count: u32,
+    pub(crate) size: usize,
+    pub(crate) path: Path,
+}
+
+impl Case {
+    const fn many(reliability: Reliability, path: Path) -> Self {
+        Self { reliability, count: 10_000, size: 100, path }
+    }
+
+    const fn large(path: Path) -> Self {
+        Self { reliability: Reliability::ReliableOrdered, count: 1, size: 1_000_000, path }
+    }
+
+    /// Every case, in the order of the table.
+    pub(crate) fn all() -> Vec<Self> {
+        use Reliability as R;
+        let five =
+            [R::Unreliable, R::UnreliableSequenced, R::Reliable, R::ReliableOrdered, R::ReliableSequenced];
+        let receipts = [R::UnreliableWithReceipt, R::ReliableWithReceipt, R::ReliableOrderedWithReceipt];
+        let clean = five.into_iter().chain(receipts).map(|one| Self::many(one, Path::Clean));
+        let lossy = five.map(|one| Self::many(one, Path::Lossy));
+        clean.chain([Self::large(Path::Clean)]).chain(lossy).chain([Self::large(Path::Lossy)]).collect()
+    }
+
+    pub(crate) const fn is_large(&self) -> bool {
+        self.count == 1
+    }
+
+    /// What stands on the wire: receipts are local.
+    pub(crate) const fn on_wire(&self) -> Reliability {
+        match self.reliability {
+            Reliability::UnreliableWithReceipt => Reliability::Unreliable,
+            Reliability::ReliableWithReceipt => Reliability::Reliable,
+            Reliability::ReliableOrderedWithReceipt => Reliability::ReliableOrdered,
+            Reliability::Unreliable
+            | Reliability::UnreliableSequenced
+            | Reliability::Reliable
+            | Reliability::ReliableOrdered
+            | Reliability::ReliableSequenced => self.reliability,
+        }
+    }
+
+    /// Whether messages may stay out without breaking a promise.
+    pub(crate) const fn may_lose(&self) -> bool {
+        let reliability = self.on_wire();
+        reliability.is_sequenced() || !reliability.is_reliable()
+    }
+
+    /// How many messages must come back for the cell to mean anything.
+    pub(crate) const fn least(&self) -> u32 {
+        if self.may_lose() { self.count / 10 } else { self.count }
+    }
+}
+
+/// The name of a reliability, as the foreign programs know it.
+pub(crate) const fn name(reliability: Reliability) -> &'static str {
+    match reliability {
+        Reliability::Unreliable => "unreliable",
+        Reliability::UnreliableSequenced => "unreliable-sequenced",
+        Reliability::Reliable => "reliable",
+        Reliability::ReliableOrdered => "reliable-ordered",
+        Reliability::ReliableSequenced => "reliable-sequenced",
+        Reliability::UnreliableWithReceipt => "unreliable-with-receipt",
+        Reliability::ReliableWithReceipt => "reliable-with-receipt",
+        Reliability::ReliableOrderedWithReceipt => "reliable-ordered-with-receipt",
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = name(self.reliability).replace('-', " ");
+        let what = if self.is_large() { "1 × 1 MB" } else { "10,000 × 100 B" };
+        let path = match self.path {
+            Path::Clean => "",
+            Path::Lossy => ", 5 % loss",
+        };
+        write!(f, "{what}, {name}{path}")
+    }
+}
+
+/// A case with a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    pub(crate) peer: &'static Peer,
+    pub(crate) role: Role,
+    pub(crate) case: Case,
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} as {:?}, {}", self.peer.name, self.role, self.case)
+    }
+}
+
+/// What is known of a cell before it is tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Expected {
+    Pass,
+    /// The peer has no way to do it.
+    Impossible(&'static str),
+    /// The peer fails in this way: always, or only now and then.
+    Limit {
+        why: &'static str,
+        symptom: &'static str,
+        always: bool,
+    },
+}
+
+impl Cell {
+    /// How long the cell may take. Where a peer is known to fail it may also fall silent, which takes all of it.
+    pub(crate) fn patience(&self) -> Duration {
+        match self.expected() {
+            Expected::Pass | Expected::Impossible(_) => Duration::from_secs(100),
+            Expected::Limit { .. } => Duration::from_secs(20),
+        }
+    }
+
+    /// What the peer's server echoes with.
+    pub(crate) fn echo(&self) -> Reliability {
+        if self.peer.receipts { self.case.reliability } else { self.case.on_wire() }
+    }
+
+    /// The limits of the peers, as `interop/README.md` documents them. Every other cell must pass.
+    pub(crate) fn expected(&self) -> Expected {
+        let asks_receipts = self.role == Role::Client && self.case.reliability.has_receipt();
+        if asks_receipts && !self.peer.receipts {
+            return Expected::Impossible("its interface has no receipts");
+        }
+        if self.peer.name == "python" && self.case.is_large() {
+            return Expected::Limit {
+                why: "puts parts together in the order of arrival",
+                symptom: "the bytes of the message in another order",
+                // Without a loss the parts may come in order, or not.
+                always: self.case.path == Path::Lossy,
+            };
+        }
+        Expected::Pass
+    }
+}

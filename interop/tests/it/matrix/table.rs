@@ -1,0 +1,68 @@
+//! The table of results.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::cases::{Case, Cell, ROLES, Role};
+use super::foreign::PEERS;
+
+type Results = [(Cell, Result<String, String>)];
+
+const ABOUT: &str = "\
+# Interop matrix
+
+Our endpoint with RakNets that nobody here wrote, over loopback. `cargo xtask test --only interop` runs every
+cell and fails when this table is not what it finds; with `UPDATE_INTEROP=1` it writes it anew.
+
+A cell passes when every message that comes back is right, none comes twice, what is reliable comes whole, what is
+ordered comes in order, what is sequenced never goes back, the newest reliable sequenced message arrives, and each
+message arrives at us with the reliability that its sender chose. Both sides send with the same one; receipts are local
+and change nothing on the wire. \"5 % loss\" is a proxy that loses that share of the datagrams in each direction, by a
+seed. A server is the foreign one with our client; a client is the foreign one with our server.
+
+A limit is one of the peer, and [`interop/README.md`](../interop/README.md) tells more of it. The test checks that
+whatever goes wrong there goes wrong in that way.
+";
+
+/// Fails when a cell did, and writes the page.
+pub(crate) fn write(results: &Results) {
+    let failures: Vec<String> = results
+        .iter()
+        .filter_map(|(cell, result)| Some(format!("{cell}: {}", result.as_ref().err()?)))
+        .collect();
+    assert!(failures.is_empty(), "{} cells failed:\n{}", failures.len(), failures.join("\n"));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop.md");
+    std::fs::write(&path, render(results)).expect("a folder for tests");
+}
+
+// Writing to a string never fails.
+fn render(results: &Results) -> String {
+    let mut text = ABOUT.to_owned();
+    text.push_str("\n| peer | what | package | protocol |\n|---|---|---|---|\n");
+    for peer in PEERS {
+        let _ =
+            writeln!(text, "| `{}` | {} | {} | {} |", peer.name, peer.about, peer.package(), peer.protocol);
+    }
+    text.push_str("\n| messages |");
+    let mut line = String::from("\n|---|");
+    for peer in PEERS {
+        for role in ROLES {
+            let role = match role {
+                Role::Server => "server",
+                Role::Client => "client",
+            };
+            let _ = write!(text, " `{}` {role} |", peer.name);
+            line.push_str("---|");
+        }
+    }
+    text.push_str(&line);
+    for case in Case::all() {
+        let _ = write!(text, "\n| {case} |");
+        for (_, result) in results.iter().filter(|(cell, _)| cell.case == case) {
+            let _ = write!(text, " {} |", result.as_deref().unwrap_or(""));
+        }
+    }
+    text.push('\n');
+    assert!(!text.contains("|  |"), "an empty cell");
+    text
+}

@@ -1,0 +1,3 @@
+//! Endpoints of the Game Protocol over loopback.
+
+mod connection;

@@ -1,0 +1,6 @@
+//! Endpoints over loopback, of both protocols, and the program `rakwire`.
+
+mod game_protocol;
+mod program;
+mod raknet;
+mod support;

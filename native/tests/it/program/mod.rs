@@ -1,0 +1,5 @@
+//! The program `rakwire`, from outside.
+
+mod cli;
+mod decode;
+mod path;

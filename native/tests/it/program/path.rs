@@ -1,0 +1,54 @@
+//! `rakwire bench`, from outside.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{self, Server, text};
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_rakwire"))
+}
+
+fn measure(listen: &[&str], more: &[&str]) -> (Option<i32>, String, String) {
+    let server =
+        Server::start(program(), &[&["bench", "--listen", "127.0.0.1:0"], listen].concat(), "listening on ");
+    let arguments = [&["bench", &server.announced, "--seconds", "0.2"], more].concat();
+    let output = support::run(program(), &arguments, "");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_path_is_measured_as_json() {
+    let (status, out, err) = measure(&[], &["--json", "--size", "2000"]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    let found: Value = serde_json::from_str(&out).expect("JSON");
+    let messages = found["throughput"]["messages"].as_u64().expect("a count");
+    assert_eq!(found["throughput"]["bytes"].as_u64(), Some(messages * 2_000));
+    assert!(messages > 0 && found["round_trips"].as_u64() > Some(0), "{out}");
+    assert!(found["round_trip_us"]["p50"].as_u64() <= found["round_trip_us"]["max"].as_u64(), "{out}");
+}
+
+#[test]
+fn losses_of_the_path_are_told() {
+    let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[]);
+    assert_eq!((status, err.as_str()), (Some(0), ""));
+    let line = out.lines().find(|line| line.starts_with("lost of unreliable")).expect("the line");
+    let percent: f64 = line.split_whitespace().nth(3).and_then(|value| value.parse().ok()).expect("a number");
+    assert!((5.0..60.0).contains(&percent), "{out}");
+}
+
+#[test]
+fn what_cannot_work_is_said_in_one_line() {
+    for (arguments, status, part) in [
+        (&["bench"][..], 2, "HOST:PORT"),
+        (&["bench", "nowhere"], 2, "no address"),
+        (&["bench", "127.0.0.1:1", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
+        (&["bench", "127.0.0.1:1", "--size", "1"], 2, "--size"),
+        (&["bench", "--listen", "nowhere"], 2, "no address"),
+    ] {
+        let output = support::run(program(), arguments, "");
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {err}");
+        assert!(err.starts_with("error: ") && err.contains(part) && err.lines().count() == 1, "{err}");
+    }
+}

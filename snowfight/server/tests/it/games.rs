@@ -1,0 +1,248 @@
+//! Whole games over loopback, on both protocols: join, move, break, throw, hit, win.
+
+use std::time::Duration;
+
+use rakwire_native::Endpoint;
+use snowfight::advertisement::Advertisement;
+use snowfight::bot;
+use snowfight::client::Input;
+use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Player as Body, Point, Scope};
+use snowfight::world::{HEALTH, REACH};
+use snowfight_server::{Player, Protocol};
+
+use crate::support::{CHEST, ONE_AT_A_TIME, Server, approach, both, gather, object, until};
+
+/// A minute of frames: no test waits longer, and none is faster for less.
+const FRAMES: u32 = 3_600;
+/// Throws may miss: there are trees.
+const THROWS: u32 = 30;
+
+async fn pair(server: &Server, protocol: Protocol, scope: Scope) -> (Player, Player) {
+    let first = server.join(protocol, scope).await;
+    let second = server.join(protocol, scope).await;
+    assert_ne!(first.id(), second.id());
+    (first, second)
+}
+
+/// One game from the first message to the last: `winner` throws at `loser` until that is no more.
+async fn whole_game(protocol: Protocol, scope: Scope) {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let (winner, loser) = pair(&server, protocol, scope).await;
+    play_to_the_end(winner, loser).await;
+}
+
+/// One of both throws at the other until that is no more, and both are told how it ended.
+async fn play_to_the_end(mut winner: Player, mut loser: Player) {
+    let before = winner.me().expect("it has joined").position;
+    let north = Input { movement: Direction::NORTH, ..Input::default() };
+    let moved = |me: &Body| me.position.y > before.y + 0.5 || me.position.x != before.x;
+    until(&mut winner, &mut loser, |_| north, |player| player.me().is_some_and(moved)).await;
+
+    let mut health = HEALTH;
+    for _ in 0..THROWS {
+        if health == 0 {
+            break;
+        }
+        throw_at(&mut winner, &mut loser).await;
+        let alive = loser.me().filter(|_| loser.result().is_none());
+        let left = alive.map_or(0, |me| me.health);
+        assert!(left == health || left == health - 1, "one hit takes one of {health}, not down to {left}");
+        health = left;
+    }
+    assert_eq!(health, 0, "so many throws were not enough");
+    let mut results = (None, None);
+    for _ in 0..FRAMES {
+        if results.0.is_some() && results.1.is_some() {
+            break;
+        }
+        results = both(&mut winner, Input::default(), &mut loser, Input::default()).await;
+    }
+    assert_eq!(results, (Some(GameOver::Winner), Some(GameOver::Loser)));
+    tokio::join!(winner.gone(), loser.gone());
+}
+
+/// Throws something at somebody, and waits until that has hit or missed.
+async fn throw_at(thrower: &mut Player, target: &mut Player) {
+    let held = gather(thrower, target).await;
+    let seen = |player: &Player| object(player, held).is_some_and(|object| object.durability.is_none());
+    until(target, thrower, |_| Input::default(), seen).await;
+    approach(thrower, target, 2.0).await;
+    let place = target.me().expect("it lives").position + CHEST;
+    // A throw is said once and may be lost: whoever still holds something throws again.
+    let throw = |player: &Player| {
+        let holds = player.me().is_some_and(|me| me.holding.is_some());
+        Input { throw: holds.then_some(place), ..Input::default() }
+    };
+    let gone = |player: &Player| object(player, held).is_none();
+    until(thrower, target, throw, gone).await;
+    until(target, thrower, |_| Input::default(), gone).await;
+}
+
+#[tokio::test]
+async fn a_whole_game_by_the_game_protocol() {
+    whole_game(Protocol::Game, Scope::Whole).await;
+}
+
+#[tokio::test]
+async fn a_whole_game_by_raknet() {
+    whole_game(Protocol::RakNet, Scope::Whole).await;
+}
+
+#[tokio::test]
+async fn a_whole_game_with_snapshots_of_changes_by_the_game_protocol() {
+    whole_game(Protocol::Game, Scope::Changes).await;
+}
+
+#[tokio::test]
+async fn a_whole_game_with_snapshots_of_changes_by_raknet() {
+    whole_game(Protocol::RakNet, Scope::Changes).await;
+}
+
+#[tokio::test]
+async fn both_protocols_share_one_world() {
+    let server = Server::start(0).await;
+    let mut first = server.join(Protocol::Game, Scope::Whole).await;
+    let mut second = server.join(Protocol::RakNet, Scope::Changes).await;
+    let (one, two) = (first.id(), second.id());
+    let sees = |player: &Player, other| player.view().player(other).is_some();
+    until(&mut first, &mut second, |_| Input::default(), |player| sees(player, two)).await;
+    until(&mut second, &mut first, |_| Input::default(), |player| sees(player, one)).await;
+    second.leave().await;
+    for _ in 0..FRAMES {
+        if !sees(&first, two) {
+            return;
+        }
+        first.frame(Input::default()).await.expect("the server goes on");
+    }
+    panic!("who has left is still there");
+}
+
+#[tokio::test]
+async fn bots_of_the_server_play_with_a_guest() {
+    let server = Server::start(3).await;
+    let mut guest = server.join(Protocol::Game, Scope::Whole).await;
+    let mut most = 0;
+    let mut holding = 0;
+    for _ in 0..FRAMES {
+        guest.frame(Input::default()).await.expect("the server goes on");
+        let bodies = guest.view().entities().iter().filter_map(|entity| match &entity.kind {
+            EntityKind::Player(body) => Some(body),
+            EntityKind::Object(_) | EntityKind::Dead => None,
+        });
+        let bodies: Vec<&Body> = bodies.collect();
+        most = most.max(bodies.len());
+        holding = holding.max(bodies.iter().filter(|body| body.holding.is_some()).count());
+        if most == 4 && holding > 0 {
+            return;
+        }
+    }
+    panic!("{most} players, {holding} of them with something in their hands");
+}
+
+/// A bot that plays over the network breaks something loose.
+#[tokio::test]
+async fn a_bot_plays_over_the_network() {
+    let server = Server::start(0).await;
+    let mut player = server.join(Protocol::Game, Scope::Changes).await;
+    for _ in 0..FRAMES {
+        let input = bot::decide(player.view().entities(), player.id());
+        assert_eq!(player.frame(input).await.expect("the server goes on"), None);
+        if player.me().is_some_and(|me| me.holding.is_some()) {
+            return;
+        }
+    }
+    panic!("it holds nothing");
+}
+
+/// The two kinds of snapshots tell the same world.
+#[tokio::test]
+async fn changes_add_up_to_the_whole() {
+    let server = Server::start(4).await;
+    let (mut whole, mut changes) =
+        (server.join(Protocol::Game, Scope::Whole).await, server.join(Protocol::Game, Scope::Changes).await);
+    for _ in 0..300 {
+        both(&mut whole, Input::default(), &mut changes, Input::default()).await;
+    }
+    let objects = |player: &Player| -> Vec<(EntityId, Object)> {
+        let entities = player.view().entities().iter();
+        let mut objects: Vec<_> = entities
+            .filter_map(|entity| match entity.kind {
+                EntityKind::Object(object) if object.position.z == 0.0 => Some((entity.id, object)),
+                EntityKind::Object(_) | EntityKind::Player(_) | EntityKind::Dead => None,
+            })
+            .collect();
+        objects.sort_by_key(|(id, _)| *id);
+        objects
+    };
+    // What is being broken just now may be a tick older in one of them.
+    let differ =
+        |(a, b): &(&(EntityId, Object), &(EntityId, Object))| a.0 != b.0 || a.1.position != b.1.position;
+    for _ in 0..FRAMES {
+        both(&mut whole, Input::default(), &mut changes, Input::default()).await;
+        let (all, merged) = (objects(&whole), objects(&changes));
+        if all.len() == merged.len() && !all.iter().zip(&merged).any(|pair| differ(&pair)) {
+            assert!(changes.snapshots() * 3 / 2 < whole.snapshots(), "every other tick");
+            return;
+        }
+    }
+    panic!("they never agree");
+}
+
+#[tokio::test]
+async fn a_game_goes_on_through_loss() {
+    let server = Server::start(0).await;
+    let mut player = server.join_through("loss=10%,latency=20ms", Protocol::Game, Scope::Changes).await;
+    let start = player.me().expect("it has joined").position;
+    let far = |me: &Body| (me.position - start).length() > REACH;
+    for frame in 0..FRAMES {
+        // Whatever stands in one way does not in all.
+        let movement = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
+        let input = Input { movement: movement[(frame / 60 % 4) as usize], ..Input::default() };
+        player.frame(input).await.expect("the server goes on");
+        if player.me().is_some_and(far) {
+            return;
+        }
+    }
+    panic!("it never gets anywhere from {:?}", Point::default());
+}
+
+/// Whoever loses a fifth of all datagrams still hears how the game ended: END waits for the acknowledgement of that.
+#[tokio::test]
+async fn the_end_of_a_game_is_heard_through_loss() {
+    for protocol in [Protocol::Game, Protocol::RakNet] {
+        let _alone = ONE_AT_A_TIME.lock().await;
+        let server = Server::start(0).await;
+        let bad = "loss=20%,latency=10ms,duplicate=5%,reorder=5%,seed=3";
+        let winner = server.join_through(bad, protocol, Scope::Changes).await;
+        let loser = server.join_through(bad, protocol, Scope::Changes).await;
+        play_to_the_end(winner, loser).await;
+    }
+}
+
+/// Who looks for a server on the local network asks by RakNet, and learns where the Game Protocol is.
+#[tokio::test]
+async fn a_server_is_found_by_a_ping() {
+    let server = Server::start(0).await;
+    let client = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
+    let client = client.await.expect("loopback has free ports");
+    let pong = client.ping(server.raknet, Duration::from_secs(10)).await.expect("an answer");
+    assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
+}
+
+/// Nobody waits for somebody who only listens.
+#[tokio::test]
+async fn a_lone_player_does_not_win() {
+    let server = Server::start(0).await;
+    let mut player = server.join(Protocol::RakNet, Scope::Whole).await;
+    for _ in 0..60 {
+        assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
+    }
+    assert!(player.snapshots() > 20);
+    let other = server.join(Protocol::Game, Scope::Whole).await;
+    other.leave().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..30 {
+        assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
+    }
+}

@@ -1,0 +1,311 @@
+//! Hostile strangers and clients of a running server: the game of the others goes on.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use rakwire::codec::rabbit::to_vec;
+use rakwire::raknet::{Delivery, Guid};
+use rakwire::wire::offline::{Offline, PingScope};
+use rakwire::wire::{Wire, Writer};
+use rakwire_native::{Endpoint, game};
+use snowfight::client::Input;
+use snowfight::message::{Direction, EntityId, EntityKind, PlayerId, Point, Scope};
+use snowfight::world::HEALTH;
+use snowfight_server::{Player, Protocol};
+
+use crate::support::{ONE_AT_A_TIME, Server, both, gather, object, until};
+
+const FORGED: u32 = 10_000;
+/// Frames after which a server that has not answered is dead.
+const FRAMES: u32 = 1_800;
+/// Datagrams between two frames of the player.
+const BURST: u32 = 200;
+const END: [u8; 4] = [0x0C, 0, 0, 0];
+/// A request to join, packed.
+const INIT: [u8; 2] = [0x00, 0x08];
+
+fn written(packet: &Offline<'_>) -> Vec<u8> {
+    let mut buffer = [0; 1_024];
+    let mut writer = Writer::new(&mut buffer);
+    packet.write(&mut writer).expect("it fits");
+    writer.finish().to_vec()
+}
+
+/// Sends from one of ten thousand addresses, none of which is ever heard of again.
+fn from_nowhere(number: u32, to: SocketAddr, datagram: &[u8]) {
+    let [_, a, b, c] = (number + 0x0001_0000).to_be_bytes();
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, a, b, c), 0)).expect("all of 127/8 is loopback");
+    // A socket that is full has lost it, as any network may.
+    let _ = socket.send_to(datagram, to);
+}
+
+/// Does something between the frames of a player, who walks to and fro, and sees that the server still hears and tells.
+async fn goes_on(mut player: Player, mut attack: impl FnMut(u32)) {
+    let turns = FORGED / BURST;
+    let mut last = player.me().expect("it has joined").position;
+    let mut moved = 0;
+    for turn in 0..turns {
+        (0..BURST).for_each(|number| attack(turn * BURST + number));
+        let movement = if turn / 10 % 2 == 0 { Direction::EAST } else { Direction::WEST };
+        let told = player.snapshots();
+        let input = Input { movement, ..Input::default() };
+        play(&mut player, input, |player| player.snapshots() > told).await;
+        let now = player.me().expect("it lives").position;
+        moved += u32::from(now != last);
+        last = now;
+    }
+    assert!(moved > turns / 10, "it moved in {moved} of {turns} frames");
+    let input = Input { movement: Direction::NORTH, ..Input::default() };
+    play(&mut player, input, |player| player.me().is_some_and(|me| me.movement == Direction::NORTH)).await;
+}
+
+/// Lets somebody do something until it sees what it waits for.
+async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool) {
+    for _ in 0..FRAMES {
+        assert_eq!(player.frame(input).await.expect("the server goes on"), None);
+        if done(player) {
+            return;
+        }
+        // Who is behind the clock would not let anybody else run.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("the server does not answer {input:?}");
+}
+
+#[tokio::test]
+async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    for protocol in [Protocol::Game, Protocol::RakNet] {
+        let server = Server::start(0).await;
+        let player = server.join(protocol, Scope::Whole).await;
+        let request = written(&Offline::Request1 { protocol: 6, mtu: 576 });
+        goes_on(player, |number| {
+            from_nowhere(number, server.game, &number.to_be_bytes());
+            from_nowhere(number, server.raknet, &request);
+        })
+        .await;
+        assert_eq!(server.join(protocol, Scope::Whole).await.snapshots(), 0, "there is room for the next");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_ends() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::Game, Scope::Whole).await;
+    goes_on(player, |number| from_nowhere(number, server.game, &END)).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_and_nonsense() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::RakNet, Scope::Changes).await;
+    let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
+    goes_on(player, |number| {
+        from_nowhere(number, server.raknet, &ping);
+        from_nowhere(number, server.raknet, &[(number % 256) as u8; 600]);
+        from_nowhere(number, server.game, &[(number % 256) as u8; 600]);
+    })
+    .await;
+}
+
+/// Clients that are let in, and then say what is no message: each loses its connection, and nobody else does.
+#[tokio::test]
+async fn malformed_messages_end_only_their_own_connection() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let attack = tokio::spawn(say_nonsense(server.game, server.raknet));
+    goes_on(player, |_| {}).await;
+    attack.await.expect("each loses its connection");
+}
+
+async fn say_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
+    let endpoint = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
+    let endpoint = endpoint.await.expect("a free port");
+    for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
+        let client = game::Options::client().expect("random bytes");
+        let evil = game::connect(game_server, client).await.expect("there is room");
+        evil.send(nonsense, game::Reliability::Reliable).await.expect("it is taken");
+        while evil.recv().await.is_some() {}
+        let evil = endpoint.connect(raknet_server).await.expect("there is room");
+        let message = [&[0x86], nonsense].concat();
+        evil.send(&message, Delivery::RELIABLE_ORDERED).await.expect("it is taken");
+        while evil.recv().await.is_some() {}
+    }
+}
+
+/// Counts of 2^32-1 in what a server says, sent to one: no message of a client has a count, so it is an action or none.
+#[tokio::test]
+async fn counts_beyond_all_bytes() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::RakNet, Scope::Whole).await;
+    let attack = tokio::spawn(say_counts(server.game, server.raknet));
+    goes_on(player, |_| {}).await;
+    attack.await.expect("it says everything");
+}
+
+async fn say_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
+    let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
+    let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
+    let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
+    let filler = [0xFF; 2_000];
+    for bytes in [snapshot, connect, text].map(|bytes| [&bytes[..], &filler].concat()) {
+        let client = game::Options::client().expect("random bytes");
+        let evil = game::connect(game_server, client).await.expect("there is room");
+        evil.send(&INIT, game::Reliability::Reliable).await.expect("it is taken");
+        let client = rakwire_native::Options::client().expect("random bytes");
+        let endpoint = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
+        let other = endpoint.connect(raknet_server).await.expect("there is room");
+        other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is taken");
+        for _ in 0..100 {
+            // Whoever was thrown out already says no more.
+            let _ = evil.send(&bytes, game::Reliability::Reliable).await;
+            let _ = other.send(&[&[0x86], &bytes[..]].concat(), Delivery::RELIABLE_ORDERED).await;
+        }
+    }
+}
+
+/// A player that holds something throws it at no place at all, at where it is, and at itself, and breaks what does not
+/// exist: it is still there, whole, and so is the other one.
+#[tokio::test]
+async fn throws_at_no_place_and_at_oneself() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    for protocol in [Protocol::Game, Protocol::RakNet] {
+        let server = Server::start(0).await;
+        let mut good = server.join(Protocol::RakNet, Scope::Whole).await;
+        let mut evil = server.join(protocol, Scope::Whole).await;
+        let held = gather(&mut evil, &mut good).await;
+        let hands = object(&evil, held).expect("it is held").position;
+        let nowhere = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+        let places = nowhere.into_iter().flat_map(|number| {
+            [Point::new(number, 0.0, 0.0), Point::new(0.0, 0.0, number), Point::new(number, number, number)]
+        });
+        for (place, breaking) in places.chain([hands]).zip([0, 301, 302, u32::MAX].into_iter().cycle()) {
+            let input = Input { throw: Some(place), breaking: Some(EntityId(breaking)), ..Input::default() };
+            for _ in 0..3 {
+                assert_eq!(both(&mut evil, input, &mut good, Input::default()).await, (None, None));
+            }
+        }
+        for _ in 0..30 {
+            both(&mut evil, Input::default(), &mut good, Input::default()).await;
+        }
+        assert_eq!(evil.me().and_then(|me| me.holding), Some(held), "it still has it");
+        let feet = evil.me().expect("it lives").position;
+        let at_itself = |_: &Player| Input { throw: Some(feet), ..Input::default() };
+        until(&mut evil, &mut good, at_itself, |player| object(player, held).is_none()).await;
+        for _ in 0..30 {
+            both(&mut evil, Input::default(), &mut good, Input::default()).await;
+        }
+        assert_sound(&good, &[evil.id(), good.id()]);
+        goes_on(good, |_| {}).await;
+    }
+}
+
+/// Everything is somewhere, and these players are whole.
+fn assert_sound(player: &Player, whole: &[PlayerId]) {
+    for entity in player.view().entities() {
+        let position = match entity.kind {
+            EntityKind::Object(object) => object.position,
+            EntityKind::Player(body) => body.position,
+            EntityKind::Dead => continue,
+        };
+        assert!(position.length() < 100.0, "{entity:?}");
+    }
+    for id in whole {
+        assert_eq!(player.view().player(*id).map(|(_, body)| body.health), Some(HEALTH));
+    }
+}
+
+/// Clients that prove their address, join, and end at once, again and again, with more ENDs than there is to end.
+#[tokio::test]
+async fn a_flood_of_ends_from_clients() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let address = server.game;
+    let flood = tokio::spawn(async move {
+        let mut let_in = 0;
+        for number in 0..200 {
+            let_in += u32::from(join_and_end(number, address).await);
+        }
+        let_in
+    });
+    goes_on(player, |_| {}).await;
+    let let_in = flood.await.expect("it floods to the end");
+    assert!(let_in > 100, "only {let_in} were let in");
+    assert!(server.join(Protocol::Game, Scope::Whole).await.me().is_some(), "there is room for the next");
+}
+
+/// A socket that the server has challenged, and what that makes of its salt.
+async fn challenged(number: u8, server: SocketAddr) -> Option<(tokio::net::UdpSocket, [u8; 4])> {
+    // Networks of their own, which the server challenges as often as it likes.
+    let here = Ipv4Addr::new(127, 77, number, 1);
+    let socket = tokio::net::UdpSocket::bind((here, 0)).await.expect("all of 127/8 is loopback");
+    let salt = 0x4000_0000 | u32::from(number);
+    let _ = socket.send_to(&salt.to_be_bytes(), server).await;
+    let mut pepper = [0; 4];
+    let heard = tokio::time::timeout(Duration::from_secs(1), socket.recv_from(&mut pepper)).await;
+    heard.ok()?.ok()?;
+    let seasoning = salt ^ u32::from_be_bytes(pepper);
+    Some((socket, seasoning.to_be_bytes()))
+}
+
+/// Whether the server challenged it.
+async fn join_and_end(number: u8, server: SocketAddr) -> bool {
+    let Some((socket, seasoning)) = challenged(number, server).await else { return false };
+    let init = [&[0x05, 0, 0, 0], &INIT[..]].concat();
+    for datagram in [&seasoning[..], &init].into_iter().chain([&END[..]; 50]) {
+        let _ = socket.send_to(datagram, server).await;
+    }
+    true
+}
+
+/// A player that acknowledges nothing, and asks for more answers than can wait: a connection that cannot be told what is
+/// said only once is ended.
+#[tokio::test]
+async fn a_client_that_acknowledges_nothing_is_ended() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let flood = tokio::spawn(ask_and_acknowledge_nothing(server.game));
+    goes_on(player, |_| {}).await;
+    assert!(flood.await.expect("it asks to the end"), "it is still connected");
+}
+
+/// Whether the server has ended the connection.
+async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
+    let (socket, seasoning) = challenged(1, server).await.expect("the server answers");
+    let _ = socket.send_to(&seasoning, server).await;
+    let mut buffer = [0; 2_048];
+    for sequence in 0..8_000_u16 {
+        let [high, low] = sequence.to_be_bytes();
+        let _ = socket.send_to(&[0x05, 0, high, low, INIT[0], INIT[1]], server).await;
+        while let Ok(length) = socket.try_recv(&mut buffer) {
+            if buffer[..length] == END {
+                return true;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    false
+}
+
+/// A client that plays and floods the server with actions slows nobody but itself.
+#[tokio::test]
+async fn a_flood_of_actions() {
+    let _alone = ONE_AT_A_TIME.lock().await;
+    let server = Server::start(0).await;
+    let player = server.join(Protocol::RakNet, Scope::Whole).await;
+    let client = game::Options::client().expect("random bytes");
+    let evil = game::connect(server.game, client).await.expect("there is room");
+    evil.send(&INIT, game::Reliability::Reliable).await.expect("it is taken");
+    let walk = [0x4D, 0x00];
+    goes_on(player, |_| {
+        // A queue that is full is the flooder's own.
+        let _ = evil.try_send(&walk, game::Reliability::Unreliable);
+    })
+    .await;
+}

@@ -1,0 +1,7 @@
+//! The server and its players over loopback.
+
+mod games;
+mod hostile;
+#[cfg(unix)]
+mod programs;
+mod support;

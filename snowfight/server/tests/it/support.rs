@@ -1,0 +1,137 @@
+//! A server on loopback, and players who know what they want.
+
+use std::net::SocketAddr;
+
+use snowfight::client::Input;
+use snowfight::message::{Direction, EntityId, EntityKind, GameOver, Object, Point, Scope};
+use snowfight::world::REACH;
+use snowfight_server::{Host, Options, Player, Protocol};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+/// A minute of frames.
+const FRAMES: u32 = 3_600;
+/// Where to aim above somebody's feet.
+pub(crate) const CHEST: Point = Point::new(0.0, 0.0, 0.65);
+/// Players who wait for frames want the processor at the same moments, and so do those who attack.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// A server that ends with its test.
+pub(crate) struct Server {
+    pub(crate) game: SocketAddr,
+    pub(crate) raknet: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(bots: u16) -> Self {
+        let options = Options { seed: 11, bots, ..Options::on_loopback() };
+        let host = Host::bind(&options).await.expect("loopback has free ports");
+        let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
+        Self { game, raknet, task: tokio::spawn(host.run()) }
+    }
+
+    pub(crate) async fn join(&self, protocol: Protocol, scope: Scope) -> Player {
+        Player::join(self.address(protocol), protocol, scope).await.expect("there is room")
+    }
+
+    /// Joins through a bad network.
+    pub(crate) async fn join_through(&self, network: &str, protocol: Protocol, scope: Scope) -> Player {
+        let simulation = network.parse().expect("a network");
+        let joined = Player::join_through(self.address(protocol), protocol, simulation, scope);
+        joined.await.expect("there is room")
+    }
+
+    pub(crate) const fn address(&self, protocol: Protocol) -> SocketAddr {
+        match protocol {
+            Protocol::Game => self.game,
+            Protocol::RakNet => self.raknet,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One frame of both.
+pub(crate) async fn both(
+    a: &mut Player,
+    of_a: Input,
+    b: &mut Player,
+    of_b: Input,
+) -> (Option<GameOver>, Option<GameOver>) {
+    let (a, b) = tokio::join!(a.frame(of_a), b.frame(of_b));
+    (a.expect("the server goes on"), b.expect("the server goes on"))
+}
+
+/// Lets one do something until it is done, while the other looks on.
+pub(crate) async fn until(
+    player: &mut Player,
+    other: &mut Player,
+    mut input: impl FnMut(&Player) -> Input,
+    done: impl Fn(&Player) -> bool,
+) {
+    for _ in 0..FRAMES {
+        if done(player) || player.result().is_some() {
+            return;
+        }
+        let wanted = input(player);
+        both(player, wanted, other, Input::default()).await;
+    }
+    panic!("a minute was not enough for {:?}", player.me());
+}
+
+pub(crate) fn object(player: &Player, id: EntityId) -> Option<Object> {
+    match player.view().entity(id) {
+        Some(EntityKind::Object(object)) => Some(*object),
+        Some(EntityKind::Player(_) | EntityKind::Dead) | None => None,
+    }
+}
+
+/// Goes to the next object and breaks it loose.
+pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId {
+    let input = |player: &Player| {
+        let me = player.me().expect("it lives");
+        let objects = player.view().entities().iter().filter_map(|entity| match entity.kind {
+            EntityKind::Object(object) if object.durability.is_some() => Some((entity.id, object.position)),
+            EntityKind::Object(_) | EntityKind::Player(_) | EntityKind::Dead => None,
+        });
+        let distance = |position: Point| (position - me.position).length();
+        let (id, place) =
+            objects.min_by(|a, b| distance(a.1).total_cmp(&distance(b.1))).expect("some are left");
+        if distance(place) < 0.9 * REACH {
+            return Input { breaking: Some(id), ..Input::default() };
+        }
+        Input { movement: towards(place - me.position), ..Input::default() }
+    };
+    until(player, other, input, |player| player.me().is_some_and(|me| me.holding.is_some())).await;
+    player.me().and_then(|me| me.holding).expect("that was waited for")
+}
+
+/// Goes near somebody, with nothing between them: the other one moves about until there is a clear line.
+pub(crate) async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
+    let goal = other.id();
+    let way = |player: &Player| {
+        let (_, body) = player.view().player(goal)?;
+        Some(body.position - player.me()?.position)
+    };
+    let input =
+        |player: &Player| Input { movement: towards(way(player).unwrap_or_default()), ..Input::default() };
+    until(player, other, input, |player| way(player).is_some_and(|way| way.length() < distance)).await;
+}
+
+fn towards(way: Point) -> Direction {
+    let along = |distance: f32, forward, back| {
+        if distance > 0.1 {
+            forward
+        } else if distance < -0.1 {
+            back
+        } else {
+            Direction::NONE
+        }
+    };
+    along(way.x, Direction::EAST, Direction::WEST) | along(way.y, Direction::NORTH, Direction::SOUTH)
+}

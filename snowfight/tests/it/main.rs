@@ -1,0 +1,11 @@
+//! The game from outside: its messages, and both of its state machines over the transports.
+
+mod hostile;
+mod lent;
+#[path = "../model/mod.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
+mod model;
+mod prediction;
+mod support;
+mod transports;
+mod vectors;

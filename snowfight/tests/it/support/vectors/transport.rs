@@ -1,0 +1,1 @@
+../../../../../core/tests/it/support/game_entries.rs

@@ -1,0 +1,53 @@
+//! The tests with foreign RakNets, and the page of what they found.
+
+use std::env;
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artifacts::target_dir;
+use crate::shell::Shell;
+
+const PAGE: &str = "docs/interop.md";
+/// Writes the page anew instead of comparing it.
+const UPDATE: &str = "UPDATE_INTEROP";
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    // One of the tests starts the program, which cargo builds for the tests of its own package alone.
+    shell.cmd("cargo", ["build", "-p", "rakwire-native", "--bins"]).run()?;
+    shell.cmd("cargo", ["test", "-p", "rakwire-interop"]).run()?;
+    let found = target_dir(shell)?.join("tmp/interop.md");
+    let found =
+        fs::read_to_string(&found).with_context(|| format!("the tests left no {}", found.display()))?;
+    if env::var_os(UPDATE).is_some() {
+        return fs::write(shell.path(PAGE), found).with_context(|| format!("{PAGE} cannot be written"));
+    }
+    compare(&shell.read(PAGE)?, &found)
+}
+
+fn compare(committed: &str, found: &str) -> Result<()> {
+    if committed == found {
+        println!("{PAGE} is what was found");
+        return Ok(());
+    }
+    let differs = committed.lines().zip(found.lines()).find(|(old, new)| old != new);
+    let where_to = differs.map_or_else(
+        || "one of them is longer".to_owned(),
+        |(old, new)| format!("first here:\n  committed: {old}\n  found:     {new}"),
+    );
+    bail!("{PAGE} is not what was found, {where_to}\n{UPDATE}=1 writes it anew")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_differs_is_an_error_that_shows_the_line() {
+        compare("a\nb\n", "a\nb\n").unwrap();
+        let error = compare("a\nb\n", "a\nc\n").unwrap_err().to_string();
+        assert!(error.contains("committed: b\n  found:     c"), "{error}");
+        assert!(compare("a\n", "a\nb\n").unwrap_err().to_string().contains("longer"));
+    }
+}
