@@ -9,6 +9,7 @@ mod checks;
 mod demo;
 mod fuzz;
 mod mcu;
+mod modules;
 mod named_tests;
 mod npm_size;
 mod process;
@@ -19,6 +20,7 @@ mod size;
 mod smoke;
 mod stage;
 mod test;
+mod tracked;
 
 use std::process::ExitCode;
 

@@ -8,6 +8,7 @@ use crate::checks;
 use crate::demo;
 use crate::fuzz;
 use crate::mcu;
+use crate::modules;
 use crate::named_tests as documentation;
 use crate::npm_size;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
@@ -21,7 +22,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 9] {
+fn crate_stages() -> [Stage; 10] {
     [
         Stage::new(
             "targets",
@@ -30,6 +31,7 @@ fn crate_stages() -> [Stage; 9] {
             targets,
         ),
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
+        Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
         Stage::new(
             "cargo",
