@@ -6,6 +6,7 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod citations;
 mod demo;
 mod fuzz;
 mod mcu;
@@ -21,6 +22,7 @@ mod smoke;
 mod stage;
 mod test;
 mod tracked;
+mod words;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use crate::artifacts;
 use crate::bench;
 use crate::checks;
+use crate::citations;
 use crate::demo;
 use crate::fuzz;
 use crate::mcu;
@@ -15,6 +16,7 @@ use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
 use crate::size;
 use crate::stage::Stage;
+use crate::words;
 
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
@@ -22,7 +24,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 10] {
+fn crate_stages() -> [Stage; 12] {
     [
         Stage::new(
             "targets",
@@ -32,6 +34,8 @@ fn crate_stages() -> [Stage; 10] {
         ),
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
+        Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
+        Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
         Stage::new(
             "cargo",
