@@ -1,4 +1,4 @@
-//! The server's side of the game as a state machine (document 002, "State Diagram", Server): connections and messages
+//! The server's side of the game as a state machine (docs/game.md#the-server): connections and messages
 //! go in, messages and ends of connections come out. It knows no socket and no clock.
 //!
 //! ```
@@ -45,7 +45,7 @@ pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
 /// A buffer of so many bytes holds every message that a server sends.
 pub const MAX_MESSAGE: usize = 24_576;
 
-/// What a client is told that joins twice (supplement 1, row 16).
+/// What a client is told that joins twice (docs/game.md#refusals).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 
