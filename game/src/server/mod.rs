@@ -40,10 +40,10 @@ use clock::Clock;
 use packed::Packed;
 use session::{Answer, Session, State, Work};
 
+pub use packed::MAX_MESSAGE;
+
 /// The most connections at a time: every player, and as many that have not joined.
 pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
-/// A buffer of so many bytes holds every message that a server sends.
-pub const MAX_MESSAGE: usize = 24_576;
 
 /// What a client is told that joins twice (docs/game.md#refusals).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::text::Kind;
+use super::text::{Kind, is_of_identifier};
 
 /// A word of the glossary's left column.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,10 +57,6 @@ impl Pattern {
             (Self::Identifier(_) | Self::Part(_), Kind::Prose) => false,
         }
     }
-}
-
-pub(super) fn is_of_identifier(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 fn is_same_or_plural(parts: &[String], wanted: &[String]) -> bool {

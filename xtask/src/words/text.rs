@@ -1,7 +1,5 @@
 //! The words of a file, and whether each is code or stands in a sentence.
 
-use super::pattern::is_of_identifier;
-
 /// Where a word stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
@@ -190,6 +188,10 @@ impl<'a> Scanner<'a> {
             }
         }
     }
+}
+
+pub(super) fn is_of_identifier(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// The bytes of a string up to its closing quote, or to the end of its line if it has none.
