@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use self::arrows::Arrows;
-use self::table::{CRATES, Layer};
+use self::table::{CRATES, FOREIGN, Foreign, Layer};
 use self::tree::Tree;
 use crate::shell::Shell;
 use crate::tracked;
@@ -33,6 +33,9 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
         let layers =
             CRATES.iter().find(|entry| entry.root == root.as_str()).map_or(&[][..], |entry| entry.layers);
         problems.extend(problems_of(root, &tree, layers));
+        for rule in FOREIGN.iter().filter(|rule| rule.root == root.as_str()) {
+            problems.extend(beside(&tree, rule));
+        }
         reached.extend(tree.files.into_iter().map(|file| file.path));
     }
     for entry in CRATES.iter().filter(|entry| roots.iter().all(|root| root.as_str() != entry.root)) {
@@ -125,6 +128,30 @@ fn against_layers(root: &str, tree: &Tree, arrows: &Arrows, layers: &[Layer]) ->
                 names.join(", "),
                 below.layer,
             ));
+        }
+    }
+    problems
+}
+
+/// Where another crate is named that stands behind a module.
+fn beside(tree: &Tree, rule: &Foreign) -> Vec<String> {
+    let mut problems = Vec::new();
+    for module in &tree.modules {
+        let file = &tree.files[module.file];
+        let imports = module.imports.iter().map(|import| (&import.path, import.line));
+        let mentions = module.mentions.iter().map(|mention| (&mention.path, mention.line));
+        let is_foreign = |path: &[String]| {
+            path.len() >= rule.path.len() && rule.path.iter().zip(path).all(|(a, b)| a == b)
+        };
+        if module_name(&file.module) != rule.only_in {
+            for (path, line) in imports.chain(mentions).filter(|(path, _)| is_foreign(path)) {
+                problems.push(format!(
+                    "{}:{line}: {} is for {} only",
+                    file.path,
+                    path.join("::"),
+                    rule.only_in
+                ));
+            }
         }
     }
     problems
@@ -296,6 +323,21 @@ mod tests {
             ("src/c.rs", "pub(in super) fn g() {}\nfn h() { let b = 1; b.f(); }"),
         ];
         assert_eq!(arrows(&files), ["a 2 b", "b 3 c", "lib 4 b"]);
+    }
+
+    #[test]
+    fn what_stands_behind_a_module_is_named_nowhere_else() {
+        const RULE: Foreign = Foreign { root: "src/lib.rs", path: &["net", "udp"], only_in: "a" };
+        let tree = tree(&[
+            LIB,
+            ("src/a.rs", "use net::udp::Socket;"),
+            ("src/b.rs", "use net::Stack;\nfn f() { net::udp::bind() }"),
+            ("src/c.rs", "use net::{Stack, udp};"),
+        ]);
+        assert_eq!(
+            beside(&tree, &RULE),
+            ["src/b.rs:2: net::udp::bind is for a only", "src/c.rs:1: net::udp is for a only"]
+        );
     }
 
     #[test]

@@ -63,3 +63,15 @@ pub(super) const CRATES: &[Crate] = &[Crate {
         Layer::together(&["crate", "codec"]),
     ],
 }];
+
+/// What of another crate only one module of a crate may name.
+pub(super) struct Foreign {
+    pub(super) root: &'static str,
+    /// The path, without the `::` behind it.
+    pub(super) path: &'static [&'static str],
+    pub(super) only_in: &'static str,
+}
+
+/// Other crates that stand behind one module each.
+pub(super) const FOREIGN: &[Foreign] =
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];

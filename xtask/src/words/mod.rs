@@ -10,6 +10,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use self::glossary::{Glossary, Rule};
+use self::pattern::Candidate;
 use self::text::Kind;
 use crate::shell::Shell;
 use crate::tracked;
@@ -64,14 +65,15 @@ fn problems_of(glossary: &Glossary, path: &str, text: &str) -> Vec<String> {
         places.entry((word.text, word.kind)).or_default().insert(word.line);
     }
     places.retain(|(word, _), _| !glossary.keeps(path, word));
+    let words: Vec<_> =
+        places.iter().map(|((word, kind), lines)| (Candidate::new(word, *kind), lines)).collect();
     let mut problems = Vec::new();
     for rule in glossary.rules.iter().filter(|rule| rule.is_for(path)) {
-        let is_wrong =
-            |(word, kind): &(&str, Kind)| rule.patterns.iter().any(|pattern| pattern.fits(word, *kind));
-        let wrong: Vec<_> = places.iter().filter(|(key, _)| is_wrong(key)).collect();
-        let words: BTreeSet<_> = wrong.iter().map(|((word, _), _)| *word).collect();
+        let is_wrong = |word| rule.patterns.iter().any(|pattern| pattern.fits(word));
+        let wrong: Vec<_> = words.iter().filter(|(word, _)| is_wrong(word)).collect();
+        let names: BTreeSet<_> = wrong.iter().map(|(word, _)| word.text).collect();
         let lines: BTreeSet<_> = wrong.iter().flat_map(|(_, lines)| *lines).copied().collect();
-        problems.extend(problem(path, rule, &words, &lines));
+        problems.extend(problem(path, rule, &names, &lines));
     }
     problems
 }

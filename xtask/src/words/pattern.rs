@@ -47,15 +47,27 @@ impl Pattern {
         })
     }
 
-    pub(super) fn fits(&self, word: &str, kind: Kind) -> bool {
-        match (self, kind) {
-            (Self::Identifier(name), Kind::Code) => name == word,
+    pub(super) fn fits(&self, word: &Candidate) -> bool {
+        match (self, word.kind) {
+            (Self::Identifier(name), Kind::Code) => name == word.text,
             (Self::Part(wanted), Kind::Code) | (Self::Anywhere(wanted), Kind::Code | Kind::Prose) => {
-                let parts = parts(word);
-                parts.windows(wanted.len()).any(|window| is_same_or_plural(window, wanted))
+                word.parts.windows(wanted.len()).any(|window| is_same_or_plural(window, wanted))
             }
             (Self::Identifier(_) | Self::Part(_), Kind::Prose) => false,
         }
+    }
+}
+
+/// A word that a pattern may fit.
+pub(super) struct Candidate<'a> {
+    pub(super) text: &'a str,
+    kind: Kind,
+    parts: Vec<String>,
+}
+
+impl<'a> Candidate<'a> {
+    pub(super) fn new(text: &'a str, kind: Kind) -> Self {
+        Self { text, kind, parts: parts(text) }
     }
 }
 
@@ -91,7 +103,7 @@ mod tests {
 
     fn fits(pattern: &str, text: &str, kind: Kind) -> bool {
         let patterns = Pattern::of_cell(pattern).unwrap();
-        patterns.iter().any(|pattern| pattern.fits(text, kind))
+        patterns.iter().any(|pattern| pattern.fits(&Candidate::new(text, kind)))
     }
 
     #[test]
