@@ -23,7 +23,7 @@ const CORE_MAY_USE: [&str; 11] = [
 ];
 
 /// The crates of a program's side that have no business on another one, as beginnings of names.
-const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire-embassy"];
+const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire"];
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 

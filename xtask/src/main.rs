@@ -6,11 +6,13 @@
 mod artifacts;
 mod bench;
 mod checks;
+mod citations;
 mod corpus;
 mod demo;
 mod fuzz;
 mod interop;
 mod mcu;
+mod modules;
 mod named_tests;
 mod npm_size;
 mod process;
@@ -21,6 +23,8 @@ mod size;
 mod smoke;
 mod stage;
 mod test;
+mod tracked;
+mod words;
 
 use std::process::ExitCode;
 

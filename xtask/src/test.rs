@@ -5,16 +5,19 @@ use anyhow::{Result, bail};
 use crate::artifacts;
 use crate::bench;
 use crate::checks;
+use crate::citations;
 use crate::demo;
 use crate::fuzz;
 use crate::interop;
 use crate::mcu;
+use crate::modules;
 use crate::named_tests as documentation;
 use crate::npm_size;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
 use crate::size;
 use crate::stage::Stage;
+use crate::words;
 
 /// Every test of every part.
 pub(crate) fn test_stages() -> Vec<Stage> {
@@ -22,7 +25,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 10] {
+fn crate_stages() -> [Stage; 13] {
     [
         Stage::new(
             "targets",
@@ -31,6 +34,9 @@ fn crate_stages() -> [Stage; 10] {
             targets,
         ),
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
+        Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
+        Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
+        Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
         Stage::new("cargo", "the tests of all crates that need nothing else", &[], cargo_tests),
         Stage::new(

@@ -7,7 +7,7 @@ use snowfight::message::{Entity, Point};
 use snowfight::server::Server;
 use snowfight::world::TICKS_PER_SECOND;
 
-use crate::host::Key;
+use crate::key::Key;
 
 /// How long a bot waits with something in its hands before it throws, so that people can see it coming.
 const AIMING: u32 = 3 * TICKS_PER_SECOND;

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::bots::Bots;
+use crate::key::Key;
 use crate::link::{Backlog, Link, Protocol};
 use crate::meter::{Meter, Report};
 
@@ -30,13 +31,6 @@ const BLOCKS: usize = 128;
 /// Blocks that one connection may hold in each direction: all that waits until it is behind, a whole snapshot more, and
 /// as much again for what is reliable. So it takes hundreds that acknowledge nothing to take the memory of all.
 const SHARE: u32 = 256;
-
-/// Who is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    Peer(u64),
-    Bot(u16),
-}
 
 /// What a server is made of.
 ///

@@ -28,6 +28,7 @@
 
 mod bots;
 mod host;
+mod key;
 mod link;
 mod meter;
 mod player;

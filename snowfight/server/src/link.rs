@@ -28,7 +28,7 @@ const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// The Game Protocol (document 002).
+    /// The Game Protocol (docs/game-protocol.md).
     Game,
     /// RakNet; each message has the byte 0x86 in front.
     RakNet,

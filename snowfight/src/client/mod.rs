@@ -1,4 +1,4 @@
-//! The client's side of the game as a state machine (document 002, "State Diagram", Client). It keeps no world: a
+//! The client's side of the game as a state machine (docs/game.md#the-client). It keeps no world: a
 //! snapshot is lent as it lies in the message, and [`View`] is there for those who want to keep it.
 //!
 //! ```
@@ -43,8 +43,8 @@ pub use view::View;
 
 /// How often the server is asked whether it is there.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// Frames until an action is said again although nothing changed: nothing is ordered on the wire (supplement 1, row 13),
-/// so an older one may have arrived last.
+/// Frames until an action is said again although nothing changed: nothing is ordered on the wire
+/// (docs/game.md#reliability), so an older one may have arrived last.
 const REPEAT: u8 = 6;
 /// Messages that wait to be sent: what one frame has to say twice, and the first request.
 const MAX_WAITING: usize = 8;

@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::Pack;
 
 use super::{Channel, Direction, EntityId, Point};
 
-/// What a client says. The index has one bit (supplement 1, row 8).
+/// What a client says. The index has one bit (docs/game.md#messages).
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;

@@ -1,6 +1,6 @@
 use super::{ClientMessage, EventKind, RequestKind, ResponseKind, ServerMessage};
 
-/// Whether a message is sent until it is acknowledged (supplement 1, row 10).
+/// Whether a message is sent until it is acknowledged (docs/game.md#reliability).
 ///
 /// ```
 /// use snowfight::message::{Channel, ClientMessage, Delivery, Request, RequestKind};

@@ -1,4 +1,4 @@
-//! Every message of the Game Protocol (document 002, "Messages"; supplement 1, rows 8 to 10), packed as
+//! Every message of the Game Protocol (docs/game.md#messages), packed as
 //! [Rabbit](rakwire::codec::rabbit) by `#[derive(Pack)]`.
 //!
 //! ```

@@ -4,7 +4,7 @@ use rakwire::codec::rabbit::Reader;
 ///
 /// The document knows whole snapshots alone. A client of this crate asks for less with two bytes behind its `Init`, and
 /// the server agrees with the same two bytes behind its `Connect`: both are read as padding by those who do not know
-/// them (supplement 2, Rabbit), so that such a client gets whole snapshots from an original server, and an original
+/// them (docs/rabbit.md#padding), so that such a client gets whole snapshots from an original server, and an original
 /// client from this one.
 ///
 /// ```

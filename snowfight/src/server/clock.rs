@@ -5,7 +5,7 @@ use rakwire::Instant;
 use crate::world::TICKS_PER_SECOND;
 
 const MICROS: u64 = 1_000_000;
-/// Of a longer backlog the rest is skipped (supplement 3, Timing).
+/// Of a longer backlog the rest is skipped (docs/game.md#timing).
 const LONGEST_BACKLOG: u64 = TICKS_PER_SECOND as u64;
 
 /// Sixty ticks a second, without drift, from the first time that it was asked.

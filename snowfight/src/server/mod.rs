@@ -1,4 +1,4 @@
-//! The server's side of the game as a state machine (document 002, "State Diagram", Server): connections and messages
+//! The server's side of the game as a state machine (docs/game.md#the-server): connections and messages
 //! go in, messages and ends of connections come out. It knows no socket and no clock.
 //!
 //! ```
@@ -40,12 +40,12 @@ use clock::Clock;
 use packed::Packed;
 use session::{Answer, Session, State, Work};
 
+pub use packed::MAX_MESSAGE;
+
 /// The most connections at a time: every player, and as many that have not joined.
 pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
-/// A buffer of so many bytes holds every message that a server sends.
-pub const MAX_MESSAGE: usize = 24_576;
 
-/// What a client is told that joins twice (supplement 1, row 16).
+/// What a client is told that joins twice (docs/game.md#refusals).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 

@@ -3,8 +3,10 @@
 use heapless::Vec;
 use rakwire::codec::rabbit::{List, pack};
 
-use super::MAX_MESSAGE;
 use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
+
+/// A buffer of so many bytes holds every message that a server sends.
+pub const MAX_MESSAGE: usize = 24_576;
 
 /// The bytes of the last snapshot that somebody wanted.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The rules of the game (supplement 3): a world that is the same on every machine for the same seed and the same
+//! The rules of the game (docs/game.md#rules): a world that is the same on every machine for the same seed and the same
 //! actions.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! The numbers of the game (supplement 3).
+//! The numbers of the game (docs/game.md#rules).
 
 use crate::message::{ObjectKind, Point};
 

@@ -3,7 +3,7 @@
 use super::cuboid::Cuboid;
 use crate::message::Point;
 
-/// What a tile of the ground is (supplement 3, World).
+/// What a tile of the ground is (docs/game.md#land).
 ///
 /// ```
 /// use snowfight::world::Tile;

@@ -1,4 +1,4 @@
-//! A test for each rule of supplement 3 that concerns the world.
+//! A test for each rule of docs/game.md#rules that concerns the world.
 
 use std::collections::BTreeSet;
 use std::vec::Vec as StdVec;
@@ -478,7 +478,7 @@ fn ten_minutes_of_bots_leave_objects() {
     assert!(grown > 100, "only {grown} have grown");
 }
 
-/// An error of the original (supplement 3, last paragraph).
+/// An error of the original (docs/game.md#faults).
 #[test]
 fn two_players_can_fall_in_one_tick() {
     let mut world = players_at([at(-3.0, 0.0), at(3.0, 0.0)]);

@@ -1,4 +1,4 @@
-/** The island: tiles of grass under snow, sand, and water all around (supplement 3, World). */
+/** The island: tiles of grass under snow, sand, and water all around (docs/game.md#land). */
 
 import { Graphics } from "pixi.js";
 

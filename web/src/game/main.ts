@@ -15,7 +15,7 @@ import { readScene } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 const FRAME_MS = 1_000 / 60;
-/** Frames that are caught up with after the page was held up: as many as the server does (supplement 3, Timing). */
+/** Frames that are caught up with after the page was held up: as many as the server does (docs/game.md#timing). */
 const LONGEST_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
 /** How long a server may take to let somebody in. */

@@ -94,7 +94,7 @@ fn pings_measure_the_path_and_the_other_clock() {
     assert!((difference + 3_600_000).abs() <= 3, "{difference} ms");
 }
 
-/// A time-stamped message reads in the receiver's time (supplement 3.3).
+/// A time-stamped message reads in the receiver's time (docs/raknet.md#timestamps).
 #[test]
 fn timestamps_are_translated() {
     let mut clocks = Clocks::new(Duration::from_secs(500));

@@ -1,4 +1,5 @@
-//! What a second request leads to, row by row: what the server knows, what arrives, what it answers (supplement 2.5).
+//! What a second request leads to, row by row: what the server knows, what arrives, what it answers
+//! (docs/raknet.md#request-2).
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -122,7 +122,8 @@ fn every_unreliable_message_gets_one_receipt() {
     settle(&mut net, id);
 }
 
-/// The receipt of a message in parts comes when all parts are acknowledged, not with the last (supplement 4.6).
+/// The receipt of a message in parts comes when all parts are acknowledged, not with the last
+/// (docs/raknet.md#receipts).
 #[test]
 fn a_message_in_parts_has_one_receipt_after_all_parts() {
     for seed in 0..10 {

@@ -1,6 +1,7 @@
 //! `rakwire decode`: every field of a datagram, with its offset.
 
 mod fields;
+mod form;
 mod json;
 mod message;
 mod packet;
@@ -13,6 +14,7 @@ use rakwire::wire::SecuritySizes;
 
 use crate::failure::{Failure, print};
 use crate::hex;
+use form::Form;
 use packet::Packet;
 
 /// How much is read from the standard input, in bytes: far more hex digits than the longest datagram has.
@@ -36,19 +38,6 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// What bytes may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// A UDP payload
-    Datagram,
-    /// A message inside a connection, without its capsule
-    Message,
-    /// An event that the original tells its own application, never on the wire
-    Event,
-    /// An address
-    Address,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

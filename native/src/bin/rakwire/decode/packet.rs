@@ -7,8 +7,8 @@ use rakwire::wire::local::Local;
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{SecuritySizes, Source, Wire, WireError, address, id};
 
-use super::Form;
 use super::fields::{Field, Malformed, Recorder};
+use super::form::Form;
 use super::message::Inner;
 
 /// A datagram taken apart, as far as it can be read.

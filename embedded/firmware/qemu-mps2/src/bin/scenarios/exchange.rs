@@ -5,7 +5,7 @@ use rakwire::raknet::Delivery;
 use rakwire_embassy::raknet::{Connection, Received};
 use static_cell::ConstStaticCell;
 
-use crate::scenarios::Failure;
+use crate::failure::Failure;
 
 /// Bytes of the large message.
 pub(crate) const LARGE: usize = 20_000;

@@ -5,6 +5,7 @@
 #![no_main]
 
 mod exchange;
+mod failure;
 mod scenarios;
 
 use core::net::SocketAddrV4;
@@ -20,7 +21,8 @@ use rakwire_qemu_mps2::board::{self, Board};
 use rakwire_qemu_mps2::{exit, stack};
 use static_cell::ConstStaticCell;
 
-use crate::scenarios::{Failure, Task};
+use crate::failure::Failure;
+use crate::scenarios::Task;
 
 /// The host, as QEMU's network shows it.
 const HOST: [u8; 4] = [10, 0, 2, 2];

@@ -5,8 +5,8 @@ use core::net::SocketAddrV4;
 use defmt::{info, println, warn};
 use embassy_net::Stack;
 use embassy_time::{Duration, Instant, Timer};
-use rakwire::raknet::{Delivery, DisconnectReason};
-use rakwire_embassy::raknet::{ConnectError, Connection, Handle};
+use rakwire::raknet::Delivery;
+use rakwire_embassy::raknet::{Connection, Handle};
 use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::{network, telemetry};
 use rakwire_qemu_mps2::arguments::Arguments;
@@ -14,36 +14,12 @@ use rakwire_qemu_mps2::stack;
 use static_cell::ConstStaticCell;
 
 use crate::exchange::{Composer, LARGE, SMALL, receive, round_trip};
+use crate::failure::Failure;
 
 /// Round trips whose times are kept.
 const KEPT: usize = 4_000;
 /// Messages of the scenario with a full pool.
 const FLOOD: u32 = 1_500;
-
-/// Why a scenario failed.
-#[derive(Clone, Copy, Debug, defmt::Format)]
-pub(crate) enum Failure {
-    /// The server was not joined.
-    Join(ConnectError),
-    /// The connection ended.
-    Ended(#[defmt(Display2Format)] DisconnectReason),
-    /// A message was not what it should have been.
-    WrongContent(u32),
-    /// The pool was never full.
-    NeverFull,
-    /// The telemetry client was not told what it should have been.
-    NoSettings,
-    /// There is no such scenario.
-    Unknown,
-    /// It took too long.
-    TooLong,
-}
-
-impl Failure {
-    pub(crate) fn ended(connection: &Connection<'_>) -> Self {
-        Self::Ended(connection.closed_reason().unwrap_or(DisconnectReason::Local))
-    }
-}
 
 /// What to do, with whom.
 pub(crate) struct Task<'a> {

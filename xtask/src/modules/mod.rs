@@ -1,0 +1,379 @@
+//! Checks which module uses which, in every crate: arrows between files run in no circle, and downwards where the
+//! table gives layers.
+
+mod arrows;
+mod circles;
+mod layers;
+mod names;
+mod table;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use self::arrows::Arrows;
+use self::table::{CRATES, FOREIGN, Foreign, Layer};
+use self::tree::Tree;
+use crate::shell::Shell;
+use crate::tracked;
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    let sources: Vec<_> = tracked::files(shell)?.into_iter().filter(|path| is_source(path)).collect();
+    let root = shell.path(".");
+    let source = |path: &str| fs::read_to_string(root.join(path)).ok();
+    let mut reached = BTreeSet::new();
+    let mut problems = Vec::new();
+    let roots: Vec<_> = sources.iter().filter(|path| is_root(path)).collect();
+    for root in &roots {
+        let tree = Tree::read(root, &source)?;
+        let layers =
+            CRATES.iter().find(|entry| entry.root == root.as_str()).map_or(&[][..], |entry| entry.layers);
+        problems.extend(problems_of(root, &tree, layers));
+        for rule in FOREIGN.iter().filter(|rule| rule.root == root.as_str()) {
+            problems.extend(beside(&tree, rule));
+        }
+        reached.extend(tree.files.into_iter().map(|file| file.path));
+    }
+    for entry in CRATES.iter().filter(|entry| roots.iter().all(|root| root.as_str() != entry.root)) {
+        problems.push(format!("{}: has layers, but is the root of no crate", entry.root));
+    }
+    let is_missed = |path: &&String| !reached.contains(path.as_str()) && !path.ends_with("tests.rs");
+    for path in sources.iter().filter(is_missed) {
+        problems.push(format!("{path}: belongs to no crate, so nothing checks what it uses"));
+    }
+    if !problems.is_empty() {
+        bail!("modules use what they must not:\n\n{}", problems.join("\n"));
+    }
+    println!("{} files of {} crates use each other in no circle", reached.len(), roots.len());
+    Ok(())
+}
+
+/// A Rust file of a crate that is no test, example or bench.
+fn is_source(path: &str) -> bool {
+    path.ends_with(".rs") && path.split('/').any(|part| part == "src")
+}
+
+/// Whether cargo takes a file for the root of a crate.
+fn is_root(path: &str) -> bool {
+    let path = Path::new(path);
+    let name =
+        |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folders: Vec<_> = path.ancestors().skip(1).map(name).collect();
+    match folders.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["src", ..] => ["lib.rs", "main.rs"].contains(&name(path).as_str()),
+        ["bin", "src", ..] => true,
+        [_, "bin", "src", ..] => name(path) == "main.rs",
+        _ => false,
+    }
+}
+
+/// All that is wrong with a crate.
+fn problems_of(root: &str, tree: &Tree, layers: &[Layer]) -> Vec<String> {
+    let arrows = arrows::of(tree);
+    let mut problems = circles(root, tree, &arrows);
+    if !layers.is_empty() {
+        problems.extend(against_layers(root, tree, &arrows, layers));
+    }
+    problems
+}
+
+fn circles(root: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
+    let edges: BTreeSet<_> = arrows.keys().copied().collect();
+    let groups = circles::find(tree.files.len(), &edges);
+    let describe = |group: &BTreeSet<usize>| {
+        let mut text = format!("{root}: {} files use each other in a circle\n", group.len());
+        for ((from, to), places) in arrows {
+            if group.contains(from) && group.contains(to) {
+                let (from, to) = (&tree.files[*from].path, &tree.files[*to].path);
+                for (line, names) in places {
+                    text += &format!("  {from}:{line}: {} of {to}\n", names.join(", "));
+                }
+            }
+        }
+        text
+    };
+    groups.iter().map(describe).collect()
+}
+
+fn against_layers(root: &str, tree: &Tree, arrows: &Arrows, layers: &[Layer]) -> Vec<String> {
+    let modules: Vec<String> = tree.files.iter().map(|file| module_name(&file.module)).collect();
+    let unused = layers::unused(layers, &modules);
+    let mut problems: Vec<_> =
+        unused.iter().map(|entry| format!("{root}: the layers name {entry}, which does not exist")).collect();
+    let mut standings = Vec::new();
+    for (file, module) in tree.files.iter().zip(&modules) {
+        match layers::standing(layers, module) {
+            Ok(standing) => standings.push(Some(standing)),
+            Err(error) => {
+                problems.push(format!("{}: {error}", file.path));
+                standings.push(None);
+            }
+        }
+    }
+    for ((from, to), places) in arrows {
+        let (Some(above), Some(below)) = (&standings[*from], &standings[*to]) else { continue };
+        if above.may_use(below) {
+            continue;
+        }
+        let (user, used) = (&modules[*from], &modules[*to]);
+        for (line, names) in places {
+            problems.push(format!(
+                "{}:{line}: {user} (layer {}) must not use {} of {used} (layer {})",
+                tree.files[*from].path,
+                above.layer,
+                names.join(", "),
+                below.layer,
+            ));
+        }
+    }
+    problems
+}
+
+/// Where another crate is named that stands behind a module.
+fn beside(tree: &Tree, rule: &Foreign) -> Vec<String> {
+    let mut problems = Vec::new();
+    for module in &tree.modules {
+        let file = &tree.files[module.file];
+        let imports = module.imports.iter().map(|import| (&import.path, import.line));
+        let mentions = module.mentions.iter().map(|mention| (&mention.path, mention.line));
+        let is_foreign = |path: &[String]| {
+            path.len() >= rule.path.len() && rule.path.iter().zip(path).all(|(a, b)| a == b)
+        };
+        if module_name(&file.module) != rule.only_in {
+            for (path, line) in imports.chain(mentions).filter(|(path, _)| is_foreign(path)) {
+                problems.push(format!(
+                    "{}:{line}: {} is for {} only",
+                    file.path,
+                    path.join("::"),
+                    rule.only_in
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn module_name(path: &[String]) -> String {
+    if path.is_empty() { "crate".to_owned() } else { path.join("::") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate of files in memory, the first of them its root.
+    fn tree(files: &[(&str, &str)]) -> Tree {
+        let source = |wanted: &str| {
+            let found = files.iter().find(|(path, _)| *path == wanted);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        Tree::read(files[0].0, &source).unwrap()
+    }
+
+    /// The arrows of a crate as `from line to`.
+    fn arrows(files: &[(&str, &str)]) -> Vec<String> {
+        let tree = tree(files);
+        let name =
+            |file: usize| tree.files[file].path.trim_start_matches("src/").trim_end_matches(".rs").to_owned();
+        let mut lines = Vec::new();
+        for ((from, to), places) in arrows::of(&tree) {
+            lines.extend(places.keys().map(|line| format!("{} {line} {}", name(from), name(to))));
+        }
+        lines.sort();
+        lines
+    }
+
+    const LIB: (&str, &str) = ("src/lib.rs", "mod a;\nmod b;\nmod c;\n");
+
+    #[test]
+    fn a_circle_is_found_with_its_files_and_lines() {
+        let tree = tree(&[
+            LIB,
+            ("src/a.rs", "use crate::b::B;\npub struct A(B);"),
+            ("src/b.rs", "\nuse super::c;\npub struct B;\nfn f() -> c::C { todo!() }"),
+            ("src/c.rs", "pub struct C;\nfn f(a: crate::a::A) {}"),
+        ]);
+        let problems = problems_of("src/lib.rs", &tree, &[]);
+        assert_eq!(
+            problems,
+            ["src/lib.rs: 3 files use each other in a circle\n  \
+              src/a.rs:1: crate::b::B of src/b.rs\n  \
+              src/b.rs:2: super::c of src/c.rs\n  \
+              src/c.rs:2: crate::a::A of src/a.rs\n"]
+        );
+    }
+
+    #[test]
+    fn what_runs_one_way_is_no_circle() {
+        let tree = tree(&[
+            LIB,
+            ("src/a.rs", "use crate::{b::{self, B}, c};\npub struct A(B, b::Other, c::C);"),
+            ("src/b.rs", "use super::c::C;\npub struct B(C);\npub struct Other;"),
+            ("src/c.rs", "pub struct C;"),
+        ]);
+        assert!(problems_of("src/lib.rs", &tree, &[]).is_empty());
+    }
+
+    #[test]
+    fn an_arrow_against_the_layers_is_found() {
+        const LAYERS: &[Layer] =
+            &[Layer::together(&["c"]), Layer::apart(&["a", "b"]), Layer::together(&["crate"])];
+        let below = ("src/c.rs", "pub struct C;");
+        let files = [LIB, ("src/a.rs", "use crate::c::C;"), ("src/b.rs", "pub struct B;"), below];
+        assert!(problems_of("src/lib.rs", &tree(&files), LAYERS).is_empty());
+
+        let upwards = ("src/c.rs", "\nuse crate::b::B;");
+        let problems = problems_of("src/lib.rs", &tree(&[LIB, ("src/a.rs", ""), files[2], upwards]), LAYERS);
+        assert_eq!(problems, ["src/c.rs:2: c (layer 0) must not use crate::b::B of b (layer 1)"]);
+
+        let aside = ("src/a.rs", "use crate::b::B;");
+        let problems = problems_of("src/lib.rs", &tree(&[LIB, aside, files[2], below]), LAYERS);
+        assert_eq!(problems, ["src/a.rs:1: a (layer 1) must not use crate::b::B of b (layer 1)"]);
+    }
+
+    #[test]
+    fn a_module_without_a_layer_and_a_layer_without_a_module_are_found() {
+        const LAYERS: &[Layer] = &[Layer::together(&["crate", "a", "b", "gone"])];
+        let tree = tree(&[LIB, ("src/a.rs", ""), ("src/b.rs", ""), ("src/c.rs", "")]);
+        assert_eq!(
+            problems_of("src/lib.rs", &tree, LAYERS),
+            ["src/lib.rs: the layers name gone, which does not exist", "src/c.rs: c stands in no layer"]
+        );
+    }
+
+    #[test]
+    fn tests_do_not_count() {
+        let files = [
+            LIB,
+            (
+                "src/a.rs",
+                "pub struct A;
+                #[cfg(test)] use crate::b::B;
+                #[cfg(test)] mod tests { use crate::b::B; }
+                #[cfg(test)] mod model_tests;
+                #[cfg(all(test, feature = \"x\"))] mod more { use crate::b::B; }
+                #[cfg(test)] impl A { fn f(b: crate::b::B) {} }
+                impl A { #[cfg(test)] fn g(b: crate::b::B) {} }
+                #[test] fn h() { crate::b::f(); }",
+            ),
+            ("src/b.rs", "use super::a::A;\npub struct B(A);\npub fn f() {}"),
+            ("src/c.rs", "#[cfg(any(test, feature = \"x\"))]\nuse super::a::A;"),
+        ];
+        assert_eq!(arrows(&files), ["b 1 a", "c 2 a"]);
+    }
+
+    #[test]
+    fn re_exports_lead_to_the_file_that_defines() {
+        let parent = (
+            "src/a/mod.rs",
+            "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\n\
+             pub struct Own;\nimpl Own { const LIMIT: u8 = 1; }",
+        );
+        let files = [
+            LIB,
+            parent,
+            ("src/a/leaf.rs", "use super::Own;\npub struct Leaf;\npub enum Kind { One }"),
+            ("src/a/other.rs", "use super::{Leaf, Own};\npub struct Other;"),
+            ("src/b.rs", "use crate::a::{Renamed, Kind::One};\nconst A: u8 = crate::a::Own::LIMIT;"),
+            ("src/c.rs", "use crate::a;\nfn f(_: a::Leaf, _: a::Renamed) {}"),
+        ];
+        assert_eq!(
+            arrows(&files),
+            [
+                "a/leaf 1 a/mod",
+                "a/other 1 a/leaf",
+                "a/other 1 a/mod",
+                "b 1 a/leaf",
+                "b 1 a/other",
+                "b 2 a/mod",
+                "c 1 a/mod",
+                "c 2 a/leaf",
+                "c 2 a/other",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_parent_that_uses_what_it_re_exports_has_an_arrow() {
+        let child = ("src/a/child.rs", "use super::Own;\npub struct Child(Own);");
+        let only_offers = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;");
+        let uses = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;\nfn f(_: Child) {}");
+        let rest = [("src/b.rs", ""), ("src/c.rs", "")];
+        assert_eq!(arrows(&[LIB, only_offers, child, rest[0], rest[1]]), ["a/child 1 a/mod"]);
+        assert_eq!(arrows(&[LIB, uses, child, rest[0], rest[1]]), ["a/child 1 a/mod", "a/mod 4 a/child"]);
+    }
+
+    #[test]
+    fn re_exports_of_what_lies_elsewhere_are_arrows() {
+        let files =
+            [LIB, ("src/a.rs", "pub use super::b::B;"), ("src/b.rs", "pub struct B;"), ("src/c.rs", "")];
+        assert_eq!(arrows(&files), ["a 1 b"]);
+    }
+
+    #[test]
+    fn paths_in_macros_inline_modules_and_functions_count() {
+        let files = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;\nmod inner { pub use crate::b::B; }\n"),
+            ("src/a.rs", "fn f() {\n  assert!(matches!(x.b, Some(crate::inner::B::Y)));\n}"),
+            ("src/b.rs", "pub enum B { X }\nfn f() {\n  use crate::c::*;\n  g();\n}"),
+            ("src/c.rs", "pub(in super) fn g() {}\nfn h() { let b = 1; b.f(); }"),
+        ];
+        assert_eq!(arrows(&files), ["a 2 b", "b 3 c", "lib 4 b"]);
+    }
+
+    #[test]
+    fn what_stands_behind_a_module_is_named_nowhere_else() {
+        const RULE: Foreign = Foreign { root: "src/lib.rs", path: &["net", "udp"], only_in: "a" };
+        let tree = tree(&[
+            LIB,
+            ("src/a.rs", "use net::udp::Socket;"),
+            ("src/b.rs", "use net::Stack;\nfn f() { net::udp::bind() }"),
+            ("src/c.rs", "use net::{Stack, udp};"),
+        ]);
+        assert_eq!(
+            beside(&tree, &RULE),
+            ["src/b.rs:2: net::udp::bind is for a only", "src/c.rs:1: net::udp is for a only"]
+        );
+    }
+
+    #[test]
+    fn files_are_found_where_the_compiler_finds_them() {
+        let tree = tree(&[
+            (
+                "src/bin/tool/main.rs",
+                "mod a;\n#[path = \"../../far.rs\"]\nmod far;\nmod inline { mod deep; }",
+            ),
+            ("src/bin/tool/a.rs", "mod b;\nmod c;"),
+            ("src/bin/tool/a/b.rs", ""),
+            ("src/bin/tool/a/c/mod.rs", "mod d;"),
+            ("src/bin/tool/a/c/d.rs", ""),
+            ("src/far.rs", ""),
+            ("src/bin/tool/inline/deep.rs", ""),
+        ]);
+        let modules: Vec<_> = tree.files.iter().map(|file| module_name(&file.module)).collect();
+        assert_eq!(modules, ["crate", "a", "a::b", "a::c", "a::c::d", "far", "inline::deep"]);
+    }
+
+    #[test]
+    fn a_missing_file_and_bad_syntax_are_errors_with_their_lines() {
+        let error = |text: &str| {
+            let read = |path: &str| (path == "src/lib.rs").then(|| text.to_owned());
+            Tree::read("src/lib.rs", &read).map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(error("\nmod gone;"), "src/lib.rs:2: the file of `mod gone` is missing");
+        assert!(error("\nfn {").starts_with("src/lib.rs:2: "));
+    }
+
+    #[test]
+    fn roots_are_told_by_their_places() {
+        let roots = ["core/src/lib.rs", "src/main.rs", "a/src/bin/tool.rs", "a/src/bin/tool/main.rs"];
+        assert!(roots.into_iter().all(is_root));
+        let others = ["core/src/wire/lib.rs", "a/src/bin/tool/part.rs", "a/src/time.rs", "a/tests/main.rs"];
+        assert!(!others.into_iter().any(is_root));
+        assert!(is_source("a/src/b/c.rs") && !is_source("a/tests/b.rs") && !is_source("a/src/b.md"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The table of layers, which is all that has to change when modules come, go or move.
+
+/// Modules of one height. They may use those of lower layers, and each other too unless they are apart.
+pub(super) struct Layer {
+    pub(super) modules: &'static [&'static str],
+    pub(super) is_apart: bool,
+}
+
+/// A crate with layers.
+pub(super) struct Crate {
+    /// Its root file.
+    pub(super) root: &'static str,
+    /// From the lowest to the highest; every module stands in one of them.
+    pub(super) layers: &'static [Layer],
+}
+
+impl Layer {
+    /// A layer whose modules may use each other.
+    pub(super) const fn together(modules: &'static [&'static str]) -> Self {
+        Self { modules, is_apart: false }
+    }
+
+    /// A layer whose modules do not know each other.
+    pub(super) const fn apart(modules: &'static [&'static str]) -> Self {
+        Self { modules, is_apart: true }
+    }
+}
+
+/// The crates whose modules have layers; in all others there may be no circle, and that is all.
+///
+/// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
+/// fits a module counts. The root of a crate is `crate`.
+pub(super) const CRATES: &[Crate] = &[Crate {
+    root: "core/src/lib.rs",
+    layers: &[
+        // What knows no protocol.
+        Layer::together(&["time", "serial", "cursor", "chunks", "storage", "rate_limit", "cookie"]),
+        // How values are written. `bits` is below the others, which do not know each other.
+        Layer::together(&["codec::bits"]),
+        Layer::apart(&["codec::*"]),
+        // Ids, deliveries, reasons, configuration.
+        Layer::together(&[
+            "raknet::bans",
+            "raknet::config",
+            "raknet::delivery",
+            "raknet::event",
+            "raknet::extent",
+            "raknet::network_id",
+            "raknet::stats",
+            "game_protocol::config",
+            "game_protocol::event",
+            "game_protocol::stats",
+        ]),
+        Layer::apart(&["raknet::wire", "game_protocol::wire"]),
+        // One other peer: its parts, which meet in the connection only.
+        Layer::together(&["raknet::credit", "raknet::connection::*", "game_protocol::connection::*"]),
+        Layer::apart(&["raknet::connection", "game_protocol::connection"]),
+        // All other peers, by either protocol.
+        Layer::together(&["machine"]),
+        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::together(&["sim"]),
+        // What only offers the rest under its names.
+        Layer::together(&["crate", "codec"]),
+    ],
+}];
+
+/// What of another crate only one module of a crate may name.
+pub(super) struct Foreign {
+    pub(super) root: &'static str,
+    /// The path, without the `::` behind it.
+    pub(super) path: &'static [&'static str],
+    pub(super) only_in: &'static str,
+}
+
+/// Other crates that stand behind one module each.
+pub(super) const FOREIGN: &[Foreign] =
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];

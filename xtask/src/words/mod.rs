@@ -1,0 +1,159 @@
+//! Checks that the words which docs/glossary.md replaces occur nowhere any more.
+
+mod glossary;
+mod pattern;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use self::glossary::{Glossary, Rule};
+use self::pattern::Candidate;
+use self::text::Kind;
+use crate::shell::Shell;
+use crate::tracked;
+
+const GLOSSARY: &str = "docs/glossary.md";
+
+/// Files that are not looked at: the glossary itself, what has happened, and what others or programs have written.
+const NOT_READ: [&str; 8] = [
+    GLOSSARY,
+    "CHANGELOG.md",
+    "LICENSE",
+    "core/tests/vectors/",
+    "core/tests/proptest-regressions/",
+    "fuzz/corpus/",
+    "snowfight/tests/vectors/",
+    "wasm/LICENSE",
+];
+const ENDINGS_NOT_READ: [&str; 5] = [".lock", "-lock.json", ".png", ".svg", ".stderr"];
+
+/// The stage of `cargo xtask test`.
+pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+    let glossary =
+        Glossary::parse(&shell.read(GLOSSARY)?).with_context(|| format!("{GLOSSARY} is no glossary"))?;
+    let mut problems = Vec::new();
+    let mut files = 0;
+    for path in tracked::files(shell)?.iter().filter(|path| is_read(path)) {
+        // What is no text has no words.
+        let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
+        files += 1;
+        problems.extend(problems_of(&glossary, path, &text));
+    }
+    if !problems.is_empty() {
+        bail!("words are not those of {GLOSSARY}, in {} places:\n\n{}", problems.len(), problems.join("\n"));
+    }
+    println!("{files} files use the words of {GLOSSARY}");
+    Ok(())
+}
+
+fn is_read(path: &str) -> bool {
+    let is_left_out = NOT_READ.iter().any(|start| path.starts_with(start));
+    !is_left_out && !ENDINGS_NOT_READ.iter().any(|ending| path.ends_with(ending))
+}
+
+/// All that is wrong with a file, its name included: for each rule the words and their lines.
+fn problems_of(glossary: &Glossary, path: &str, text: &str) -> Vec<String> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.split('.').next().unwrap_or(name).replace('-', "_");
+    let mut places: BTreeMap<(&str, Kind), BTreeSet<usize>> = BTreeMap::new();
+    // Line 0 is the name of the file.
+    places.entry((&stem, Kind::Code)).or_default().insert(0);
+    for word in text::words(path, text) {
+        places.entry((word.text, word.kind)).or_default().insert(word.line);
+    }
+    places.retain(|(word, _), _| !glossary.keeps(path, word));
+    let words: Vec<_> =
+        places.iter().map(|((word, kind), lines)| (Candidate::new(word, *kind), lines)).collect();
+    let mut problems = Vec::new();
+    for rule in glossary.rules.iter().filter(|rule| rule.is_for(path)) {
+        let is_wrong = |word| rule.patterns.iter().any(|pattern| pattern.fits(word));
+        let wrong: Vec<_> = words.iter().filter(|(word, _)| is_wrong(word)).collect();
+        let names: BTreeSet<_> = wrong.iter().map(|(word, _)| word.text).collect();
+        let lines: BTreeSet<_> = wrong.iter().flat_map(|(_, lines)| *lines).copied().collect();
+        problems.extend(problem(path, rule, &names, &lines));
+    }
+    problems
+}
+
+fn problem(path: &str, rule: &Rule, words: &BTreeSet<&str>, lines: &BTreeSet<usize>) -> Option<String> {
+    let words: Vec<_> = words.iter().copied().collect();
+    let place = match lines.first()? {
+        0 => path.to_owned(),
+        line => format!("{path}:{line}"),
+    };
+    let more: Vec<_> = lines.iter().skip(1).map(usize::to_string).collect();
+    let more = if more.is_empty() { String::new() } else { format!(" (and in {})", more.join(", ")) };
+    Some(format!("{place}: {}{more}, better: {} ({GLOSSARY}:{})", words.join(", "), rule.instead, rule.line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GLOSSARY: &str = "\
+# Glossary
+
+| not this | but this | where |
+|---|---|---|
+| `Basket` | `BlockHeader` | |
+| `*shelf*`, \"salute\" | `Rack` | `core/`, `native/` |
+
+| kept | where | why |
+|---|---|---|
+| `shelf_life` | `core/a.rs` | how long food keeps |
+";
+
+    fn problems(path: &str, text: &str) -> Vec<String> {
+        problems_of(&Glossary::parse(GLOSSARY).unwrap(), path, text)
+    }
+
+    #[test]
+    fn words_are_reported_with_their_lines_and_the_better_ones() {
+        assert_eq!(
+            problems("web/a.rs", "struct A;\nstruct B(Basket, Basket);\nBasket"),
+            ["web/a.rs:2: Basket (and in 3), better: `BlockHeader` (docs/glossary.md:5)"]
+        );
+        assert!(problems("web/a.rs", "struct Baskets; // an Basket\nlet a = \"Basket\";").is_empty());
+    }
+
+    #[test]
+    fn a_rule_may_hold_for_some_folders_only() {
+        assert!(problems("web/a.rs", "let shelf = 1;").is_empty());
+        assert_eq!(
+            problems("native/a.rs", "let shelf = 1;\n// Salute"),
+            ["native/a.rs:1: Salute, shelf (and in 2), better: `Rack` (docs/glossary.md:6)"]
+        );
+    }
+
+    #[test]
+    fn words_that_are_kept_are_kept_where_it_says() {
+        assert!(problems("core/a.rs", "let shelf_life = 1;").is_empty());
+        assert_eq!(problems("core/b.rs", "let shelf_life = 1;").len(), 1);
+    }
+
+    #[test]
+    fn names_of_files_count() {
+        assert_eq!(
+            problems("core/top-shelf.rs", ""),
+            ["core/top-shelf.rs: top_shelf, better: `Rack` (docs/glossary.md:6)"]
+        );
+    }
+
+    #[test]
+    fn a_glossary_without_words_or_reasons_is_refused() {
+        let error = |text: &str| Glossary::parse(text).unwrap_err().to_string();
+        assert_eq!(error("# Glossary"), "there is no table with the columns not this, but this, where");
+        let unexplained = GLOSSARY.replace("how long food keeps", "");
+        assert_eq!(error(&unexplained), "line 10 keeps `shelf_life` without a reason");
+        assert_eq!(error(&GLOSSARY.replace("`Basket`", "Basket")), "line 5 cannot be read");
+    }
+
+    #[test]
+    fn what_others_wrote_is_not_read() {
+        assert!(is_read("core/src/lib.rs") && is_read("docs/raknet.md"));
+        assert!(!is_read("docs/glossary.md") && !is_read("Cargo.lock") && !is_read("wasm/package-lock.json"));
+    }
+}
