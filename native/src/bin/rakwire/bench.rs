@@ -11,34 +11,33 @@ use std::time::Duration;
 use clap::Args;
 use rakwire_native::{Capacity, Connection, Delivery, Endpoint, Options, Simulation};
 
-use crate::echo::end_of_operation;
+use crate::echo::stop_signal;
 use crate::failure::{Failure, print};
 use crate::host;
 use wire::{Count, Probe};
 
-/// Messages of at most so many bytes.
+/// The largest message in bytes.
 const MAX_SIZE: u64 = 1_000_000;
 
-/// Measures the path to another machine that runs `rakwire bench --listen`: round-trip times, losses and how much it
-/// carries.
+/// Measures the path to another machine that runs `rakwire bench --listen`: round-trip times, losses and throughput.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The other machine, as 192.0.2.1:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT", required_unless_present = "listen", conflicts_with = "listen")]
     target: Option<String>,
-    /// Be the other machine: the address to listen on, as 0.0.0.0:19132; port 0 is a free one
+    /// Serve measurements: the address to listen on, as 0.0.0.0:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// How long each of the three parts lasts
+    /// The duration of each of the three measurements
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = host::seconds)]
     seconds: Duration,
-    /// Bytes of a message where it is measured how much the path carries
+    /// The size of a message in the throughput measurement
     #[arg(long, value_name = "BYTES", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(9..=MAX_SIZE))]
     size: u64,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms, each as you like
+    /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms, each optional
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
 }
@@ -59,14 +58,14 @@ async fn client(server: SocketAddr, arguments: &Arguments) -> Result<(), Failure
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.capacity = capacity(1);
     options.simulate = arguments.simulate;
-    let endpoint = host::endpoint_towards(server, options).await?;
+    let endpoint = host::endpoint_for(server, options).await?;
     let connected = endpoint.connect(server).await;
     let connection =
         connected.map_err(|error| Failure::runtime(format!("cannot connect to {server}: {error}")))?;
     let plan = measure::Plan {
         each: arguments.seconds,
         size: usize::try_from(arguments.size).unwrap_or(usize::MAX),
-        shows: io::stderr().is_terminal(),
+        shows_progress: io::stderr().is_terminal(),
     };
     let result = measure::run(&connection, &plan).await;
     connection.disconnect().await;
@@ -80,9 +79,9 @@ async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     options.capacity = capacity(64);
     options.simulate = arguments.simulate;
     let endpoint = Endpoint::bind(listen, options).await;
-    let endpoint = endpoint.map_err(|error| host::refuse_to_bind(listen, &error))?;
+    let endpoint = endpoint.map_err(|error| host::bind_failure(listen, &error))?;
     endpoint.set_advertisement(b"rakwire bench").map_err(|error| Failure::runtime(error.to_string()))?;
-    let end = end_of_operation()?;
+    let stop = stop_signal()?;
     print(format_args!("listening on {}\n", endpoint.local_addr()))?;
     let accept = async {
         while let Some(connection) = endpoint.accept().await {
@@ -91,13 +90,13 @@ async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     };
     tokio::select! {
         () = accept => {}
-        () = end => {}
+        () = stop => {}
     }
     endpoint.close().await;
     Ok(())
 }
 
-/// Echoes what wants to be echoed, counts what wants to be counted, and tells the count.
+/// Handles the probes of a connection: echoes them, counts them, or reports the count.
 async fn answer(connection: Connection) {
     let mut count = Count::default();
     while let Some(message) = connection.recv().await {
@@ -107,9 +106,9 @@ async fn answer(connection: Connection) {
                 count.add(message.bytes.len());
                 continue;
             }
-            Some(Probe::Tell) => {
-                let told = std::mem::take(&mut count).to_bytes();
-                connection.send(&told, Delivery::RELIABLE_ORDERED).await
+            Some(Probe::ReportCount) => {
+                let report = std::mem::take(&mut count).to_bytes();
+                connection.send(&report, Delivery::RELIABLE_ORDERED).await
             }
             None => continue,
         };

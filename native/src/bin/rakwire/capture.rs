@@ -1,4 +1,4 @@
-//! What is written down of the datagrams of a command.
+//! Recording the datagrams of a command: a capture file and a log.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,20 +14,20 @@ use rakwire_native::{Endpoint, Options, game};
 use crate::failure::Failure;
 use crate::host;
 
-/// What to write down of the datagrams.
+/// The options for recording datagrams.
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// Write every datagram to a file that Wireshark opens
+    /// Write every datagram to a pcap file
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write a line for every datagram to the standard error
+    /// Write a line for every datagram to standard error
     #[arg(long)]
     log: bool,
 }
 
 impl Capture {
-    /// Whether anything is to be written down.
-    pub(crate) const fn is_asked_for(&self) -> bool {
+    /// Whether datagrams are recorded.
+    pub(crate) const fn is_enabled(&self) -> bool {
         self.pcap.is_some() || self.log
     }
 
@@ -40,39 +40,39 @@ impl Capture {
         self.pcap.as_ref().map(create).transpose()
     }
 
-    /// Binds an endpoint of the Game Protocol whose datagrams are written down.
-    pub(crate) async fn bind_game(
+    /// Binds an endpoint of the Game Protocol that records its datagrams.
+    pub(crate) async fn bind_game_protocol(
         &self,
         address: &str,
         options: game::Options,
     ) -> Result<game::Endpoint, Failure> {
         let (file, log) = (self.file()?, self.log);
-        let bound = if self.is_asked_for() {
-            let sink = |local| PacketLogger(Records::<GameLines>::new(local, file, log));
+        let bound = if self.is_enabled() {
+            let sink = |local| PacketLogger(Records::<GameProtocolLines>::new(local, file, log));
             game::Endpoint::bind_with_hook(address, options, sink).await
         } else {
             game::Endpoint::bind(address, options).await
         };
-        bound.map_err(|error| host::refuse_to_bind(address, &error))
+        bound.map_err(|error| host::bind_failure(address, &error))
     }
 
-    /// Binds an endpoint whose datagrams are written down.
+    /// Binds a RakNet endpoint that records its datagrams.
     pub(crate) async fn bind(&self, address: &str, options: Options) -> Result<Endpoint, Failure> {
         let (file, log) = (self.file()?, self.log);
-        let bound = if self.is_asked_for() {
+        let bound = if self.is_enabled() {
             let sink = |local| PacketLogger(Records::<LineWriter<String>>::new(local, file, log));
             Endpoint::bind_with_hook(address, options, sink).await
         } else {
             Endpoint::bind(address, options).await
         };
-        bound.map_err(|error| host::refuse_to_bind(address, &error))
+        bound.map_err(|error| host::bind_failure(address, &error))
     }
 }
 
-/// Lines in the words of the Game Protocol.
-type GameLines = rakwire::game_protocol::LineWriter<String>;
+/// Log lines of the Game Protocol.
+type GameProtocolLines = rakwire::game_protocol::LineWriter<String>;
 
-/// A writer of lines, and what it has written.
+/// A writer of log lines with access to its output.
 trait Lines: LogSink + Default {
     fn written(&mut self) -> &mut String;
 }
@@ -83,7 +83,7 @@ impl Lines for LineWriter<String> {
     }
 }
 
-impl Lines for GameLines {
+impl Lines for GameProtocolLines {
     fn written(&mut self) -> &mut String {
         &mut self.0
     }
@@ -95,18 +95,18 @@ type WriteBytes = Box<dyn FnMut(&[u8]) + Send>;
 struct Records<L> {
     pcap: Option<PcapWriter<WriteBytes>>,
     lines: Option<L>,
-    /// The time of day at the epoch of the endpoint's clock, once it is known.
+    /// The wall-clock time at the epoch of the endpoint's clock, once it is known.
     epoch: Option<Duration>,
 }
 
 impl<L: Lines> Records<L> {
     fn new(local: SocketAddr, file: Option<File>, log: bool) -> Self {
-        let pcap = file.map(|file| PcapWriter::new(local, into(file)));
+        let pcap = file.map(|file| PcapWriter::new(local, write_to(file)));
         Self { pcap, lines: log.then(L::default), epoch: None }
     }
 
-    /// The time of day.
-    fn time_of_day(&mut self, at: Instant) -> Instant {
+    /// Converts the time of the endpoint to wall-clock time.
+    fn wall_clock(&mut self, at: Instant) -> Instant {
         let epoch = *self.epoch.get_or_insert_with(|| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             now.saturating_sub(at.saturating_since(Instant::ZERO))
@@ -116,26 +116,26 @@ impl<L: Lines> Records<L> {
 }
 
 impl<L: Lines> LogSink for Records<L> {
-    fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
-        let time = self.time_of_day(at);
+    fn record(&mut self, at: Instant, direction: LogDirection, other: SocketAddr, datagram: &[u8]) {
+        let time = self.wall_clock(at);
         if let Some(pcap) = &mut self.pcap {
-            pcap.record(time, way, other, datagram);
+            pcap.record(time, direction, other, datagram);
         }
         if let Some(lines) = &mut self.lines {
-            lines.record(at, way, other, datagram);
-            // When nobody listens, the log has no reader.
+            lines.record(at, direction, other, datagram);
+            // Without standard error there is no log.
             let _ = io::stderr().write_all(lines.written().as_bytes());
             lines.written().clear();
         }
     }
 }
 
-/// Writes to the file until it takes no more, which is said once.
-fn into(file: File) -> WriteBytes {
+/// Writes to the file until an error, which is reported once.
+fn write_to(file: File) -> WriteBytes {
     let mut file = Some(BufWriter::new(file));
     Box::new(move |bytes| {
         if let Some(error) = file.as_mut().and_then(|file| file.write_all(bytes).err()) {
-            // When nobody listens, nobody can be told.
+            // Without standard error the failure cannot be reported.
             let _ = writeln!(io::stderr(), "the capture ends here: {error}");
             file = None;
         }

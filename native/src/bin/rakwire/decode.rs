@@ -1,4 +1,4 @@
-//! `rakwire decode`: every field of a datagram, with its offset.
+//! `rakwire decode`: the fields of a datagram with their offsets.
 
 mod fields;
 mod form;
@@ -17,22 +17,22 @@ use crate::hex;
 use form::Form;
 use packet::Packet;
 
-/// How much is read from the standard input, in bytes: far more hex digits than the longest datagram has.
+/// The limit for standard input in bytes, far above the hex digits of the longest datagram.
 const LONGEST_INPUT: u64 = 1 << 20;
 
-/// Shows every field of a datagram or of an offline message, as the parser of rakwire reads it; with --as also of what
-/// stands inside.
+/// Shows every field of a datagram or of an offline message as rakwire's parser reads it; with --as also of parts of
+/// datagrams.
 ///
-/// When something in it is malformed, what comes before is shown, and the exit status is 1.
+/// If the input is malformed, the fields before the error are shown, and the exit status is 1.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads the standard input
+    /// The bytes: hex digits, with spaces, colons, line breaks and 0x anywhere between them; - reads standard input
     #[arg(value_name = "HEX", required = true)]
     hex: Vec<String>,
     /// What the bytes are
     #[arg(long = "as", value_enum, default_value_t = Form::Datagram)]
     form: Form,
-    /// How long the fields of the secure mode are: as the original sends them, or as the documents say
+    /// The lengths of the fields of the secure mode: those of the original, or those of the documents
     #[arg(long, value_enum, default_value_t = Sizes::Original)]
     sizes: Sizes,
     /// Print one JSON object
@@ -57,7 +57,7 @@ impl Sizes {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bytes = hex::parse(&input(&arguments.hex)?)
-        .map_err(|error| Failure::usage(format!("the input is no hex: {error}")))?;
+        .map_err(|error| Failure::usage(format!("the input is not hex: {error}")))?;
     let packet = Packet::decode(&bytes, arguments.form, &arguments.sizes.in_bytes());
     print(if arguments.json { json::render(&packet) } else { table::render(&packet) })?;
     match packet.error {

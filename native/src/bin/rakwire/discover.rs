@@ -1,4 +1,4 @@
-//! `rakwire discover`: the servers on the local network.
+//! `rakwire discover`: finds servers on the local network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use serde_json::Value;
 use crate::failure::{Failure, print};
 use crate::{host, ping};
 
-/// Asks everybody on the local network who is a server, by broadcast.
+/// Finds servers on the local network by a broadcast ping.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The port that servers listen on
     #[arg(long, value_name = "N", default_value_t = 19_132, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// The address that everybody hears: of the network of one interface, or of all
+    /// The broadcast address: of one network, or 255.255.255.255 for all
     #[arg(long, value_name = "BROADCAST", default_value = "255.255.255.255")]
     address: IpAddr,
-    /// Ask only servers that take new connections
+    /// Find only servers that accept new connections
     #[arg(long)]
     open_only: bool,
-    /// How long to wait for answers; every second the question is repeated
+    /// How long to wait for pongs; a ping is sent every second
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = host::seconds)]
     timeout: Duration,
     /// Print one JSON array
@@ -31,14 +31,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    let everybody = SocketAddr::new(arguments.address, arguments.port);
+    let broadcast = SocketAddr::new(arguments.address, arguments.port);
     let options = Options::client().map_err(host::no_entropy)?;
-    let endpoint = host::endpoint_towards(everybody, options).await?;
+    let endpoint = host::endpoint_for(broadcast, options).await?;
     let scope = if arguments.open_only { PingScope::OpenConnections } else { PingScope::Any };
-    let found = endpoint.discover(everybody, scope, arguments.timeout).await;
-    let refused = endpoint.stats().send_failures;
+    let found = endpoint.discover(broadcast, scope, arguments.timeout).await;
+    let send_failures = endpoint.stats().send_failures;
     endpoint.close().await;
-    let mut found = found.map_err(|error| Failure::runtime(format!("cannot ask {everybody}: {error}")))?;
+    let mut found = found.map_err(|error| Failure::runtime(format!("cannot ping {broadcast}: {error}")))?;
     found.sort_by_key(|pong| pong.from);
     if arguments.json {
         let objects: Value = found.iter().map(ping::as_json).collect();
@@ -46,14 +46,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     } else {
         found.iter().try_for_each(|pong| print(ping::as_text(pong)))?;
     }
-    if found.is_empty() && refused > 0 {
+    if found.is_empty() && send_failures > 0 {
         return Err(Failure::runtime(format!(
-            "the system sends nothing to {everybody}; give --address the broadcast address of your network"
+            "the system cannot send to {broadcast}; set --address to the broadcast address of your network"
         )));
     }
     if found.is_empty() {
         let seconds = arguments.timeout.as_secs_f64();
-        return Err(Failure::runtime(format!("no server answered on {everybody} within {seconds} s")));
+        return Err(Failure::runtime(format!("no server answered on {broadcast} within {seconds} s")));
     }
     Ok(())
 }

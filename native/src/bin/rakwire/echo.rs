@@ -1,4 +1,4 @@
-//! `rakwire echo`: a server that sends every user message back.
+//! `rakwire echo`: a server that echoes every user message.
 
 use std::io::{self, IsTerminal};
 
@@ -12,44 +12,44 @@ use tracing::info;
 use crate::capture::Capture;
 use crate::failure::{Failure, print};
 use crate::protocol::Protocol;
-use crate::{game, host};
+use crate::{game_protocol, host};
 
-/// The protocol versions that are accepted unless told otherwise.
+/// The protocol versions that are accepted by default.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
-/// What pings are told unless told otherwise.
+/// The default data of pongs.
 const ADVERTISEMENT: &str = "rakwire echo";
-/// Bytes of one connection that wait to be echoed before its sender has to wait.
+/// The size of the receive queue of a connection; its sender has to wait when it is full.
 const RECEIVE_QUEUE: usize = 2 << 20;
 
-/// Listens, and sends every user message (first byte 0x86 and above) back as it came.
+/// Echoes every user message (first byte 0x86 and above) with its reliability and channel.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The address to listen on, as 127.0.0.1:19132; port 0 is a free one
+    /// The address to listen on, as 127.0.0.1:19132; port 0 picks a free one
     #[arg(long, value_name = "ADDR")]
     listen: String,
-    /// A RakNet version to accept, at most eight; 6, 10 and 11 if none is given. Or "game": the Game Protocol
+    /// A RakNet protocol version to accept, at most eight (default: 6, 10 and 11); or "game" for the Game Protocol
     #[arg(long = "protocol", value_name = "N|game", num_args = 1.., value_delimiter = ',')]
     protocols: Vec<Protocol>,
-    /// How many clients may be connected
+    /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     max_connections: u16,
-    /// Ask no cookie of clients, for those that do not know how to give it back
+    /// Do not use cookies, for clients that do not support them
     #[arg(long)]
     no_cookies: bool,
-    /// What pings are told, at most 399 bytes
+    /// The data of pongs, at most 399 bytes
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     advertise: String,
-    /// The largest MTU to offer, in bytes with IP and UDP headers
+    /// The largest MTU to offer, in bytes including IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
     mtu: u16,
-    /// What clients must give to connect, at most 255 bytes
+    /// The password that clients need, at most 255 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
     password: String,
-    /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; may be given more than once
+    /// Addresses that may not connect: 192.0.2.1, 192.0.2.* or 2001:db8::/32; can be repeated
     #[arg(long = "ban", value_name = "PATTERN")]
     bans: Vec<AddressPattern>,
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7, each
-    /// as you like
+    /// optional
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
     #[command(flatten)]
@@ -58,25 +58,25 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if arguments.protocols.contains(&Protocol::Game) {
-        return serve_game(&arguments).await;
+        return serve_game_protocol(&arguments).await;
     }
     let options = options(&arguments)?;
     let endpoint = arguments.capture.bind(&arguments.listen, options).await?;
-    admit(&endpoint, &arguments)?;
+    set_access(&endpoint, &arguments)?;
     start_logging();
-    let end = end_of_operation()?;
+    let stop = stop_signal()?;
     print(format_args!("listening on {}\n", endpoint.local_addr()))?;
     tokio::select! {
         () = serve(&endpoint) => {}
-        () = end => {}
+        () = stop => {}
     }
     info!("closing");
     endpoint.close().await;
     Ok(())
 }
 
-async fn serve_game(arguments: &Arguments) -> Result<(), Failure> {
-    game::refuse(&[
+async fn serve_game_protocol(arguments: &Arguments) -> Result<(), Failure> {
+    game_protocol::reject_options(&[
         ("another --protocol", arguments.protocols.len() > 1),
         ("--no-cookies", arguments.no_cookies),
         ("--advertise", arguments.advertise != ADVERTISEMENT),
@@ -87,11 +87,11 @@ async fn serve_game(arguments: &Arguments) -> Result<(), Failure> {
     let mut options =
         rakwire_native::game::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.simulate = arguments.simulate;
-    game::serve(&arguments.listen, &arguments.capture, options).await
+    game_protocol::serve(&arguments.listen, &arguments.capture, options).await
 }
 
-/// Sets what strangers are told and who may connect.
-fn admit(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure> {
+/// Sets the advertisement and who may connect.
+fn set_access(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure> {
     let refuse =
         |option: &str, error: SetError| Failure::usage(format!("the text of {option} is too long: {error}"));
     let advertised = endpoint.set_advertisement(arguments.advertise.as_bytes());
@@ -114,18 +114,18 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
     }
-    let given = arguments.protocols.iter().filter_map(|protocol| match protocol {
+    let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         Protocol::RakNet(version) => Some(*version),
         Protocol::Game => None,
     });
-    let given: Vec<u8> = given.collect();
-    let versions = if given.is_empty() { &PROTOCOLS[..] } else { &given };
+    let versions: Vec<u8> = versions.collect();
+    let versions = if versions.is_empty() { &PROTOCOLS[..] } else { &versions };
     options.config.accepted_versions.clear();
     options
         .config
         .accepted_versions
         .extend_from_slice(versions)
-        .map_err(|_| Failure::usage("more than eight protocol versions; give eight at most"))?;
+        .map_err(|_| Failure::usage("more than eight protocol versions; use at most eight"))?;
     Ok(options)
 }
 
@@ -154,8 +154,8 @@ async fn echo(connection: Connection) {
     info!(%remote, messages, bytes, %reason, "disconnected");
 }
 
-/// Ends when the operator wants the program to end. It listens from this call on.
-pub(crate) fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
+/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
+pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]
     let mut terminate = {

@@ -1,10 +1,10 @@
-//! How the program fails: one line that says what to do, and an exit status.
+//! Failures of the program: one line that says what to do, and an exit status.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why the program ends without success.
+/// Why the program fails.
 #[derive(Debug)]
 pub(crate) struct Failure {
     line: String,
@@ -12,12 +12,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What was asked for was tried and did not work.
+    /// An operation failed.
     pub(crate) fn runtime(line: impl Display) -> Self {
         Self::new(line, 1)
     }
 
-    /// What was asked for can never work: wrong arguments, addresses or ports.
+    /// The arguments are invalid: wrong options, addresses or ports.
     pub(crate) fn usage(line: impl Display) -> Self {
         Self::new(line, 2)
     }
@@ -26,19 +26,19 @@ impl Failure {
         Self { line: line.to_string(), status }
     }
 
-    /// Says what is wrong and gives the exit status. When nobody listens, the status says enough.
+    /// Prints the line and returns the exit status. A failure to print is ignored.
     pub(crate) fn report(&self) -> ExitCode {
         let _ = writeln!(io::stderr(), "error: {}", self.line);
         ExitCode::from(self.status)
     }
 }
 
-/// Writes to the standard output, at once. A reader who went away wants no more: that is no failure.
+/// Writes to standard output and flushes it. A broken pipe is not a failure.
 pub(crate) fn print(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match write!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::runtime(format!("cannot write to the standard output: {error}")))
+            Err(Failure::runtime(format!("cannot write to standard output: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }

@@ -1,11 +1,11 @@
-//! Bytes as people write them.
+//! Hexadecimal input and output.
 
 use std::fmt::Write;
 
 /// The longest input, in bytes: no UDP datagram is longer.
 const LONGEST: usize = 65_507;
 
-/// Reads hex digits in either case, with spaces, line breaks, colons, commas and `0x` anywhere between bytes.
+/// Parses hex digits in either case, with spaces, line breaks, colons, commas and `0x` anywhere between bytes.
 pub(crate) fn parse(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut high = None;
@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<u8>, String> {
         let digit = character.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let digit = digit.ok_or_else(|| {
             let shown = character.escape_debug();
-            format!("'{shown}' (character {}) is no hex digit", at + 1)
+            format!("'{shown}' (character {}) is not a hex digit", at + 1)
         })?;
         match high.take() {
             None => high = Some(digit << 4),
@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<u8>, String> {
         return Err("the number of hex digits is odd".to_owned());
     }
     if bytes.len() > LONGEST {
-        return Err(format!("{} bytes are more than any UDP datagram has", bytes.len()));
+        return Err(format!("{} bytes are more than a UDP datagram can have", bytes.len()));
     }
     Ok(bytes)
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::{format, parse};
 
     #[test]
-    fn every_way_to_write_bytes() {
+    fn all_notations_are_parsed() {
         for text in ["84040Aff", "84 04 0a FF", "84:04:0A:ff", "0x84040aff", "0x84, 0x04,\n0x0A 0XFF\n"] {
             assert_eq!(parse(text), Ok(vec![0x84, 4, 10, 255]), "{text}");
         }
@@ -62,10 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hex_is_named() {
-        assert_eq!(parse("84g"), Err("'g' (character 3) is no hex digit".to_owned()));
+    fn invalid_input_is_named() {
+        assert_eq!(parse("84g"), Err("'g' (character 3) is not a hex digit".to_owned()));
         assert_eq!(parse("840"), Err("the number of hex digits is odd".to_owned()));
-        assert_eq!(parse("80x4"), Err("'x' (character 3) is no hex digit".to_owned()));
+        assert_eq!(parse("80x4"), Err("'x' (character 3) is not a hex digit".to_owned()));
         assert!(parse(&"00".repeat(65_508)).is_err());
     }
 }

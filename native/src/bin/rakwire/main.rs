@@ -1,5 +1,4 @@
-//! The command-line tool of rakwire: pings, echoes and sends RakNet messages, measures paths and takes
-//! datagrams apart.
+//! The command-line tool of rakwire: pings, echoes and sends RakNet messages, measures paths and decodes datagrams.
 
 #![forbid(unsafe_code)]
 
@@ -9,7 +8,7 @@ mod decode;
 mod discover;
 mod echo;
 mod failure;
-mod game;
+mod game_protocol;
 mod hex;
 mod host;
 mod ping;
@@ -26,7 +25,7 @@ use failure::Failure;
 
 /// RakNet from the command line.
 ///
-/// The exit status is 0 on success, 1 when something failed, 2 when what was asked for cannot work.
+/// The exit status is 0 on success, 1 on failure, and 2 for invalid arguments.
 #[derive(Debug, Parser)]
 #[command(name = "rakwire", version)]
 struct Arguments {
@@ -49,7 +48,7 @@ fn main() -> ExitCode {
         Ok(arguments) => run(arguments.command),
         Err(error) => match explain(&error) {
             Some(failure) => Err(failure),
-            // Help and version, which were asked for.
+            // Help or version.
             None => error.exit(),
         },
     };
@@ -74,15 +73,15 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// What is wrong with the command line, in one line; nothing when help or the version was asked for.
+/// The error in the command line as one line; `None` when help or the version was requested.
 fn explain(error: &clap::Error) -> Option<Failure> {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Some(Failure::usage("no command was given; `rakwire --help` names them all"));
+        return Some(Failure::usage("no command given; `rakwire --help` lists all commands"));
     }
-    let was_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
     let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
     let line = line.trim_start_matches("error: ");
-    (!was_asked_for).then(|| Failure::usage(format!("{line}; see --help")))
+    (!is_requested).then(|| Failure::usage(format!("{line}; see --help")))
 }

@@ -1,4 +1,4 @@
-//! `rakwire ping`: what a server says of itself.
+//! `rakwire ping`: the pong of a server.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, print};
 use crate::{hex, host, text};
 
-/// After which time without a pong another ping is sent.
+/// The interval of pings until a pong arrives.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Asks a server what it says of itself, without connecting.
+/// Pings a server without connecting, and prints its pong.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT")]
     target: String,
-    /// How long to wait; every second another ping is sent
+    /// How long to wait for a pong; a ping is sent every second
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = host::seconds)]
     timeout: Duration,
     /// Print one JSON object
@@ -30,19 +30,23 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let server = host::resolve(&arguments.target).await?;
     let options = Options::client().map_err(host::no_entropy)?;
-    let endpoint = host::endpoint_towards(server, options).await?;
-    let pong = ask(&endpoint, server, arguments.timeout).await;
+    let endpoint = host::endpoint_for(server, options).await?;
+    let pong = ping_until_pong(&endpoint, server, arguments.timeout).await;
     endpoint.close().await;
     let pong = pong.map_err(|error| {
         Failure::runtime(format!(
-            "no pong from {server} within {} s: {error}; check the address, and that the path lets UDP through",
+            "no pong from {server} within {} s: {error}; check the address, and that UDP is not blocked",
             arguments.timeout.as_secs_f64()
         ))
     })?;
     print(if arguments.json { format!("{}\n", as_json(&pong)) } else { as_text(&pong) })
 }
 
-async fn ask(endpoint: &Endpoint, server: SocketAddr, timeout: Duration) -> Result<Pong, PingError> {
+async fn ping_until_pong(
+    endpoint: &Endpoint,
+    server: SocketAddr,
+    timeout: Duration,
+) -> Result<Pong, PingError> {
     let start = Instant::now();
     loop {
         let left = timeout.saturating_sub(start.elapsed());
@@ -53,7 +57,7 @@ async fn ask(endpoint: &Endpoint, server: SocketAddr, timeout: Duration) -> Resu
     }
 }
 
-/// What a pong says, in a line.
+/// A pong as a line of text.
 pub(crate) fn as_text(pong: &Pong) -> String {
     format!(
         "pong from {} in {}, guid {}, data: \"{}\"\n",
@@ -64,7 +68,7 @@ pub(crate) fn as_text(pong: &Pong) -> String {
     )
 }
 
-/// What a pong says, as an object.
+/// A pong as a JSON object.
 pub(crate) fn as_json(pong: &Pong) -> Value {
     json!({
         "from": pong.from.to_string(),

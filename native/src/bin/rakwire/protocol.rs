@@ -1,8 +1,8 @@
-//! What `--protocol` names.
+//! The values of `--protocol`.
 
 use std::str::FromStr;
 
-/// A version of RakNet, or the Game Protocol.
+/// A RakNet protocol version, or the Game Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     RakNet(u8),
@@ -16,6 +16,8 @@ impl FromStr for Protocol {
         if text == "game" {
             return Ok(Self::Game);
         }
-        text.parse().map(Self::RakNet).map_err(|_| "neither a version of RakNet, 0 to 255, nor the word game")
+        text.parse()
+            .map(Self::RakNet)
+            .map_err(|_| "neither a RakNet protocol version, 0 to 255, nor the word game")
     }
 }

@@ -1,4 +1,4 @@
-//! `rakwire send`: sends a message to an echoing server and checks what comes back.
+//! `rakwire send`: sends messages to an echo server and checks the echoes.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use rakwire_native::{
 use crate::capture::Capture;
 use crate::failure::{Failure, print};
 use crate::protocol::Protocol;
-use crate::{game, hex, host, text};
+use crate::{game_protocol, hex, host, text};
 
 /// The first byte of a message of text: a user message that every peer passes on.
 const TEXT_ID: u8 = 0xFE;
-/// The protocol version that is tried first: the original's.
+/// The protocol version of the first attempt: that of the original.
 const FIRST_PROTOCOL: u8 = 6;
-/// The largest `--size`, which the memory of one connection holds at every MTU.
+/// The largest `--size`, which fits into the memory of one connection at every MTU.
 const MAX_SIZE: u64 = 5_000_000;
-/// How long the server has to confirm that the connection ends.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the server has to acknowledge the disconnection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connects to a server that echoes, sends messages and checks every echo byte for byte.
+/// Connects to an echo server, sends messages and compares every echo with its message.
 ///
 /// A message is the byte 0xFE followed by the text.
 #[derive(Debug, Args)]
@@ -33,32 +33,32 @@ pub(crate) struct Arguments {
     /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
     #[arg(value_name = "HOST:PORT")]
     target: String,
-    /// The text to send; may be left out with --size
+    /// The text to send; optional with --size
     #[arg(value_name = "TEXT", required_unless_present = "size", default_value = "")]
     text: String,
     /// How long to wait for the connection, and for each echo
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     timeout: Duration,
-    /// The RakNet version; without it 6, or whatever else the server says that it speaks. Or "game": the Game Protocol,
-    /// whose messages are the text alone
+    /// The RakNet protocol version (default: 6, or the one that the server requires); or "game" for the Game Protocol, whose
+    /// messages are just the text
     #[arg(long, value_name = "N|game")]
     protocol: Option<Protocol>,
-    /// What is promised for the messages; reliable-ordered unless given, with the Game Protocol reliable
+    /// The reliability of the messages; default reliable-ordered, or reliable with the Game Protocol
     #[arg(long, value_enum)]
-    reliability: Option<Promise>,
+    reliability: Option<ReliabilityArgument>,
     /// The ordering channel, for ordered and sequenced messages
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
     channel: u8,
-    /// How many messages to send, each after the echo of the one before
+    /// How many messages to send, each after the echo of the previous one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Fill each message up to this length with bytes that differ from message to message
+    /// Pad each message to this length with bytes that differ between messages
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE))]
     size: Option<u64>,
-    /// Send the bytes of the text alone, or the bytes themselves when it is hex digits after 0x
+    /// Send the text without the byte 0xFE, or as bytes if it is 0x followed by hex digits
     #[arg(long)]
     raw: bool,
-    /// What the server asks of its clients, at most 255 bytes
+    /// The password of the server, at most 255 bytes
     #[arg(long, value_name = "TEXT", default_value = "")]
     password: String,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Promise {
+enum ReliabilityArgument {
     Unreliable,
     UnreliableSequenced,
     Reliable,
@@ -76,82 +76,89 @@ enum Promise {
 
 impl Arguments {
     fn delivery(&self) -> Result<Delivery, Failure> {
-        let reliability = match self.reliability.unwrap_or(Promise::ReliableOrdered) {
-            Promise::Unreliable => Reliability::Unreliable,
-            Promise::UnreliableSequenced => Reliability::UnreliableSequenced,
-            Promise::Reliable => Reliability::Reliable,
-            Promise::ReliableOrdered => Reliability::ReliableOrdered,
-            Promise::ReliableSequenced => Reliability::ReliableSequenced,
+        let reliability = match self.reliability.unwrap_or(ReliabilityArgument::ReliableOrdered) {
+            ReliabilityArgument::Unreliable => Reliability::Unreliable,
+            ReliabilityArgument::UnreliableSequenced => Reliability::UnreliableSequenced,
+            ReliabilityArgument::Reliable => Reliability::Reliable,
+            ReliabilityArgument::ReliableOrdered => Reliability::ReliableOrdered,
+            ReliabilityArgument::ReliableSequenced => Reliability::ReliableSequenced,
         };
         let channel =
-            Channel::new(self.channel).ok_or_else(|| Failure::usage("there are channels 0 to 31 only"))?;
+            Channel::new(self.channel).ok_or_else(|| Failure::usage("the channel must be 0 to 31"))?;
         Ok(Delivery::new(reliability).on(channel))
     }
 
     /// What every message begins with.
-    fn head(&self) -> Result<Vec<u8>, Failure> {
-        let head = if !self.raw {
+    fn prefix(&self) -> Result<Vec<u8>, Failure> {
+        let prefix = if !self.raw {
             [&[TEXT_ID], self.text.as_bytes()].concat()
         } else if self.text.starts_with("0x") || self.text.starts_with("0X") {
-            hex::parse(&self.text).map_err(|error| Failure::usage(format!("TEXT is no hex: {error}")))?
+            hex::parse(&self.text).map_err(|error| Failure::usage(format!("TEXT is not hex: {error}")))?
         } else {
             self.text.as_bytes().to_vec()
         };
-        match head.first() {
-            None => Err(Failure::usage("an empty message cannot be sent; give TEXT")),
+        match prefix.first() {
+            None => Err(Failure::usage("a message cannot be empty; add TEXT")),
             Some(first) if *first < id::USER => Err(Failure::usage(format!(
-                "the first byte is {first:#04x}, and only 0x86 and above are echoed; leave out --raw or begin with --raw 0xfe"
+                "the first byte is {first:#04x}, and only 0x86 and above are echoed; remove --raw or begin with --raw 0xfe"
             ))),
-            Some(_) if self.size.is_some_and(|size| size < head.len() as u64) => Err(Failure::usage(
-                format!("the message has {} bytes; give a --size that is not smaller", head.len()),
+            Some(_) if self.size.is_some_and(|size| size < prefix.len() as u64) => Err(Failure::usage(
+                format!("the message has {} bytes; use a --size that is not smaller", prefix.len()),
             )),
-            Some(_) => Ok(head),
+            Some(_) => Ok(prefix),
         }
     }
 }
 
-/// The same in the Game Protocol, where a message is the text alone.
-async fn run_game(arguments: &Arguments) -> Result<(), Failure> {
-    game::refuse(&[("--channel", arguments.channel != 0), ("--password", !arguments.password.is_empty())])?;
+/// The same with the Game Protocol, where a message is just the text.
+async fn run_game_protocol(arguments: &Arguments) -> Result<(), Failure> {
+    game_protocol::reject_options(&[
+        ("--channel", arguments.channel != 0),
+        ("--password", !arguments.password.is_empty()),
+    ])?;
     let reliability = match arguments.reliability {
-        Some(Promise::Unreliable) => rakwire_native::game::Reliability::Unreliable,
-        None | Some(Promise::Reliable) => rakwire_native::game::Reliability::Reliable,
-        Some(Promise::UnreliableSequenced | Promise::ReliableOrdered | Promise::ReliableSequenced) => {
+        Some(ReliabilityArgument::Unreliable) => rakwire_native::game::Reliability::Unreliable,
+        None | Some(ReliabilityArgument::Reliable) => rakwire_native::game::Reliability::Reliable,
+        Some(
+            ReliabilityArgument::UnreliableSequenced
+            | ReliabilityArgument::ReliableOrdered
+            | ReliabilityArgument::ReliableSequenced,
+        ) => {
             return Err(Failure::usage(
-                "the Game Protocol has --reliability reliable and unreliable; choose one of them",
+                "the Game Protocol has only --reliability reliable and unreliable; choose one of them",
             ));
         }
     };
     let is_hex = arguments.raw && arguments.text.to_ascii_lowercase().starts_with("0x");
-    let head = if is_hex {
-        hex::parse(&arguments.text).map_err(|error| Failure::usage(format!("TEXT is no hex: {error}")))?
+    let prefix = if is_hex {
+        hex::parse(&arguments.text).map_err(|error| Failure::usage(format!("TEXT is not hex: {error}")))?
     } else {
         arguments.text.as_bytes().to_vec()
     };
     let size = arguments.size.and_then(|size| usize::try_from(size).ok());
-    let length = size.unwrap_or(head.len());
-    if length == 0 || length > MAX_PAYLOAD || length < head.len() {
+    let length = size.unwrap_or(prefix.len());
+    if length == 0 || length > MAX_PAYLOAD || length < prefix.len() {
         return Err(Failure::usage(format!(
             "a message has {} to {MAX_PAYLOAD} bytes, not {length}; change TEXT or --size",
-            head.len().max(1)
+            prefix.len().max(1)
         )));
     }
     let server = host::resolve(&arguments.target).await?;
     let (count, timeout) = (arguments.count, arguments.timeout);
-    let errand = game::Errand { head: &head, size, count, reliability, timeout };
-    game::exchange(server, &arguments.capture, &errand).await
+    let request = game_protocol::Request { prefix: &prefix, size, count, reliability, timeout };
+    game_protocol::exchange(server, &arguments.capture, &request).await
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     if arguments.protocol == Some(Protocol::Game) {
-        return run_game(&arguments).await;
+        return run_game_protocol(&arguments).await;
     }
     let delivery = arguments.delivery()?;
-    let head = arguments.head()?;
+    let prefix = arguments.prefix()?;
     let server = host::resolve(&arguments.target).await?;
-    let endpoint = arguments.capture.bind(host::any_towards(server), options()?).await?;
+    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options()?).await?;
     let result = match connect(&endpoint, server, &arguments).await {
-        Ok(connection) => exchange(&connection, &arguments, &head, delivery).await,
+        Ok(connection) => exchange(&connection, &arguments, &prefix, delivery).await,
         Err(failure) => Err(failure),
     };
     endpoint.close().await;
@@ -161,12 +168,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 async fn exchange(
     connection: &Connection,
     arguments: &Arguments,
-    head: &[u8],
+    prefix: &[u8],
     delivery: Delivery,
 ) -> Result<(), Failure> {
-    let size = arguments.size.and_then(|size| usize::try_from(size).ok()).unwrap_or(head.len());
+    let size = arguments.size.and_then(|size| usize::try_from(size).ok()).unwrap_or(prefix.len());
     for number in 0..arguments.count {
-        let message = message(head, size, number);
+        let message = message(prefix, size, number);
         let time = echo(connection, &message, delivery, arguments.timeout).await?;
         let shown = if arguments.size.is_some() {
             format!("of {} bytes", message.len())
@@ -181,12 +188,12 @@ async fn exchange(
 
 fn options() -> Result<Options, Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
-    options.config.close_timeout = FAREWELL;
+    options.config.close_timeout = CLOSE_TIMEOUT;
     options.capacity = Capacity { connections: 2, blocks: 65_536, block_size: 1_024 };
     Ok(options)
 }
 
-/// Connects; when the server wants another protocol version and none was asked for, with that.
+/// Connects. Without `--protocol` it retries with the protocol version that the server requires.
 async fn connect(
     endpoint: &Endpoint,
     server: SocketAddr,
@@ -213,14 +220,14 @@ async fn connect(
                 format!("{failure}; choose it with --protocol")
             }
             Some(ConnectError::Failed(failure @ ConnectFailure::InvalidPassword)) => {
-                format!("{failure}; give it with --password")
+                format!("{failure}; set it with --password")
             }
             Some(ConnectError::Failed(failure @ ConnectFailure::NoAnswer)) => {
-                format!("{failure}; check the address, and that the path lets UDP through")
+                format!("{failure}; check the address, and that UDP is not blocked")
             }
             Some(error) => error.to_string(),
             None => format!(
-                "no connection within {} s; check the address, or give it more time with --timeout",
+                "no connection within {} s; check the address, or allow more time with --timeout",
                 arguments.timeout.as_secs_f64()
             ),
         };
@@ -228,7 +235,7 @@ async fn connect(
     })
 }
 
-/// One attempt to connect; an error of nothing is a timeout.
+/// One attempt to connect; `Err(None)` is a timeout.
 async fn attempt(
     endpoint: &Endpoint,
     server: SocketAddr,
@@ -244,14 +251,14 @@ async fn attempt(
     connected.map_err(|_| None)?.map_err(Some)
 }
 
-/// The message `number`: its beginning, and bytes that nothing but a correct echo reproduces.
-pub(crate) fn message(head: &[u8], size: usize, number: u32) -> Vec<u8> {
-    let mut message = head.to_vec();
-    let fill = (head.len()..size).map(|at| {
+/// The message `number`: the prefix, and a byte pattern that depends on the number.
+pub(crate) fn message(prefix: &[u8], size: usize, number: u32) -> Vec<u8> {
+    let mut message = prefix.to_vec();
+    let padding = (prefix.len()..size).map(|at| {
         let mixed = 31 * u64::from(number) + 7 * at as u64 + 13 * (at as u64 / 256);
         mixed.to_le_bytes()[0]
     });
-    message.extend(fill);
+    message.extend(padding);
     message
 }
 
@@ -282,7 +289,7 @@ async fn echo(
 pub(crate) fn no_echo(timeout: Duration) -> Failure {
     let seconds = timeout.as_secs_f64();
     Failure::runtime(format!(
-        "no echo within {seconds} s; check that the server echoes, or give it more time with --timeout"
+        "no echo within {seconds} s; check that the server echoes, or allow more time with --timeout"
     ))
 }
 

@@ -1,8 +1,8 @@
-//! Bytes from the network as text that can do no harm on a terminal.
+//! Bytes from the network as text that is safe to print on a terminal.
 
 use std::fmt::Write;
 
-/// The bytes as text: what is neither printable nor UTF-8 is escaped, and so are quotes and backslashes.
+/// The bytes as text with escapes for control characters, invalid UTF-8, double quotes and backslashes.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -23,7 +23,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn terminals_are_safe() {
+    fn control_characters_are_escaped() {
         assert_eq!(escape("MCPE;it's;ö;".as_bytes()), "MCPE;it's;ö;");
         assert_eq!(escape(b"\x1b[2J\n\"\\\xff\0"), "\\u{1b}[2J\\n\\\"\\\\\\xff\\0");
         assert_eq!(escape("\u{202e}\u{9b}".as_bytes()), "\\u{202e}\\u{9b}");

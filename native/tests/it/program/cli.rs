@@ -85,11 +85,11 @@ fn wrong_arguments_get_one_line() {
     fails(&[], 2, "rakwire --help");
     fails(&["fly"], 2, "unrecognized subcommand");
     fails(&["ping"], 2, "HOST:PORT");
-    fails(&["ping", "127.0.0.1"], 2, "give HOST:PORT");
-    fails(&["ping", "127.0.0.1:0"], 2, "there is no port 0");
+    fails(&["ping", "127.0.0.1"], 2, "use HOST:PORT");
+    fails(&["ping", "127.0.0.1:0"], 2, "port 0 is not valid");
     fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
     fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
-    fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "give seconds");
+    fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "use seconds");
     fails(&["send", "127.0.0.1:1", "x", "--timeout", "0"], 2, "between 0.001 and 86400");
     fails(&["send", "name.invalid:1", "x"], 2, "name.invalid");
     fails(&["send", "127.0.0.1:1"], 2, "TEXT");
@@ -331,7 +331,7 @@ async fn send_says_when_no_echo_comes() {
     let connection = server.accept().await.expect("the program connects");
     assert_eq!(connection.recv().await.expect("its message").bytes, b"\xFEx");
     sending.await.expect("the program says so");
-    assert!(connection.recv().await.is_none(), "it says goodbye all the same");
+    assert!(connection.recv().await.is_none(), "it disconnects nevertheless");
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn decode_reads_every_way_to_write_hex() {
         assert_eq!(rakwire_with(&["decode", "-"], hex).out, expected.out, "{hex}");
     }
     assert_eq!(rakwire(&["decode", "c0", "0001", "01000000"]).out, expected.out);
-    fails(&["decode", "84g"], 2, "'g' (character 3) is no hex digit");
+    fails(&["decode", "84g"], 2, "'g' (character 3) is not a hex digit");
     fails(&["decode", "840"], 2, "odd");
 }
 

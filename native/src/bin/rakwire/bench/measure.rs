@@ -1,4 +1,4 @@
-//! The three parts of a measurement.
+//! The three measurements of a path.
 
 use std::time::{Duration, Instant};
 
@@ -6,38 +6,39 @@ use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use rakwire_native::{Connection, Delivery, SendError};
 
-use super::summary::{Carried, Losses, Summary};
+use super::summary::{Losses, Summary, Throughput};
 use super::wire::{Count, Probe};
 use crate::failure::Failure;
 
-/// Bytes of a message whose round trip is measured, or that may get lost.
+/// The size of a message in the measurements of round trips and losses.
 const SMALL: usize = 64;
-/// The longest round trip that is told apart, in microseconds, and its digits.
+/// The longest recorded round trip in microseconds, and the significant digits of the histogram.
 const LONGEST: u64 = 60_000_000;
 const DIGITS: u8 = 3;
-/// The time between two messages that may get lost.
+/// The interval of messages in the measurement of losses.
 const LOSS_INTERVAL: Duration = Duration::from_millis(2);
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The timeout for a reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What is measured, and how long.
+/// The settings of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
+    /// The duration of each measurement.
     pub(super) each: Duration,
     pub(super) size: usize,
-    /// Whether somebody sees the progress.
-    pub(super) shows: bool,
+    /// Whether to show progress bars.
+    pub(super) shows_progress: bool,
 }
 
 pub(super) async fn run(connection: &Connection, plan: &Plan) -> Result<Summary, Failure> {
     let round_trips = measure_round_trips(connection, plan).await?;
     let losses = measure_losses(connection, plan).await?;
-    let carried = measure_throughput(connection, plan).await?;
+    let throughput = measure_throughput(connection, plan).await?;
     let datagrams_lost = connection.stats().map_or(0, |stats| stats.datagrams_lost);
-    Ok(Summary { round_trips, losses, carried, datagrams_lost })
+    Ok(Summary { round_trips, losses, throughput, datagrams_lost })
 }
 
-/// A bar that fills while a part lasts.
+/// The progress bar of one measurement.
 struct Progress {
     bar: ProgressBar,
     began: Instant,
@@ -47,7 +48,7 @@ struct Progress {
 impl Progress {
     fn new(plan: &Plan, name: &'static str) -> Self {
         let length = u64::try_from(plan.each.as_millis()).unwrap_or(u64::MAX);
-        let bar = if plan.shows { ProgressBar::new(length) } else { ProgressBar::hidden() };
+        let bar = if plan.shows_progress { ProgressBar::new(length) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{msg:12} [{bar:40}] {percent:>3} %") {
             bar.set_style(style);
         }
@@ -55,8 +56,8 @@ impl Progress {
         Self { bar, began: Instant::now(), each: plan.each }
     }
 
-    /// Whether the part is not over yet.
-    fn goes_on(&self) -> bool {
+    /// Updates the bar. Whether the measurement is still running.
+    fn is_running(&self) -> bool {
         let passed = self.began.elapsed();
         self.bar.set_position(u64::try_from(passed.as_millis()).unwrap_or(u64::MAX));
         passed < self.each
@@ -73,28 +74,28 @@ fn cannot_send(error: SendError) -> Failure {
     Failure::runtime(format!("a message cannot be sent: {error}"))
 }
 
-/// The next message of the other end.
-async fn answer(connection: &Connection) -> Result<Vec<u8>, Failure> {
-    let message = tokio::time::timeout(PATIENCE, connection.recv()).await.map_err(|_| {
-        let seconds = PATIENCE.as_secs();
-        Failure::runtime(format!("no answer within {seconds} s; does `rakwire bench --listen` run there?"))
+/// The next message from the other end.
+async fn reply(connection: &Connection) -> Result<Vec<u8>, Failure> {
+    let message = tokio::time::timeout(REPLY_TIMEOUT, connection.recv()).await.map_err(|_| {
+        let seconds = REPLY_TIMEOUT.as_secs();
+        Failure::runtime(format!("no reply within {seconds} s; is `rakwire bench --listen` running there?"))
     })?;
     let message = message.ok_or_else(|| Failure::runtime("the connection ended"))?;
     Ok(message.bytes)
 }
 
-/// Messages of which each waits for the echo of the one before.
+/// Sends each message after the echo of the previous one.
 async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<Histogram<u64>, Failure> {
     let histogram = Histogram::new_with_max(LONGEST, DIGITS);
     let mut histogram = histogram.map_err(|error| Failure::runtime(format!("no histogram: {error}")))?;
     let message = Probe::Echo.message(SMALL);
     let progress = Progress::new(plan, "round trips");
-    while progress.goes_on() {
+    while progress.is_running() {
         let sent = Instant::now();
         connection.send(&message, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
-        if answer(connection).await? != message {
+        if reply(connection).await? != message {
             return Err(Failure::runtime(
-                "the other end does not echo; does `rakwire bench --listen` run there?",
+                "the other end does not echo; is `rakwire bench --listen` running there?",
             ));
         }
         histogram.saturating_record(u64::try_from(sent.elapsed().as_micros()).unwrap_or(LONGEST));
@@ -102,46 +103,46 @@ async fn measure_round_trips(connection: &Connection, plan: &Plan) -> Result<His
     Ok(histogram)
 }
 
-/// Messages that nobody sends again when they get lost.
+/// Sends unreliable messages at a fixed interval.
 async fn measure_losses(connection: &Connection, plan: &Plan) -> Result<Losses, Failure> {
     let message = Probe::Counted.message(SMALL);
     let progress = Progress::new(plan, "losses");
     let mut ticks = tokio::time::interval(LOSS_INTERVAL);
     let mut sent = 0;
-    while progress.goes_on() {
+    while progress.is_running() {
         ticks.tick().await;
         connection.send(&message, Delivery::UNRELIABLE).await.map_err(cannot_send)?;
         sent += 1;
     }
-    // The last ones may still be on their way when the question arrives.
+    // The last messages may arrive later than the request for the count.
     let round_trip = connection.stats().map_or(Duration::ZERO, |stats| stats.round_trip);
     tokio::time::sleep(2 * round_trip + Duration::from_millis(100)).await;
-    let count = told(connection).await?;
+    let count = reported_count(connection).await?;
     Ok(Losses { sent, arrived: count.messages.min(sent) })
 }
 
-/// As many messages as the path carries.
-async fn measure_throughput(connection: &Connection, plan: &Plan) -> Result<Carried, Failure> {
+/// Sends as many reliable messages as the path carries.
+async fn measure_throughput(connection: &Connection, plan: &Plan) -> Result<Throughput, Failure> {
     let message = Probe::Counted.message(plan.size);
     let progress = Progress::new(plan, "throughput");
     let mut sent = 0_u32;
-    while progress.goes_on() {
+    while progress.is_running() {
         for _ in 0..32 {
             connection.send(&message, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
         }
         sent += 32;
     }
-    let count = told(connection).await?;
+    let count = reported_count(connection).await?;
     if count.messages != u64::from(sent) {
         return Err(Failure::runtime(format!("{} of {sent} messages arrived", count.messages)));
     }
-    Ok(Carried { messages: count.messages, bytes: count.bytes, took: progress.began.elapsed() })
+    Ok(Throughput { messages: count.messages, bytes: count.bytes, took: progress.began.elapsed() })
 }
 
-/// Asks what arrived. What is ordered arrives before the question.
-async fn told(connection: &Connection) -> Result<Count, Failure> {
-    let question = Probe::Tell.message(2);
-    connection.send(&question, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
-    let message = answer(connection).await?;
-    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("an answer that makes no sense"))
+/// Requests the count of arrived messages. Earlier ordered messages arrive before the request.
+async fn reported_count(connection: &Connection) -> Result<Count, Failure> {
+    let request = Probe::ReportCount.message(2);
+    connection.send(&request, Delivery::RELIABLE_ORDERED).await.map_err(cannot_send)?;
+    let message = reply(connection).await?;
+    Count::from_bytes(&message).ok_or_else(|| Failure::runtime("invalid reply from the other end"))
 }

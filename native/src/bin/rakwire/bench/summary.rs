@@ -1,4 +1,4 @@
-//! What a measurement found, for people and for programs.
+//! The results of a measurement, as a table and as JSON.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-/// The percentiles that are told.
+/// The reported percentiles.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9), ("max", 100.0)];
 
-/// Messages that nobody sent again.
+/// Unreliable messages that were sent, and how many arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Losses {
     pub(super) sent: u64,
@@ -23,31 +23,31 @@ impl Losses {
     }
 }
 
-/// What arrived, and how long that took.
+/// Messages that arrived, and the time that this took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Carried {
+pub(super) struct Throughput {
     pub(super) messages: u64,
     pub(super) bytes: u64,
     pub(super) took: Duration,
 }
 
-impl Carried {
-    fn messages_a_second(self) -> f64 {
+impl Throughput {
+    fn messages_per_second(self) -> f64 {
         self.messages as f64 / self.took.as_secs_f64()
     }
 
-    fn megabytes_a_second(self) -> f64 {
+    fn megabytes_per_second(self) -> f64 {
         self.bytes as f64 / 1e6 / self.took.as_secs_f64()
     }
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
     /// In microseconds.
     pub(super) round_trips: Histogram<u64>,
     pub(super) losses: Losses,
-    pub(super) carried: Carried,
+    pub(super) throughput: Throughput,
     pub(super) datagrams_lost: u64,
 }
 
@@ -63,9 +63,9 @@ impl Summary {
             let millis = self.round_trips.value_at_percentile(percent) as f64 / 1e3;
             line(&format!("  {name}"), format!("{millis:.3} ms"));
         }
-        line("lost of unreliable", format!("{:.2} %", self.losses.percent()));
-        line("throughput", format!("{:.2} MB/s", self.carried.megabytes_a_second()));
-        line("", format!("{:.0} messages/s", self.carried.messages_a_second()));
+        line("unreliable lost", format!("{:.2} %", self.losses.percent()));
+        line("throughput", format!("{:.2} MB/s", self.throughput.megabytes_per_second()));
+        line("", format!("{:.0} messages/s", self.throughput.messages_per_second()));
         line("datagrams lost", self.datagrams_lost.to_string());
         text
     }
@@ -78,11 +78,11 @@ impl Summary {
             "round_trips": self.round_trips.len(),
             "unreliable": { "sent": self.losses.sent, "arrived": self.losses.arrived, "lost_percent": self.losses.percent() },
             "throughput": {
-                "messages": self.carried.messages,
-                "bytes": self.carried.bytes,
-                "seconds": self.carried.took.as_secs_f64(),
-                "messages_per_second": self.carried.messages_a_second(),
-                "megabytes_per_second": self.carried.megabytes_a_second(),
+                "messages": self.throughput.messages,
+                "bytes": self.throughput.bytes,
+                "seconds": self.throughput.took.as_secs_f64(),
+                "messages_per_second": self.throughput.messages_per_second(),
+                "megabytes_per_second": self.throughput.megabytes_per_second(),
             },
             "datagrams_lost": self.datagrams_lost,
         });
@@ -99,12 +99,12 @@ mod tests {
         for micros in 1..=1_000 {
             round_trips.record(micros).unwrap();
         }
-        let carried = Carried { messages: 1_000, bytes: 4_000_000, took: Duration::from_secs(2) };
-        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, carried, datagrams_lost: 3 }
+        let throughput = Throughput { messages: 1_000, bytes: 4_000_000, took: Duration::from_secs(2) };
+        Summary { round_trips, losses: Losses { sent: 200, arrived: 190 }, throughput, datagrams_lost: 3 }
     }
 
     #[test]
-    fn people_read_a_table() {
+    fn the_table_has_all_results() {
         let table = summary().table();
         for part in ["0.500 ms", "0.990 ms", "5.00 %", "2.00 MB/s", "500 messages/s"] {
             assert!(table.contains(part), "{part:?} in\n{table}");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_json() {
+    fn the_json_has_all_results() {
         let value: serde_json::Value = serde_json::from_str(&summary().json()).unwrap();
         assert_eq!(value["round_trip_us"]["p99"], 990);
         assert_eq!(value["unreliable"]["lost_percent"], 5.0);

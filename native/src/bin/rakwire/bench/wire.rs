@@ -1,26 +1,26 @@
-//! What the two ends of a measurement say to each other: a user message, whose second byte says what it is for.
+//! The messages between the two ends of a measurement: user messages whose second byte is the kind of probe.
 
 /// The first byte of every message.
 const ID: u8 = 0xFE;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// To be sent back.
+    /// The other end sends it back.
     Echo = 1,
-    /// To be counted.
+    /// The other end counts it.
     Counted = 2,
-    /// Asks what was counted since the last time.
-    Tell = 3,
+    /// Requests the count since the previous request.
+    ReportCount = 3,
 }
 
 impl Probe {
-    /// What a message is for; nothing if it is none of these.
+    /// The purpose of a message; `None` if it is not a probe.
     pub(super) fn of(message: &[u8]) -> Option<Self> {
         match message {
             [ID, 1, ..] => Some(Self::Echo),
             [ID, 2, ..] => Some(Self::Counted),
-            [ID, 3] => Some(Self::Tell),
+            [ID, 3] => Some(Self::ReportCount),
             _ => None,
         }
     }
@@ -33,7 +33,7 @@ impl Probe {
     }
 }
 
-/// Messages that were counted, and their bytes.
+/// The number of counted messages, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) messages: u64,
@@ -63,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_say_what_they_are_for() {
-        for probe in [Probe::Echo, Probe::Counted, Probe::Tell] {
+    fn probes_are_recognised_by_their_second_byte() {
+        for probe in [Probe::Echo, Probe::Counted, Probe::ReportCount] {
             assert_eq!(Probe::of(&probe.message(2)), Some(probe));
         }
         assert_eq!(Probe::Counted.message(100).len(), 100);

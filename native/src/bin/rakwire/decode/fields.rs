@@ -1,8 +1,8 @@
-//! A source of bytes that remembers every field which a parser takes from it.
+//! A source of bytes that records every field that a parser reads.
 
 use rakwire::wire::{Source, Value, WireError};
 
-/// A field as the parser saw it.
+/// A field as the parser read it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Field<'a> {
     pub(crate) offset: usize,
@@ -11,45 +11,45 @@ pub(crate) struct Field<'a> {
     pub(crate) value: Value<'a>,
 }
 
-/// Something malformed, and where it begins.
+/// An error in the input, and its offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed {
     pub(crate) offset: usize,
     pub(crate) message: String,
 }
 
-/// Bytes that are taken from the front; each field that is told is kept.
+/// A source of bytes that keeps the fields that the parser reports.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder<'a> {
-    /// What the fields stand in, and where that stands in the datagram.
+    /// The bytes, and their offset in the datagram.
     bytes: &'a [u8],
     base: usize,
     taken: usize,
-    told: usize,
+    reported: usize,
     fields: Vec<Field<'a>>,
 }
 
 impl<'a> Recorder<'a> {
-    /// A source of `bytes`, which stand at `base` of the datagram.
+    /// A source of `bytes`, which are at offset `base` of the datagram.
     pub(crate) const fn new(bytes: &'a [u8], base: usize) -> Self {
-        Self { bytes, base, taken: 0, told: 0, fields: Vec::new() }
+        Self { bytes, base, taken: 0, reported: 0, fields: Vec::new() }
     }
 
-    /// Where the next field begins.
+    /// The offset of the next field.
     pub(crate) const fn offset(&self) -> usize {
-        self.base + self.told
+        self.base + self.reported
     }
 
-    /// The fields told since the last call.
+    /// The fields that were reported since the last call.
     pub(crate) fn fields(&mut self) -> Vec<Field<'a>> {
         std::mem::take(&mut self.fields)
     }
 
-    /// Where `error` is, which the parser met after the fields that were told: the field that it is about, or the one
-    /// that could not be read.
+    /// The location of an error of the parser: the offset of the field that it concerns, or of the field that could not be
+    /// read.
     pub(crate) fn locate(&self, error: WireError) -> Malformed {
         let named = |name| self.fields.iter().rfind(|field| field.name == name);
-        let culprit = match error {
+        let field = match error {
             WireError::Truncated => None,
             WireError::BadLength => named("length in bits").or_else(|| self.fields.last()),
             WireError::BadChannel => named("ordering channel"),
@@ -62,7 +62,7 @@ impl<'a> Recorder<'a> {
             | _ => self.fields.last(),
         };
         Malformed {
-            offset: culprit.map_or_else(|| self.offset(), |field| field.offset),
+            offset: field.map_or_else(|| self.offset(), |field| field.offset),
             message: error.to_string(),
         }
     }
@@ -83,9 +83,9 @@ impl<'a> Source<'a> for Recorder<'a> {
         self.fields.push(Field {
             offset: self.offset(),
             name,
-            bytes: self.bytes.get(self.told..self.told + length).unwrap_or(&[]),
+            bytes: self.bytes.get(self.reported..self.reported + length).unwrap_or(&[]),
             value,
         });
-        self.told += length;
+        self.reported += length;
     }
 }

@@ -7,7 +7,7 @@ use super::fields::Field;
 use super::packet::{Capsule, Packet, RecordFields, reliability_name};
 use crate::hex;
 
-/// The object in one line.
+/// The object on one line.
 pub(crate) fn render(packet: &Packet<'_>) -> String {
     let capsules: Vec<Json> = packet.capsules.iter().map(capsule).collect();
     let records: Vec<Json> = packet.records.iter().map(record).collect();
@@ -58,7 +58,7 @@ fn field(field: &Field<'_>) -> Json {
     })
 }
 
-/// Numbers are numbers, but for GUIDs: their 64 bits are more than many readers of JSON can hold.
+/// Numbers are JSON numbers, except for GUIDs: many JSON readers cannot represent their 64 bits.
 fn value(field: &Field<'_>) -> Json {
     match field.value {
         Value::Number(_) if field.name == "guid" => hex::format(field.bytes).into(),

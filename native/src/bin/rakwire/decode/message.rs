@@ -1,4 +1,4 @@
-//! What a message inside a connection says, where RakNet fixes its layout.
+//! Messages inside a connection whose layout RakNet defines.
 
 use rakwire::wire::control::Control;
 use rakwire::wire::id::{self, Travel};
@@ -7,10 +7,10 @@ use rakwire::wire::{SecuritySizes, Source, Wire};
 
 use super::fields::{Field, Malformed, Recorder};
 
-/// The length in bits to which the original cuts one of its messages.
-const CUT_OFF: u16 = 2;
+/// The length in bits to which the original truncates one of its messages.
+const TRUNCATED_BITS: u16 = 2;
 
-/// A message with a layout.
+/// A message with a known layout.
 #[derive(Debug)]
 pub(crate) struct Inner<'a> {
     pub(crate) kind: &'static str,
@@ -18,8 +18,8 @@ pub(crate) struct Inner<'a> {
 }
 
 impl<'a> Inner<'a> {
-    /// Reads a message that stands at `offset` of the datagram, in a capsule of `bits` bits; nothing when its layout is
-    /// the application's.
+    /// Reads a message at `offset` of the datagram, in a capsule of `bits` bits; `None` if the application defines its
+    /// layout.
     pub(crate) fn read(
         bytes: &'a [u8],
         offset: usize,
@@ -30,9 +30,9 @@ impl<'a> Inner<'a> {
         let mut source = Recorder::new(bytes, offset);
         let mut kind = id::name(first);
         let read = match first {
-            _ if bits == Some(CUT_OFF) => {
+            _ if bits == Some(TRUNCATED_BITS) => {
                 kind = id::name(id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY);
-                Control::read_bits(&mut source, CUT_OFF).map(drop)
+                Control::read_bits(&mut source, TRUNCATED_BITS).map(drop)
             }
             id::TIMESTAMP
             | id::ADVERTISE_SYSTEM
@@ -40,7 +40,7 @@ impl<'a> Inner<'a> {
             | id::REMOTE_CONNECTION_LOST
             | id::REMOTE_NEW_INCOMING_CONNECTION => Notice::read(&mut source).map(drop),
             _ if id::travel(first) == Travel::Application => return None,
-            // Nothing else may come inside a connection; the parser says so.
+            // No other message is valid inside a connection; the parser returns the error.
             _ => Control::read_with(&mut source, sizes).map(drop),
         };
         let error = read.err().map(|error| source.locate(error));

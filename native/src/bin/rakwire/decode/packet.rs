@@ -1,4 +1,4 @@
-//! What a datagram consists of.
+//! The structure of a datagram.
 
 use rakwire::raknet::Reliability;
 use rakwire::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
@@ -11,7 +11,7 @@ use super::fields::{Field, Malformed, Recorder};
 use super::form::Form;
 use super::message::Inner;
 
-/// A datagram taken apart, as far as it can be read.
+/// A decoded datagram, as far as it can be read.
 #[derive(Debug)]
 pub(crate) struct Packet<'a> {
     pub(crate) kind: &'static str,
@@ -19,11 +19,11 @@ pub(crate) struct Packet<'a> {
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) capsules: Vec<Capsule<'a>>,
     pub(crate) records: Vec<RecordFields<'a>>,
-    /// What an out-of-band message carries, if RakNet fixes its layout.
+    /// The content of an out-of-band message, if RakNet defines its layout.
     pub(crate) inner: Option<Inner<'a>>,
-    /// What stands after everything else.
+    /// The bytes after everything else.
     pub(crate) rest: Vec<Field<'a>>,
-    /// The first thing that is malformed.
+    /// The first error.
     pub(crate) error: Option<Malformed>,
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct Packet<'a> {
 #[derive(Debug)]
 pub(crate) struct Capsule<'a> {
     pub(crate) offset: usize,
-    /// Nothing when the header cannot be read.
+    /// `None` if the header cannot be read.
     pub(crate) reliability: Option<Reliability>,
     pub(crate) fields: Vec<Field<'a>>,
     pub(crate) payload: &'a [u8],
-    /// What the payload is, by its first byte; nothing in a later part of a message.
+    /// The kind of message by its first byte; `None` in a later part of a message.
     pub(crate) message: Option<&'static str>,
-    /// The fields of a whole message of which RakNet fixes the layout.
+    /// The fields of a whole message whose layout RakNet defines.
     pub(crate) control: Option<Vec<Field<'a>>>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct RecordFields<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Takes `bytes` apart with the parsers of the protocol.
+    /// Decodes `bytes` with the parsers of the protocol.
     pub(crate) fn decode(bytes: &'a [u8], form: Form, sizes: &SecuritySizes) -> Self {
         let mut source = Recorder::new(bytes, 0);
         let mut packet = Self {
@@ -212,9 +212,9 @@ impl<'a> Packet<'a> {
             }
         }
         self.capsules.push(capsule);
-        let goes_on = error.is_none();
+        let can_continue = error.is_none();
         self.error = self.error.take().or(error);
-        goes_on
+        can_continue
     }
 }
 

@@ -1,4 +1,4 @@
-//! A decoded datagram as a table for people.
+//! A decoded datagram as a table.
 
 use std::fmt::Write;
 
@@ -8,9 +8,9 @@ use super::fields::Field;
 use super::packet::{Packet, reliability_name};
 use crate::{hex, text};
 
-/// Bytes of a field that are shown.
+/// How many bytes of a field are shown.
 const SHOWN: usize = 8;
-/// Bytes that are shown as text.
+/// How many bytes are shown as text.
 const SHOWN_TEXT: usize = 32;
 
 /// The table, with a heading for each capsule and record.
