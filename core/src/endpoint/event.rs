@@ -1,21 +1,22 @@
 //! What a peer tells its application.
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use super::message::Message;
 use super::protocol::Protocol;
-use super::types::{ConnectionId, ConnectionState, Side};
+use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
 
 /// Something that happened. It lends what it carries until the next call that changes the peer.
 ///
 /// ```
-/// use rakwire::raknet::{Event, RakNetEvent};
+/// use rakwire::raknet::Event;
 ///
 /// fn describe(event: &Event<'_>) -> String {
 ///     match event {
 ///         Event::Connected { identity, .. } => format!("a connection with {identity} is open"),
 ///         Event::Message { message, .. } => format!("a message of {} bytes arrived", message.len()),
-///         Event::Protocol(RakNetEvent::Pong { latency, .. }) => format!("a server is {latency:?} away"),
+///         Event::Pong { latency, .. } => format!("a server is {latency:?} away"),
 ///         _ => "something else".to_owned(),
 ///     }
 /// }
@@ -62,8 +63,53 @@ pub enum Event<'p, P: Protocol> {
         /// Its bytes.
         message: Message<'p, P>,
     },
-    /// Something that only this protocol has.
-    Protocol(P::Event<'p>),
+    /// It is known what became of a message sent with a receipt; only in RakNet. Of messages whose fate was open when the
+    /// connection ended, nothing is told.
+    Receipt {
+        /// The connection.
+        id: ConnectionId,
+        /// What `send` returned.
+        receipt: Receipt,
+        /// What became of the message.
+        outcome: Outcome,
+    },
+    /// A message in parts has come further; only in RakNet, as often as the configuration's `progress_interval` says. Of
+    /// several such messages the last news of each direction are told.
+    Progress {
+        /// The connection.
+        id: ConnectionId,
+        /// How far.
+        progress: Progress,
+    },
+    /// A server answered a ping; only in RakNet.
+    Pong {
+        /// The server's address.
+        from: SocketAddr,
+        /// Who the server is.
+        identity: P::Identity,
+        /// From the ping to the pong.
+        latency: Duration,
+        /// What the server says of itself, 0 to 399 bytes.
+        data: Message<'p, P>,
+    },
+    /// A peer without a connection sent a message; only in RakNet, if the configuration accepts them.
+    OutOfBand {
+        /// Where it came from; may be forged.
+        from: SocketAddr,
+        /// Who sent it; may be forged.
+        identity: P::Identity,
+        /// What it says, 1 to 399 bytes.
+        data: Message<'p, P>,
+    },
+    /// A peer without a connection makes itself known; only in RakNet, if the configuration accepts such messages.
+    Advertisement {
+        /// Where it came from; may be forged.
+        from: SocketAddr,
+        /// Who sent it; may be forged.
+        identity: P::Identity,
+        /// What it says of itself, 0 to 398 bytes.
+        data: Message<'p, P>,
+    },
 }
 
 /// What is known of a connection.

@@ -2,7 +2,9 @@
 
 use super::event::Event;
 use super::message::Message;
-use super::protocol::{Connection, Ending, Lent, Notice, Peer, Protocol, State};
+use super::protocol::{
+    Connection, Ending, Lent, Notice, Peer, Protocol, State, Unconnected, UnconnectedKind,
+};
 use super::types::ConnectionId;
 
 impl<P: Protocol> Peer<'_, P> {
@@ -47,8 +49,9 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     fn next_unconnected(&mut self) -> Option<Next<P>> {
-        self.lent = Lent::Unconnected(self.state.unconnected_data()?);
-        Some(Next::Unconnected)
+        let unconnected = self.state.unconnected()?;
+        self.lent = Lent::Unconnected(unconnected.data);
+        Some(Next::Unconnected(unconnected))
     }
 
     fn next_of(&mut self, at: u16) -> Option<Next<P>> {
@@ -138,8 +141,8 @@ impl<P: Protocol> Peer<'_, P> {
         match core::mem::replace(&mut self.lent, Lent::Nothing) {
             Lent::Nothing => {}
             Lent::Unconnected(_) => {
-                if let Some(data) = self.state.pop_unconnected() {
-                    self.tables.pool.free(data);
+                if let Some(unconnected) = self.state.pop_unconnected() {
+                    self.tables.pool.free(unconnected.data);
                 }
             }
             Lent::Message { message, id } => {
@@ -169,12 +172,15 @@ impl<P: Protocol> Peer<'_, P> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {
         let pool = &self.tables.pool;
-        let Next::Of(at, notice) = next else { return self.state.unconnected(pool).map(Event::Protocol) };
+        let (at, notice) = match next {
+            Next::Of(at, notice) => (at, notice),
+            Next::Unconnected(unconnected) => return Some(self.tell_unconnected(unconnected)),
+        };
         let id = self.id(at);
         if let Notice::Message(message) = notice {
             return Some(match P::delivery(pool.header(message)) {
                 Ok(delivery) => Event::Message { id, delivery, message: Message::new(pool, message) },
-                Err(notice) => Event::Protocol(P::event(id, notice)),
+                Err((receipt, outcome)) => Event::Receipt { id, receipt, outcome },
             });
         }
         let slot = self.slot(at)?;
@@ -185,10 +191,20 @@ impl<P: Protocol> Peer<'_, P> {
                 let (identity, side) = (slot.connection.identity(), slot.connection.side());
                 Event::Connected { id, remote, identity, side }
             }
-            Notice::Protocol(notice) => Event::Protocol(P::event(id, notice)),
+            Notice::Progress(progress) => Event::Progress { id, progress },
             Notice::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
             Notice::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
         })
+    }
+
+    fn tell_unconnected(&self, unconnected: Unconnected<P>) -> Event<'_, P> {
+        let Unconnected { from, identity, kind, data } = unconnected;
+        let data = Message::new(&self.tables.pool, data);
+        match kind {
+            UnconnectedKind::Pong(latency) => Event::Pong { from, identity, latency, data },
+            UnconnectedKind::OutOfBand => Event::OutOfBand { from, identity, data },
+            UnconnectedKind::Advertisement => Event::Advertisement { from, identity, data },
+        }
     }
 }
 
@@ -198,5 +214,5 @@ enum Next<P: Protocol> {
     /// Something of the connection in a slot.
     Of(u16, Notice<P>),
     /// What a peer without a connection said first.
-    Unconnected,
+    Unconnected(Unconnected<P>),
 }

@@ -8,7 +8,7 @@ use core::net::SocketAddr;
 use super::error::SendError;
 use super::event::Event;
 use super::protocol::{Peer, Protocol};
-use super::types::ConnectionId;
+use super::types::{ConnectionId, Receipt};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
@@ -158,7 +158,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         id: ConnectionId,
         message: &[u8],
         delivery: P::Delivery,
-    ) -> Result<P::Receipt, SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         match self.hook.on_send(now, id, message, delivery) {
             Verdict::Pass => self.peer.send(now, id, message, delivery),
             Verdict::Drop => Err(SendError::Filtered),

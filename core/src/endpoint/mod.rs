@@ -39,8 +39,10 @@ pub use protocol::{Peer, Protocol};
 pub use resources::Capacity;
 pub use resources::Resources;
 pub use stats::{DropReasons, PeerStats};
-pub use types::{ConnectionId, ConnectionState, Side};
+pub use types::{ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, Side};
 
-pub(crate) use protocol::{Connection, Context, Ending, Internals, Notice, State, Storage};
+pub(crate) use protocol::{
+    Connection, Context, Ending, Internals, Notice, State, Storage, Unconnected, UnconnectedKind,
+};
 pub(crate) use resources::refill;
 pub(crate) use tables::Slot;

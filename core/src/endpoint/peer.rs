@@ -6,7 +6,7 @@ use super::error::{ConnectError, SendError};
 use super::event::ConnectionInfo;
 use super::protocol::{Connection, Peer, Protocol, State};
 use super::stats::PeerStats;
-use super::types::ConnectionId;
+use super::types::{ConnectionId, Receipt};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
@@ -84,7 +84,7 @@ impl<P: Protocol> Peer<'_, P> {
     ///
     /// RakNet: the first byte is the id of the message, and 0x86 and above are free for applications. With a receipt
     /// reliability the name of the receipt comes back, and
-    /// [`RakNetEvent::Receipt`](crate::raknet::RakNetEvent::Receipt) tells what became of the message.
+    /// [`Event::Receipt`](super::Event::Receipt) tells what became of the message.
     ///
     /// # Errors
     /// A [`SendError`] that says what to do; nothing of the message was kept then.
@@ -94,7 +94,7 @@ impl<P: Protocol> Peer<'_, P> {
         id: ConnectionId,
         message: &[u8],
         delivery: P::Delivery,
-    ) -> Result<P::Receipt, SendError> {
+    ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
         self.get(id).ok_or(SendError::NotConnected)?;
         self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))

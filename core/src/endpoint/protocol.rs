@@ -3,11 +3,12 @@
 use core::fmt::Debug;
 use core::hash::Hash;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
-use super::types::{ConnectionId, ConnectionState, Side};
+use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
 use crate::storage::{Block, Index, Pool};
 use crate::time::Instant;
 
@@ -55,18 +56,29 @@ pub trait Protocol: Internals {
     type Identity: Copy + Debug + Eq + Hash;
     /// How a message travels.
     type Delivery: Copy + Debug + Default + PartialEq;
-    /// What the application gets for a message that was accepted, to know it again in events.
-    type Receipt: Copy + Debug + PartialEq;
     /// Why a connection could not be opened.
     type ConnectFailure: Copy + core::error::Error + Eq;
     /// Why a connection ended.
     type DisconnectReason: Copy + core::fmt::Display + Debug + Eq;
-    /// Events that only this protocol has.
-    type Event<'p>: Debug;
     /// Why something that arrived was dropped.
     type DropReason: DropReasons + Debug;
     /// Counters and measurements of one connection.
     type ConnectionStats: Copy + Debug + Default;
+
+    /// A configuration from 32 random bytes that nobody can guess, for a peer that opens connections.
+    fn config(entropy: [u8; 32]) -> Self::Config;
+
+    /// How many connections others may open at once; 0 makes a pure client.
+    fn max_incoming(config: &mut Self::Config) -> &mut u16;
+
+    /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
+    /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
+    /// them at a time.
+    fn is_request(datagram: &[u8]) -> bool;
+
+    /// Whether a datagram carries messages, as far as its bytes tell. Those of a connection whose application does not
+    /// read may be dropped before the peer sees them: the other peer sends them again.
+    fn is_data(datagram: &[u8]) -> bool;
 
     /// Writes what a datagram is, in a few words.
     ///
@@ -85,8 +97,6 @@ pub(crate) trait Internals: Copy + Debug + Sized + 'static {
         Self: Protocol;
     /// What the pool keeps of a block beside its bytes.
     type BlockHeader: Copy + Debug + Default;
-    /// What connections tell that only this protocol has.
-    type Notice: Copy;
     /// What the peer keeps beside its connections.
     type State<'a>: State<Self>
     where
@@ -116,13 +126,8 @@ pub(crate) trait Internals: Copy + Debug + Sized + 'static {
     where
         Self: Protocol;
 
-    /// How the message in a block travelled; or, if the block stands for something else, what.
-    fn delivery(header: &Self::BlockHeader) -> Result<Self::Delivery, Self::Notice>
-    where
-        Self: Protocol;
-
-    /// Puts a notice into the words of an event.
-    fn event<'p>(id: ConnectionId, notice: Self::Notice) -> Self::Event<'p>
+    /// How the message in a block travelled; or, if the block stands for a receipt, what that says.
+    fn delivery(header: &Self::BlockHeader) -> Result<Self::Delivery, (Receipt, Outcome)>
     where
         Self: Protocol;
 }
@@ -150,19 +155,13 @@ pub(crate) trait State<P: Protocol>: Debug {
         let _ = (slot, before, identity);
     }
 
-    /// What a peer without a connection said first.
-    fn unconnected<'p>(&self, pool: &'p Pool<'p, P::BlockHeader>) -> Option<P::Event<'p>> {
-        let _ = pool;
-        None
-    }
-
-    /// The block that holds the bytes of [`unconnected`](Self::unconnected).
-    fn unconnected_data(&self) -> Option<Block> {
+    /// The first message of a peer without a connection that the application was not told yet.
+    fn unconnected(&self) -> Option<Unconnected<P>> {
         None
     }
 
     /// Takes what [`unconnected`](Self::unconnected) shows out of its queue.
-    fn pop_unconnected(&mut self) -> Option<Block> {
+    fn pop_unconnected(&mut self) -> Option<Unconnected<P>> {
         None
     }
 }
@@ -199,7 +198,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         cx: &mut Context<'_, '_, P>,
         message: &[u8],
         delivery: P::Delivery,
-    ) -> Result<P::Receipt, SendError>;
+    ) -> Result<Option<Receipt>, SendError>;
 
     /// Ends the connection as its application wants.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
@@ -256,9 +255,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 #[derive(Clone, Copy)]
 pub(crate) enum Notice<P: Protocol> {
     Opened,
-    /// A message, or what the block stands for.
+    /// A message or a receipt, as the block's header says.
     Message(Block),
-    Protocol(P::Notice),
+    Progress(Progress),
     Ended(Ending<P>),
 }
 
@@ -267,6 +266,23 @@ pub(crate) enum Notice<P: Protocol> {
 pub(crate) enum Ending<P: Protocol> {
     Failed(P::ConnectFailure),
     Disconnected(P::DisconnectReason),
+}
+
+/// What kind of message a peer without a connection sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum UnconnectedKind {
+    Pong(Duration),
+    OutOfBand,
+    Advertisement,
+}
+
+/// A message of a peer without a connection; its bytes stand in the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unconnected<P: Protocol> {
+    pub(crate) from: SocketAddr,
+    pub(crate) identity: P::Identity,
+    pub(crate) kind: UnconnectedKind,
+    pub(crate) data: Block,
 }
 
 /// What the last event lent and the next one takes back.

@@ -49,3 +49,47 @@ pub enum ConnectionState {
     /// It is over.
     Disconnected,
 }
+
+/// Names a message of one connection whose sender wants to know what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Receipt(pub u32);
+
+/// What became of a message that was sent with a receipt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The other peer has it, all its parts.
+    #[default]
+    Acknowledged,
+    /// It was sent unreliably and no acknowledgement came, or it waited too long to be sent. It may have arrived all
+    /// the same.
+    Lost,
+}
+
+/// Which way a message in parts goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// To the other peer.
+    Sending,
+    /// From the other peer.
+    Receiving,
+}
+
+/// How far a message in parts has come.
+///
+/// ```
+/// use rakwire::endpoint::{Direction, Progress};
+///
+/// let progress = Progress { direction: Direction::Sending, message: 7, done: 32, parts: 128 };
+/// assert_eq!(progress.done * 100 / progress.parts, 25);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Progress {
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Tells it from the others that are under way in the same direction.
+    pub message: u16,
+    /// Parts that have arrived or were acknowledged.
+    pub done: u32,
+    /// Parts in all.
+    pub parts: u32,
+}

@@ -68,7 +68,7 @@ pub use wire::Reliability;
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
     ConnectError, ConnectionId, ConnectionState, Hook, LogDirection, LogSink, PacketLogger, PcapWriter,
-    SendError, Side, Verdict,
+    Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks the Game Protocol.

@@ -1,6 +1,5 @@
 //! The Game Protocol as the endpoint knows it.
 
-use core::convert::Infallible;
 use core::fmt;
 use core::net::SocketAddr;
 
@@ -10,9 +9,9 @@ use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::{State, Storage};
 use super::stats::{ConnectionStats, DropReason};
 use super::types::GameProtocol;
-use super::wire::{HEADER, Header, MAX_PACKET, Position, Reliability};
+use super::wire::{HEADER, Handshake, Header, MAX_PACKET, Position, Reliability};
 use crate::cursor::Writer;
-use crate::endpoint::{Connection as _, ConnectionId, Internals, Peer, Protocol};
+use crate::endpoint::{Connection as _, Internals, Outcome, Peer, Protocol, Receipt};
 
 impl Protocol for GameProtocol {
     const NAME: &'static str = "Game Protocol";
@@ -22,12 +21,27 @@ impl Protocol for GameProtocol {
     type ConnectOptions<'o> = ();
     type Identity = ();
     type Delivery = Reliability;
-    type Receipt = ();
     type ConnectFailure = ConnectFailure;
     type DisconnectReason = DisconnectReason;
-    type Event<'p> = Infallible;
     type DropReason = DropReason;
     type ConnectionStats = ConnectionStats;
+
+    fn config(entropy: [u8; 32]) -> Config {
+        Config::new(entropy)
+    }
+
+    fn max_incoming(config: &mut Config) -> &mut u16 {
+        &mut config.max_incoming
+    }
+
+    /// Salts and the answers to challenges look alike.
+    fn is_request(datagram: &[u8]) -> bool {
+        datagram.len() == HEADER && !Handshake::read(datagram).is_ok_and(|word| word.looks_like_a_header())
+    }
+
+    fn is_data(datagram: &[u8]) -> bool {
+        matches!(Header::read(datagram), Ok((Header::Chunk { .. }, _)))
+    }
 
     fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok((header, _)) = Header::read(datagram) else { return f.write_str("too short") };
@@ -54,7 +68,6 @@ impl Internals for GameProtocol {
 
     type Connection = Connection;
     type BlockHeader = BlockHeader;
-    type Notice = Infallible;
     type State<'a> = State<'a>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
 
@@ -78,12 +91,8 @@ impl Internals for GameProtocol {
         Some((to, writer.written()))
     }
 
-    fn delivery(header: &BlockHeader) -> Result<Reliability, Infallible> {
+    fn delivery(header: &BlockHeader) -> Result<Reliability, (Receipt, Outcome)> {
         Ok(header.reliability)
-    }
-
-    fn event<'p>(_id: ConnectionId, notice: Infallible) -> <Self as Protocol>::Event<'p> {
-        notice
     }
 }
 

@@ -11,13 +11,13 @@ pub(crate) mod connection;
 mod credit;
 pub(crate) mod delivery;
 mod error;
-mod event;
 mod extent;
 #[cfg(feature = "server")]
 mod listening;
 mod message_filter;
 mod network_id;
 mod protocol;
+mod reason;
 mod responder;
 mod routing;
 mod state;
@@ -33,9 +33,9 @@ pub use config::{
 };
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
-pub use event::{ConnectFailure, Direction, DisconnectReason, Outcome, Progress, RakNetEvent, Receipt};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
+pub use reason::{ConnectFailure, DisconnectReason};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
 pub use types::{ConnectOptions, RakNet};
 pub use wire::Guid;
@@ -44,8 +44,8 @@ pub use wire::offline::{PingScope, Refusal};
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Hook, LogDirection, LogSink, PacketLogger, PcapWriter,
-    SendError, Side, Verdict,
+    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogDirection, LogSink, Outcome,
+    PacketLogger, PcapWriter, Progress, Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks RakNet.

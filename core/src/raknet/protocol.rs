@@ -8,14 +8,14 @@ use super::config::Config;
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::error::SetError;
-use super::event::{ConnectFailure, DisconnectReason, RakNetEvent, RakNetNotice, Receipt};
+use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::{State, Storage};
 use super::stats::{ConnectionStats, DropReason};
 use super::types::{ConnectOptions, RakNet};
 use super::wire::datagram::DatagramHeader;
 use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
-use crate::endpoint::{ConnectionId, Internals, Peer, Protocol};
+use crate::endpoint::{ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
 
 impl Protocol for RakNet {
@@ -26,12 +26,34 @@ impl Protocol for RakNet {
     type ConnectOptions<'o> = ConnectOptions<'o>;
     type Identity = Guid;
     type Delivery = Delivery;
-    type Receipt = Option<Receipt>;
     type ConnectFailure = ConnectFailure;
     type DisconnectReason = DisconnectReason;
-    type Event<'p> = RakNetEvent<'p>;
     type DropReason = DropReason;
     type ConnectionStats = ConnectionStats;
+
+    fn config(entropy: [u8; 32]) -> Config {
+        Config::new(entropy)
+    }
+
+    fn max_incoming(config: &mut Config) -> &mut u16 {
+        &mut config.max_incoming
+    }
+
+    fn is_request(datagram: &[u8]) -> bool {
+        matches!(
+            datagram.first(),
+            Some(
+                &(id::UNCONNECTED_PING
+                    | id::UNCONNECTED_PING_OPEN_CONNECTIONS
+                    | id::OPEN_CONNECTION_REQUEST_1
+                    | id::OPEN_CONNECTION_REQUEST_2)
+            )
+        )
+    }
+
+    fn is_data(datagram: &[u8]) -> bool {
+        matches!(DatagramHeader::read(&mut Reader::new(datagram)), Ok(DatagramHeader::Data { .. }))
+    }
 
     fn describe(datagram: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match FirstByte::classify(datagram) {
@@ -54,7 +76,6 @@ impl Internals for RakNet {
 
     type Connection = Connection;
     type BlockHeader = BlockHeader;
-    type Notice = RakNetNotice;
     type State<'a> = State<'a>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
 
@@ -75,18 +96,8 @@ impl Internals for RakNet {
     }
 
     #[inline]
-    fn delivery(header: &BlockHeader) -> Result<Delivery, RakNetNotice> {
-        match header.receipt() {
-            Some((receipt, outcome)) => Err(RakNetNotice::Receipt(receipt, outcome)),
-            None => Ok(header.delivery()),
-        }
-    }
-
-    fn event<'p>(id: ConnectionId, notice: RakNetNotice) -> RakNetEvent<'p> {
-        match notice {
-            RakNetNotice::Receipt(receipt, outcome) => RakNetEvent::Receipt { id, receipt, outcome },
-            RakNetNotice::Progress(progress) => RakNetEvent::Progress { id, progress },
-        }
+    fn delivery(header: &BlockHeader) -> Result<Delivery, (Receipt, Outcome)> {
+        header.receipt().map_or_else(|| Ok(header.delivery()), Err)
     }
 }
 

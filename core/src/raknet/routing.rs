@@ -8,14 +8,13 @@ use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, Connection};
 use super::extent::{SERVER, UNCONNECTED};
 use super::responder::Answer;
-use super::state::{Unconnected, UnconnectedKind};
 use super::stats::DropReason;
 use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Peer, Slot};
+use crate::endpoint::{Peer, Slot, Unconnected, UnconnectedKind};
 use crate::storage::Purpose;
 
 impl Peer<'_, RakNet> {
@@ -124,7 +123,7 @@ impl Peer<'_, RakNet> {
         match self.tables.pool.store(data, Purpose::Receive, &BlockHeader::default()) {
             Some(data) => {
                 // There is room, as was just seen.
-                let _ = self.state.unconnected.push_back(Unconnected { from, guid, kind, data });
+                let _ = self.state.unconnected.push_back(Unconnected { from, identity: guid, kind, data });
             }
             None => self.stats.drop(DropReason::NoMemory),
         }

@@ -1,22 +1,17 @@
 //! What a RakNet peer keeps beside its connections.
 
-use core::net::SocketAddr;
-use core::time::Duration;
-
 use heapless::{Deque, Vec};
 
 use super::bans::BanList;
 use super::config::Config;
-use super::connection::BlockHeader;
-use super::event::RakNetEvent;
 use super::extent::{SERVER, UNCONNECTED, room};
 use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, Message, refill};
+use crate::endpoint::{self, Unconnected, refill};
 use crate::serial::U24;
-use crate::storage::{Block, Pool, SlotEntry, SlotIndex, Slots};
+use crate::storage::{SlotEntry, SlotIndex, Slots};
 
 /// Where the ban list stands.
 #[derive(Debug)]
@@ -38,23 +33,6 @@ impl Bans<'_> {
     }
 }
 
-/// What kind of message a peer without a connection sent.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum UnconnectedKind {
-    Pong(Duration),
-    OutOfBand,
-    Advertisement,
-}
-
-/// A message of a peer without a connection that the application was not told yet; its bytes stand in the pool.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unconnected {
-    pub(super) from: SocketAddr,
-    pub(super) guid: Guid,
-    pub(super) kind: UnconnectedKind,
-    pub(super) data: Block,
-}
-
 /// What a peer keeps beside its connections.
 #[derive(Debug)]
 pub(crate) struct State<'a> {
@@ -62,7 +40,7 @@ pub(crate) struct State<'a> {
     pub(super) bans: Bans<'a>,
     /// What clients must say to be let in.
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
-    pub(super) unconnected: Deque<Unconnected, { room(UNCONNECTED, 8) }>,
+    pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
@@ -93,22 +71,12 @@ impl endpoint::State<RakNet> for State<'_> {
         }
     }
 
-    fn unconnected<'p>(&self, pool: &'p Pool<'p, BlockHeader>) -> Option<RakNetEvent<'p>> {
-        let &Unconnected { from, guid, kind, data } = self.unconnected.front()?;
-        let data = Message::new(pool, data);
-        Some(match kind {
-            UnconnectedKind::Pong(latency) => RakNetEvent::Pong { from, guid, latency, data },
-            UnconnectedKind::OutOfBand => RakNetEvent::OutOfBand { from, guid, data },
-            UnconnectedKind::Advertisement => RakNetEvent::Advertisement { from, guid, data },
-        })
+    fn unconnected(&self) -> Option<Unconnected<RakNet>> {
+        self.unconnected.front().copied()
     }
 
-    fn unconnected_data(&self) -> Option<Block> {
-        self.unconnected.front().map(|unconnected| unconnected.data)
-    }
-
-    fn pop_unconnected(&mut self) -> Option<Block> {
-        self.unconnected.pop_front().map(|unconnected| unconnected.data)
+    fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {
+        self.unconnected.pop_front()
     }
 }
 

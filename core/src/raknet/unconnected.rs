@@ -13,7 +13,7 @@ use crate::storage::Purpose;
 use crate::time::Instant;
 
 impl Peer<'_, RakNet> {
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::raknet::RakNetEvent::Pong) tells. A lost ping is not
+    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::endpoint::Event::Pong) tells. A lost ping is not
     /// repeated.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ impl Peer<'_, RakNet> {
     }
 
     /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](crate::raknet::RakNetEvent::Pong).
+    /// answer of the next five seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.

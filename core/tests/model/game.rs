@@ -223,7 +223,7 @@ impl World {
         let message = self.ledgers[side].next(length.max(NUMBER));
         let now = self.pair.now;
         match self.peer(side).send(now, id, &message, reliability) {
-            Ok(()) => {
+            Ok(_) => {
                 self.ledgers[side].sent.push((message, reliability));
                 self.ledgers[side].arrived.push(0);
                 Ok(())

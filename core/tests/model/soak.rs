@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Channel, Config, ConnectionId, Delivery, Event, Peer, Priority, RakNetEvent, Reliability,
-    SendError,
+    Capacity, Channel, Config, ConnectionId, Delivery, Event, Peer, Priority, Reliability, SendError,
 };
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, U24};
@@ -79,11 +78,11 @@ impl Flow {
                 Event::Message { delivery, message, .. } => {
                     self.ledger.arrive(delivery, &message.to_vec())?
                 }
-                Event::Protocol(RakNetEvent::Receipt { .. }) => {}
+                Event::Receipt { .. } => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }
-                | Event::Protocol(_)
+                | Event::Pong { .. }
                 | _) => return Err(format!("{event:?}")),
             }
         }

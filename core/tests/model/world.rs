@@ -4,8 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, RakNetEvent,
-    SendError,
+    Capacity, Config, ConnectionId, ConnectionState, Delivery, DisconnectReason, Event, Peer, SendError,
 };
 use rakwire::{Instant, U24};
 
@@ -380,12 +379,12 @@ impl World {
                         own.gives_up_at = Some(self.now);
                     }
                 }
-                Event::Protocol(RakNetEvent::Receipt { id, .. }) if Some(id) == own.life.id() => {}
+                Event::Receipt { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }
                 | Event::Message { .. }
-                | Event::Protocol(_)
+                | Event::Pong { .. }
                 | _) => return Err(format!("{end:?} was told {event:?}")),
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{Connection, Context, State};
 use crate::cursor::Writer;
-use crate::endpoint::{self, ConnectError, ConnectionState, Notice, SendError, Side};
+use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
 use crate::game_protocol::wire::Reliability;
@@ -19,8 +19,8 @@ impl endpoint::Connection<GameProtocol> for Connection {
         cx: &mut Context<'_, '_>,
         message: &[u8],
         delivery: Reliability,
-    ) -> Result<(), SendError> {
-        self.send(cx, message, delivery)
+    ) -> Result<Option<Receipt>, SendError> {
+        self.send(cx, message, delivery).map(|()| None)
     }
 
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {

@@ -1,7 +1,7 @@
 //! What a connection keeps of a message beside its bytes.
 
+use crate::endpoint::{Outcome, Receipt};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
-use crate::raknet::event::{Outcome, Receipt};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;

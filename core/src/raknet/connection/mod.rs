@@ -64,12 +64,13 @@ use sizes::Sizes;
 use timer::Times;
 
 use super::delivery::Delivery;
-use super::event::{ConnectFailure, DisconnectReason, Receipt};
+use super::reason::{ConnectFailure, DisconnectReason};
 use super::stats::{Amount, ConnectionStats};
 use super::types::{ConnectOptions, RakNet};
 use super::wire::Guid;
 use super::wire::control::{Control, MAX_PASSWORD};
 use crate::cursor::Writer;
+use crate::endpoint::Receipt;
 use crate::endpoint::{self, ConnectError, ConnectionState, SendError, Side};
 use crate::raknet::wire::Wire;
 use crate::serial::U24;

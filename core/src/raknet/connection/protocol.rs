@@ -1,9 +1,8 @@
 //! A connection as the endpoint knows it.
 
 use super::{Connection, Context, State};
-use crate::endpoint::{self, ConnectError, ConnectionState, Notice, SendError, Side};
+use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::raknet::delivery::Delivery;
-use crate::raknet::event::{RakNetNotice, Receipt};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::Guid;
@@ -47,7 +46,7 @@ impl endpoint::Connection<RakNet> for Connection {
         if self.take_opened() {
             Some(Notice::Opened)
         } else if let Some(progress) = self.take_progress() {
-            Some(Notice::Protocol(RakNetNotice::Progress(progress)))
+            Some(Notice::Progress(progress))
         } else if let Some(message) = self.take_message(cx) {
             Some(Notice::Message(message))
         } else {

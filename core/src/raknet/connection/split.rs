@@ -7,7 +7,8 @@
 use super::block_header::{BlockHeader, Role, key};
 use super::receive::{Content, Refused};
 use super::{Connection, Context};
-use crate::raknet::event::{ConnectFailure, Direction, DisconnectReason, Progress};
+use crate::endpoint::{Direction, Progress};
+use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
 use crate::storage::{Block, Link, Purpose};

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::{Connection, Context, State};
 use crate::raknet::delivery::{Delivery, Priority};
-use crate::raknet::event::{ConnectFailure, DisconnectReason};
+use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::wire::control::Control;
 use crate::time::Instant;
 

@@ -219,7 +219,7 @@ fn hostile_connections_take_no_more_than_the_limit() {
     }
     assert!(server.blocks_available() >= 256 - 8 * 16, "{}", server.blocks_available());
     assert_eq!(server.send(START, honest, &[7; 4_200], Reliable), Err(SendError::NeverFits));
-    assert_eq!(server.send(START, honest, &[7; 504], Reliable), Ok(()));
+    assert_eq!(server.send(START, honest, &[7; 504], Reliable), Ok(None));
 }
 
 #[test]

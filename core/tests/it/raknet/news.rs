@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use rakwire::Instant;
-use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer, RakNetEvent};
+use rakwire::raknet::{ConnectionId, Delivery, DisconnectReason, Event, Peer};
 use rakwire::wire::MAX_DATAGRAM;
 
 use crate::support::raknet::{client_config, peer, server_config};
@@ -117,7 +117,7 @@ fn strangers_are_heard_apart() {
     clients[0].ping(now, address(SERVER)).unwrap();
     clients[0].connect(now, address(SERVER)).unwrap();
     settle(&mut now, &mut clients, &mut server);
-    assert!(matches!(clients[0].poll_unconnected(), Some(Event::Protocol(RakNetEvent::Pong { .. }))));
+    assert!(matches!(clients[0].poll_unconnected(), Some(Event::Pong { .. })));
     assert_eq!(clients[0].lent().to_vec(), b"a game");
     assert!(clients[0].poll_unconnected().is_none());
     assert_eq!(news(&mut clients[0]).len(), 1);

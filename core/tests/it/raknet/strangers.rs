@@ -4,9 +4,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::{
-    DropReason, Event, Guid, OutOfBand, OutOfBandError, Peer, PingError, PingScope, RakNetEvent,
-};
+use rakwire::raknet::{DropReason, Event, Guid, OutOfBand, OutOfBandError, Peer, PingError, PingScope};
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 
@@ -38,11 +36,11 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
 fn told(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
     let mut told = Vec::new();
     while let Some(event) = peer.poll_event() {
-        if let Event::Protocol(RakNetEvent::Pong { from, data, .. }) = event {
+        if let Event::Pong { from, data, .. } = event {
             told.push(('p', from, data.to_vec()));
-        } else if let Event::Protocol(RakNetEvent::OutOfBand { from, data, .. }) = event {
+        } else if let Event::OutOfBand { from, data, .. } = event {
             told.push(('o', from, data.to_vec()));
-        } else if let Event::Protocol(RakNetEvent::Advertisement { from, data, .. }) = event {
+        } else if let Event::Advertisement { from, data, .. } = event {
             told.push(('a', from, data.to_vec()));
         }
     }

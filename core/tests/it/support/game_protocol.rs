@@ -57,7 +57,12 @@ pub(crate) fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
             Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
             Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
             Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
-            other @ (Event::Protocol(_) | _) => panic!("{other:?}"),
+            Event::Receipt { .. }
+            | Event::Progress { .. }
+            | Event::Pong { .. }
+            | Event::OutOfBand { .. }
+            | Event::Advertisement { .. }
+            | _ => panic!("{event:?}"),
         });
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::raknet::{
     Capacity, Config, ConnectFailure, ConnectionId, Delivery, DisconnectReason, Event, Outcome, Peer,
-    Progress, RakNetEvent, Receipt,
+    Progress, Receipt,
 };
 use rakwire::sim::{Conditions, Pair};
 
@@ -113,10 +113,10 @@ fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
             Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
             Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
             Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
-            Event::Protocol(RakNetEvent::Pong { latency, data, .. }) => Told::Pong(latency, data.to_vec()),
-            Event::Protocol(RakNetEvent::Receipt { receipt, outcome, .. }) => Told::Receipt(receipt, outcome),
-            Event::Protocol(RakNetEvent::Progress { progress, .. }) => Told::Progress(progress),
-            Event::Protocol(_) | _ => panic!("{event:?}"),
+            Event::Pong { latency, data, .. } => Told::Pong(latency, data.to_vec()),
+            Event::Receipt { receipt, outcome, .. } => Told::Receipt(receipt, outcome),
+            Event::Progress { progress, .. } => Told::Progress(progress),
+            Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => panic!("{event:?}"),
         });
     }
 }

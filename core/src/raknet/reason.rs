@@ -1,0 +1,93 @@
+//! Why connections do not open, and why they end.
+
+use super::wire::offline::Refusal;
+
+/// Why a connection could not be opened.
+///
+/// ```
+/// use rakwire::raknet::ConnectFailure;
+///
+/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ConnectFailure {
+    /// Nothing came back.
+    NoAnswer,
+    /// The server refused.
+    Refused(Refusal),
+    /// The server speaks another version of the protocol.
+    IncompatibleProtocol {
+        /// The version that the server named.
+        server: u8,
+    },
+    /// The server wants an encrypted connection.
+    SecurityRequired,
+    /// The server wants another password.
+    InvalidPassword,
+    /// The server ended the connection before it was open.
+    Closed,
+    /// The application gave up.
+    Cancelled,
+}
+
+impl core::fmt::Display for ConnectFailure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let text = match self {
+            Self::NoAnswer => "the server does not answer",
+            Self::Refused(Refusal::AttemptFailed) => "the server gave the attempt up",
+            Self::Refused(Refusal::AlreadyConnected) => {
+                "the server has a connection of this address or GUID already"
+            }
+            Self::Refused(Refusal::NoFreeIncomingConnections) => "the server is full",
+            Self::Refused(Refusal::Banned) => "the server has banned this address",
+            Self::Refused(Refusal::RecentlyConnected) => {
+                "this address connected a moment ago; try again later"
+            }
+            Self::IncompatibleProtocol { server } => {
+                return write!(f, "the server speaks protocol version {server}");
+            }
+            Self::SecurityRequired => "the server wants an encrypted connection",
+            Self::InvalidPassword => "the server wants another password",
+            Self::Closed => "the server ended the connection before it was open",
+            Self::Cancelled => "the attempt was cancelled",
+        };
+        f.write_str(text)
+    }
+}
+
+impl core::error::Error for ConnectFailure {}
+
+/// Why a connection ended.
+///
+/// ```
+/// use rakwire::raknet::DisconnectReason;
+///
+/// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DisconnectReason {
+    /// This application asked for it.
+    Local,
+    /// The other peer said goodbye.
+    Remote,
+    /// The other peer fell silent.
+    Lost,
+    /// A message of the other peer can never fit into the memory that one connection may take.
+    MessageTooLarge,
+    /// The other peer leaves gaps that hold more memory than one connection may take.
+    ReceiveMemory,
+}
+
+impl core::fmt::Display for DisconnectReason {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Local => "this side disconnected",
+            Self::Remote => "the other peer disconnected",
+            Self::Lost => "the other peer fell silent",
+            Self::MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+            Self::ReceiveMemory => "the other peer left gaps that hold too much memory",
+        })
+    }
+}
