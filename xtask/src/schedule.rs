@@ -39,7 +39,7 @@ impl Load {
 
 /// What only one job at a time may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum Resource {
     /// The system's package manager.
     SystemPackages,
     /// Rustup, and the toolchains that it keeps.
@@ -58,44 +58,57 @@ type Action<'a> = Box<dyn FnOnce() -> Result<()> + Send + 'a>;
 
 /// What the choice of the next job depends on.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Constraints {
     pub(crate) load: Load,
-    pub(crate) lane: Option<Lane>,
+    pub(crate) resource: Option<Resource>,
     /// The numbers of the jobs that must have passed.
     pub(crate) after: Vec<usize>,
 }
 
 /// A part of a run.
 pub(crate) struct Job<'a> {
-    terms: Terms,
+    constraints: Constraints,
     action: Action<'a>,
 }
 
 impl<'a> Job<'a> {
-    pub(crate) fn new(terms: Terms, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
-        Self { terms, action: Box::new(action) }
+    pub(crate) fn new(constraints: Constraints, action: impl FnOnce() -> Result<()> + Send + 'a) -> Self {
+        Self { constraints, action: Box::new(action) }
     }
 }
 
 /// How a job went.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
-    Failed(Error),
+    Failed,
     /// It was ended because another one failed, or the run was interrupted.
     Stopped,
     NotRun,
+}
+
+impl Outcome {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Stopped => "ended early",
+            Self::NotRun => "not run",
+        }
+    }
 }
 
 /// A job that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
+    /// Why it failed.
+    pub(crate) error: Option<Error>,
     pub(crate) took: Duration,
 }
 
 impl Ended {
-    const NOT_RUN: Self = Self { outcome: Outcome::NotRun, took: Duration::ZERO };
+    const NOT_RUN: Self = Self { outcome: Outcome::NotRun, error: None, took: Duration::ZERO };
 }
 
 /// A job that starts or ends.
@@ -114,43 +127,37 @@ enum State {
     Failed,
 }
 
-impl State {
-    fn after(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Passed => Self::Passed,
-            Outcome::Failed(_) | Outcome::Stopped | Outcome::NotRun => Self::Failed,
-        }
-    }
-}
-
 /// The jobs, and where each of them is.
 struct Plan {
-    jobs: Vec<(Terms, State)>,
+    jobs: Vec<(Constraints, State)>,
     /// The units of load that the machine carries.
     capacity: usize,
 }
 
 impl Plan {
-    fn new(jobs: impl IntoIterator<Item = Terms>, cores: usize) -> Self {
-        let jobs = jobs.into_iter().map(|terms| (terms, State::Waiting)).collect();
+    fn new(jobs: impl IntoIterator<Item = Constraints>, cores: usize) -> Self {
+        let jobs = jobs.into_iter().map(|constraints| (constraints, State::Waiting)).collect();
         Self { jobs, capacity: CORE * cores.max(1) }
     }
 
     /// The first job in their order that can be started now.
     fn next(&self) -> Option<usize> {
-        self.jobs.iter().position(|(terms, state)| *state == State::Waiting && self.can_start(terms))
+        self.jobs
+            .iter()
+            .position(|(constraints, state)| *state == State::Waiting && self.can_start(constraints))
     }
 
-    fn can_start(&self, terms: &Terms) -> bool {
+    fn can_start(&self, constraints: &Constraints) -> bool {
         let taken: usize = self.running().map(|other| other.load.units(self.capacity)).sum();
-        let fits = taken + terms.load.units(self.capacity) <= self.capacity;
-        let is_lane_free = terms.lane.is_none() || self.running().all(|other| other.lane != terms.lane);
+        let fits = taken + constraints.load.units(self.capacity) <= self.capacity;
+        let is_resource_free = constraints.resource.is_none()
+            || self.running().all(|other| other.resource != constraints.resource);
         let has_passed = |job: &usize| self.jobs.get(*job).is_some_and(|(_, state)| *state == State::Passed);
-        fits && is_lane_free && terms.after.iter().all(has_passed)
+        fits && is_resource_free && constraints.after.iter().all(has_passed)
     }
 
-    fn running(&self) -> impl Iterator<Item = &Terms> {
-        self.jobs.iter().filter(|(_, state)| *state == State::Running).map(|(terms, _)| terms)
+    fn running(&self) -> impl Iterator<Item = &Constraints> {
+        self.jobs.iter().filter(|(_, state)| *state == State::Running).map(|(constraints, _)| constraints)
     }
 
     fn set(&mut self, job: usize, state: State) {
@@ -169,7 +176,7 @@ pub(crate) fn run(
     mut on: impl FnMut(Event<'_>),
 ) -> Vec<Ended> {
     let mut ended: Vec<Ended> = jobs.iter().map(|_| Ended::NOT_RUN).collect();
-    let mut plan = Plan::new(jobs.iter().map(|job| job.terms.clone()), cores);
+    let mut plan = Plan::new(jobs.iter().map(|job| job.constraints.clone()), cores);
     let mut actions: Vec<Option<Action<'_>>> = jobs.into_iter().map(|job| Some(job.action)).collect();
     let (sender, results) = mpsc::channel();
     thread::scope(|scope| {
@@ -184,10 +191,11 @@ pub(crate) fn run(
                 return;
             }
             let Ok((job, result)) = results.recv() else { return };
-            if !matches!(result.outcome, Outcome::Passed) {
+            let has_passed = result.outcome == Outcome::Passed;
+            plan.set(job, if has_passed { State::Passed } else { State::Failed });
+            if !has_passed {
                 stop.set();
             }
-            plan.set(job, State::after(&result.outcome));
             on(Event { job, ended: Some(&result) });
             if let Some(place) = ended.get_mut(job) {
                 *place = result;
@@ -201,12 +209,12 @@ pub(crate) fn run(
 fn finish(action: Option<Action<'_>>, stop: &Stop) -> Ended {
     let started = Instant::now();
     let result = panic::catch_unwind(AssertUnwindSafe(|| action.map_or(Ok(()), |action| action())));
-    let outcome = match result.unwrap_or_else(|_| Err(anyhow!("it panicked"))) {
-        Ok(()) => Outcome::Passed,
-        Err(_) if stop.is_set() => Outcome::Stopped,
-        Err(error) => Outcome::Failed(error),
+    let (outcome, error) = match result.unwrap_or_else(|_| Err(anyhow!("it panicked"))) {
+        Ok(()) => (Outcome::Passed, None),
+        Err(_) if stop.is_set() => (Outcome::Stopped, None),
+        Err(error) => (Outcome::Failed, Some(error)),
     };
-    Ended { outcome, took: started.elapsed() }
+    Ended { outcome, error, took: started.elapsed() }
 }
 
 #[cfg(test)]
@@ -217,8 +225,8 @@ mod tests {
 
     use super::*;
 
-    fn after(load: Load, after: &[usize]) -> Terms {
-        Terms { load, lane: None, after: after.to_vec() }
+    fn after(load: Load, after: &[usize]) -> Constraints {
+        Constraints { load, resource: None, after: after.to_vec() }
     }
 
     fn plan(jobs: &[(Load, &[usize])], cores: usize) -> Plan {
@@ -285,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_is_in_a_lane() {
-        let lanes = [Some(Lane::Tools), Some(Lane::Tools), Some(Lane::NpmProfile), None];
-        let jobs = lanes.map(|lane| Terms { load: Load::None, lane, after: vec![] });
+    fn a_resource_is_used_by_one_at_a_time() {
+        let resources = [Some(Resource::Tools), Some(Resource::Tools), Some(Resource::NpmProfile), None];
+        let jobs = resources.map(|resource| Constraints { load: Load::None, resource, after: vec![] });
         let mut plan = Plan::new(jobs, 1);
         assert_eq!(start(&mut plan), [0, 2, 3]);
         plan.set(0, State::Passed);
@@ -321,7 +329,7 @@ mod tests {
             Job::new(after(Load::Full, &[0, 1]), || say("last")),
         ];
         let ended = run(jobs, 2, &Stop::default(), |_| {});
-        assert!(ended.iter().all(|job| matches!(job.outcome, Outcome::Passed)), "{ended:?}");
+        assert!(ended.iter().all(|job| job.outcome == Outcome::Passed), "{ended:?}");
         assert_eq!(*said.lock().unwrap(), ["first", "first", "last"]);
     }
 
@@ -342,9 +350,9 @@ mod tests {
         ];
         let mut events = Vec::new();
         let ended = run(jobs, 2, &stop, |event| events.push((event.job, event.ended.is_some())));
-        assert!(matches!(ended[0].outcome, Outcome::Stopped));
-        assert!(matches!(&ended[1].outcome, Outcome::Failed(error) if error.to_string() == "broken"));
-        assert!(matches!(ended[2].outcome, Outcome::NotRun));
+        let outcomes: Vec<_> = ended.iter().map(|job| job.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Stopped, Outcome::Failed, Outcome::NotRun]);
+        assert_eq!(ended[1].error.as_ref().unwrap().to_string(), "broken");
         assert_eq!(events, [(0, false), (1, false), (1, true), (0, true)]);
     }
 
@@ -352,6 +360,7 @@ mod tests {
     fn a_panic_is_a_failure() {
         let jobs = vec![Job::new(after(Load::Full, &[]), || panic!("expected"))];
         let ended = run(jobs, 1, &Stop::default(), |_| {});
-        assert!(matches!(&ended[0].outcome, Outcome::Failed(error) if error.to_string() == "it panicked"));
+        assert_eq!(ended[0].outcome, Outcome::Failed);
+        assert_eq!(ended[0].error.as_ref().unwrap().to_string(), "it panicked");
     }
 }

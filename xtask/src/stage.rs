@@ -6,10 +6,10 @@ use anyhow::{Context, Error, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-use crate::schedule::{Lane, Load, Terms};
+use crate::schedule::{Constraints, Load, Outcome, Resource};
 use crate::setup::{self, Need};
 use crate::shell::Shell;
-use crate::tasks::{self, Row, RowResult};
+use crate::tasks::{self, Row};
 
 /// A named part of a test run.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(crate) struct Stage {
     pub(crate) about: &'static str,
     pub(crate) needs: &'static [Need],
     load: Load,
-    lane: Option<Lane>,
+    resource: Option<Resource>,
     run: fn(&Shell) -> Result<()>,
 }
 
@@ -30,7 +30,7 @@ impl Stage {
         needs: &'static [Need],
         run: fn(&Shell) -> Result<()>,
     ) -> Self {
-        Self { name, about, needs, load: Load::Full, lane: None, run }
+        Self { name, about, needs, load: Load::Full, resource: None, run }
     }
 
     /// The same, which takes so much of the machine.
@@ -39,14 +39,14 @@ impl Stage {
         self
     }
 
-    /// The same, at no time beside others of this lane.
-    pub(crate) const fn lane(mut self, lane: Lane) -> Self {
-        self.lane = Some(lane);
+    /// The same, which needs this for itself.
+    pub(crate) const fn uses(mut self, resource: Resource) -> Self {
+        self.resource = Some(resource);
         self
     }
 
-    pub(crate) fn terms(&self, after: Vec<usize>) -> Terms {
-        Terms { load: self.load, lane: self.lane, after }
+    pub(crate) fn constraints(&self, after: Vec<usize>) -> Constraints {
+        Constraints { load: self.load, resource: self.resource, after }
     }
 
     pub(crate) fn run(&self, shell: &Shell) -> Result<()> {
@@ -102,13 +102,11 @@ fn table(rows: &[Row], total: Duration, busy: Duration) -> String {
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("in all".len());
     let mut text = format!("{:<width$} {:>9}  result\n", "stage", "seconds");
     for row in rows {
-        let seconds = match row.result {
-            RowResult::NotRun => "-".to_owned(),
-            RowResult::Passed | RowResult::Failed | RowResult::Stopped => {
-                format!("{:.1}", row.took.as_secs_f64())
-            }
+        let seconds = match row.outcome {
+            Outcome::NotRun => "-".to_owned(),
+            Outcome::Passed | Outcome::Failed | Outcome::Stopped => format!("{:.1}", row.took.as_secs_f64()),
         };
-        text += &format!("{:<width$} {seconds:>9}  {}\n", row.name, row.result.word());
+        text += &format!("{:<width$} {seconds:>9}  {}\n", row.name, row.outcome.word());
     }
     let cores = busy.as_secs_f64() / total.as_secs_f64().max(f64::EPSILON);
     text + &format!("{:<width$} {:>9.1}  {cores:.1} cores busy", "in all", total.as_secs_f64())
@@ -140,16 +138,16 @@ mod tests {
 
     #[test]
     fn the_table_tells_each_stage() {
-        let row = |name: &str, millis, result| Row {
+        let row = |name: &str, millis, outcome| Row {
             name: name.to_owned(),
             took: Duration::from_millis(millis),
-            result,
+            outcome,
         };
         let rows = [
-            row("set-up one", 1250, RowResult::Passed),
-            row("two", 2000, RowResult::Failed),
-            row("three", 500, RowResult::Stopped),
-            row("four", 0, RowResult::NotRun),
+            row("set-up one", 1250, Outcome::Passed),
+            row("two", 2000, Outcome::Failed),
+            row("three", 500, Outcome::Stopped),
+            row("four", 0, Outcome::NotRun),
         ];
         let expected = "\
 stage        seconds  result

@@ -1,7 +1,6 @@
 //! What a command has to do before and beside others: set-up and stages as jobs with a log each, and how they went.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use anyhow::{Error, Result, anyhow};
 
 use crate::log::Log;
 use crate::process::Stop;
-use crate::schedule::{self, Ended, Event, Job, Lane, Outcome, Terms};
+use crate::schedule::{self, Constraints, Ended, Event, Job, Load, Outcome, Resource};
 use crate::setup::{self, Done, Need};
 use crate::shell::Shell;
 use crate::stage::Stage;
@@ -29,7 +28,6 @@ enum What<'s> {
 /// Something to do, and what is known once it is done.
 struct Task<'s> {
     what: What<'s>,
-    log: PathBuf,
     /// What a step of the set-up found or did.
     done: OnceLock<Done>,
 }
@@ -38,15 +36,7 @@ struct Task<'s> {
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) took: Duration,
-    pub(crate) result: RowResult,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RowResult {
-    Passed,
-    Failed,
-    Stopped,
-    NotRun,
+    pub(crate) outcome: Outcome,
 }
 
 /// How a run went.
@@ -72,7 +62,7 @@ pub(crate) fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
             let is_it = |other: &Task<'_>| matches!(other.what, What::Need(other) if other == *need);
             tasks.iter().position(is_it)
         });
-        Job::new(task.what.terms(after.collect()), || task.run(shell, &stop))
+        Job::new(task.what.constraints(after.collect()), || task.run(shell, &stop))
     });
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let show = |event: Event<'_>| match (tasks.get(event.job), event.ended) {
@@ -82,7 +72,7 @@ pub(crate) fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     };
     let ended = schedule::run(jobs.collect(), cores, &stop, show);
     // Others may be at work in the folder of the tools where this run was not.
-    if tasks.iter().any(|task| task.what.terms(vec![]).lane == Some(Lane::Tools)) {
+    if tasks.iter().any(|task| task.what.constraints(vec![]).resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
     report(&tasks, ended)
@@ -99,11 +89,7 @@ fn tasks<'s>(shell: &Shell, needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>
         }
         whats.push(What::Stage(stage));
     }
-    let task = |what: What<'s>| {
-        let log = shell.path(LOGS).join(format!("{}.log", what.name().replace(' ', "-")));
-        Task { what, log, done: OnceLock::new() }
-    };
-    whats.into_iter().map(task).collect()
+    whats.into_iter().map(|what| Task { what, done: OnceLock::new() }).collect()
 }
 
 impl What<'_> {
@@ -121,10 +107,10 @@ impl What<'_> {
         }
     }
 
-    fn terms(&self, after: Vec<usize>) -> Terms {
+    fn constraints(&self, after: Vec<usize>) -> Constraints {
         match self {
-            Self::Need(need) => need.terms(after),
-            Self::Stage(stage) => stage.terms(after),
+            Self::Need(need) => need.constraints(after),
+            Self::Stage(stage) => stage.constraints(after),
         }
     }
 }
@@ -137,8 +123,13 @@ impl Task<'_> {
         }
     }
 
+    /// Where its output goes, in the repository.
+    fn log(&self) -> String {
+        format!("{LOGS}/{}.log", self.what.name().replace(' ', "-"))
+    }
+
     fn run(&self, shell: &Shell, stop: &Stop) -> Result<()> {
-        let shell = shell.for_part(Log::create(&self.log)?, stop);
+        let shell = shell.for_part(Log::create(&shell.path(&self.log()))?, stop);
         match self.what {
             What::Need(need) => {
                 let done = need.install(&shell)?;
@@ -152,26 +143,28 @@ impl Task<'_> {
     }
 
     fn announce(&self, shell: &Shell) {
-        if let What::Stage(stage) = self.what {
-            shell.note(format_args!("--> {}: {}", stage.name, stage.about));
+        let is_short = matches!(self.what, What::Need(need) if need.constraints(vec![]).load == Load::None);
+        if !is_short {
+            shell.note(format_args!("--> {} (log: {})", self.what.name(), self.log()));
         }
     }
 
-    /// Shows how it went: of set-up that succeeded a line, of all else everything.
+    /// Shows how it went: of set-up that succeeded a line, and all that a stage printed, or what failed.
     fn show(&self, shell: &Shell, ended: &Ended) {
-        let seconds = ended.took.as_secs_f64();
-        match (self.what, self.done.get()) {
-            (What::Need(need), Some(Done::Present(what))) => {
-                shell.note(format_args!("set-up: {}: {what}", need.name()));
+        let (name, seconds) = (self.what.name(), ended.took.as_secs_f64());
+        match (ended.outcome, self.done.get()) {
+            (Outcome::Passed, Some(Done::Present(what))) => shell.note(format_args!("{name}: {what}")),
+            (Outcome::Passed, Some(Done::Installed(what))) => {
+                shell.note(format_args!("{name}: {what} ({seconds:.1} s)"));
             }
-            (What::Need(need), Some(Done::Installed(what))) => {
-                shell.note(format_args!("set-up: {}: {what} ({seconds:.1} s)", need.name()));
+            (Outcome::Passed | Outcome::Failed, _) => {
+                let text = fs::read(shell.path(&self.log())).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text);
+                let word = ended.outcome.word();
+                shell.print(format_args!("\n==> {name}\n{text}<== {name}: {word} in {seconds:.1} s\n"));
             }
-            (what, _) => {
-                let text = fs::read(&self.log).unwrap_or_default();
-                let (name, text) = (what.name(), String::from_utf8_lossy(&text));
-                let result = RowResult::from(&ended.outcome).word();
-                shell.print(format_args!("\n==> {name}\n{text}<== {name}: {result} in {seconds:.1} s\n"));
+            (Outcome::Stopped | Outcome::NotRun, _) => {
+                shell.note(format_args!("{name}: {}", ended.outcome.word()));
             }
         }
     }
@@ -179,17 +172,14 @@ impl Task<'_> {
 
 fn report(tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
     let mut report = Report { rows: Vec::new(), failure: None };
-    let mut is_complete = true;
-    for (task, ended) in tasks.iter().zip(ended) {
-        let result = RowResult::from(&ended.outcome);
-        let is_notable = matches!(task.what, What::Stage(_)) || ended.took >= NOTABLE;
-        if is_notable || result == RowResult::Failed {
-            report.rows.push(Row { name: task.what.name(), took: ended.took, result });
+    let is_complete = ended.iter().all(|ended| ended.outcome == Outcome::Passed);
+    for (task, Ended { outcome, error, took }) in tasks.iter().zip(ended) {
+        let is_stage = matches!(task.what, What::Stage(_));
+        if is_stage || took >= NOTABLE || outcome == Outcome::Failed {
+            report.rows.push(Row { name: task.what.name(), took, outcome });
         }
-        if let Outcome::Failed(error) = ended.outcome {
-            report.failure.get_or_insert_with(|| task.what.explain(error));
-        }
-        is_complete &= result == RowResult::Passed;
+        let error = error.map(|error| task.what.explain(error));
+        report.failure = report.failure.or(error);
     }
     if !is_complete {
         report.failure.get_or_insert_with(|| anyhow!("interrupted"));
@@ -197,32 +187,9 @@ fn report(tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
     report
 }
 
-impl RowResult {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "FAILED",
-            Self::Stopped => "ended early",
-            Self::NotRun => "not run",
-        }
-    }
-}
-
-impl From<&Outcome> for RowResult {
-    fn from(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Passed => Self::Passed,
-            Outcome::Failed(_) => Self::Failed,
-            Outcome::Stopped => Self::Stopped,
-            Outcome::NotRun => Self::NotRun,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::Load;
 
     fn names(tasks: &[Task<'_>]) -> Vec<String> {
         tasks.iter().map(|task| task.what.name()).collect()
@@ -253,15 +220,12 @@ mod tests {
         ];
         let shell = Shell::new().unwrap();
         let report = run(&shell, &[], &stages);
-        let rows: Vec<_> = report.rows.iter().map(|row| (row.name.as_str(), row.result)).collect();
-        let expected = [
-            ("good-task", RowResult::Passed),
-            ("bad-task", RowResult::Failed),
-            ("never-task", RowResult::NotRun),
-        ];
+        let rows: Vec<_> = report.rows.iter().map(|row| (row.name.as_str(), row.outcome)).collect();
+        let expected =
+            [("good-task", Outcome::Passed), ("bad-task", Outcome::Failed), ("never-task", Outcome::NotRun)];
         assert_eq!(rows, expected);
         let error = format!("{:#}", report.into_result().unwrap_err());
         assert_eq!(error, "the stage \"bad-task\" failed: broken");
-        assert_eq!(fs::read_to_string(shell.path(LOGS).join("good-task.log")).unwrap(), "fine\n");
+        assert_eq!(fs::read_to_string(shell.path("target/xtask/good-task.log")).unwrap(), "fine\n");
     }
 }

@@ -10,7 +10,7 @@ use crate::fuzz;
 use crate::mcu;
 use crate::named_tests as documentation;
 use crate::npm_size;
-use crate::schedule::{Lane, Load};
+use crate::schedule::{Load, Resource};
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::Shell;
 use crate::size;
@@ -50,15 +50,13 @@ fn browser_stages() -> [Stage; 4] {
             "the page in Chromium",
             &[Need::Page, Need::Chromium, Need::HostTests, Need::Peers],
             web_tests,
-        )
-        .load(Load::Half),
+        ),
         Stage::new(
             "demo",
             "the demo: two pages play against each other by each protocol",
             &[Need::Page, Need::Chromium, Need::HostTests],
             demo_smoke,
-        )
-        .load(Load::Half),
+        ),
     ]
 }
 
@@ -84,7 +82,7 @@ fn embedded_stages() -> [Stage; 3] {
             &[Need::ThumbTarget, Need::WasmTarget],
             targets,
         )
-        .lane(Lane::DevProfile),
+        .uses(Resource::DevProfile),
     ]
 }
 
@@ -124,21 +122,21 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             &[Need::Components, Need::WasmTarget],
             clippy,
         )
-        .lane(Lane::DevProfile),
+        .uses(Resource::DevProfile),
         Stage::new(
             "msrv",
             "the core builds with the oldest Rust that it promises",
             &[Need::OldestRust],
             oldest,
         )
-        .lane(Lane::DevProfile),
+        .uses(Resource::DevProfile),
         Stage::new(
             "firmware",
             "the firmwares are formatted, and no lint warns",
             &[Need::Components, Need::FirmwareTargets],
             mcu::lints,
         ),
-        Stage::new("doc", "the documentation builds without warnings", &[], doc).lane(Lane::DevProfile),
+        Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
     ];
     stages.extend(test_stages());
     stages

@@ -11,7 +11,7 @@ mod tools;
 use anyhow::{Result, anyhow};
 
 use crate::artifacts;
-use crate::schedule::{Lane, Load, Terms};
+use crate::schedule::{Constraints, Load, Resource};
 use crate::shell::Shell;
 use crate::tasks;
 
@@ -80,31 +80,31 @@ impl Need {
 
     /// Its name, how much it takes of the machine, and what must be ready before.
     #[rustfmt::skip]
-    fn facts(self) -> (&'static str, Load, Option<Lane>, &'static [Self]) {
+    fn facts(self) -> (&'static str, Load, Option<Resource>, &'static [Self]) {
         match self {
             Self::Node => ("node", Load::None, None, &[]),
-            Self::Components => ("rust components", Load::None, Some(Lane::Toolchains), &[]),
-            Self::OldestRust => ("oldest rust", Load::None, Some(Lane::Toolchains), &[]),
-            Self::ThumbTarget => ("rust target for microcontrollers", Load::None, Some(Lane::Toolchains), &[]),
-            Self::WasmTarget => ("rust target for browsers", Load::None, Some(Lane::Toolchains), &[]),
-            Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Lane::Toolchains), &[]),
-            Self::Chromium => ("chromium", Load::None, Some(Lane::SystemPackages), &[]),
-            Self::Valgrind => ("valgrind", Load::None, Some(Lane::SystemPackages), &[]),
-            Self::Qemu => ("qemu", Load::None, Some(Lane::SystemPackages), &[]),
-            Self::DefmtPrint => ("defmt-print", Load::Full, Some(Lane::Tools), &[]),
-            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Lane::Tools), &[]),
-            Self::WasmPack => ("wasm-pack", Load::Full, Some(Lane::Tools), &[]),
-            Self::CargoDeny => ("cargo-deny", Load::Full, Some(Lane::Tools), &[]),
-            Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Lane::Tools), &[]),
+            Self::Components => ("rust components", Load::None, Some(Resource::Toolchains), &[]),
+            Self::OldestRust => ("oldest rust", Load::None, Some(Resource::Toolchains), &[]),
+            Self::ThumbTarget => ("rust target for microcontrollers", Load::None, Some(Resource::Toolchains), &[]),
+            Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
+            Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
+            Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
+            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
+            Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
-            Self::Peers => ("foreign RakNet peers", Load::Full, Some(Lane::SystemPackages), &[]),
-            Self::NpmPackage => ("npm package", Load::Full, Some(Lane::NpmProfile), &Self::FOR_NPM_PACKAGE),
-            Self::GamePackage => ("game package", Load::Full, Some(Lane::NpmProfile), &Self::FOR_GAME_PACKAGE),
+            Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),
+            Self::NpmPackage => ("npm package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_NPM_PACKAGE),
+            Self::GamePackage => ("game package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_GAME_PACKAGE),
             Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),
-            Self::Programs => ("programs", Load::Full, Some(Lane::DevProfile), &[]),
-            Self::HostTests => ("host tests", Load::Full, Some(Lane::DevProfile), &[]),
-            Self::Benchmark => ("benchmark", Load::Full, Some(Lane::ReleaseProfile), &[]),
+            Self::Programs => ("programs", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
         }
     }
 
@@ -115,9 +115,9 @@ impl Need {
         self.facts().0
     }
 
-    pub(crate) fn terms(self, after: Vec<usize>) -> Terms {
-        let (_, load, lane, _) = self.facts();
-        Terms { load, lane, after }
+    pub(crate) fn constraints(self, after: Vec<usize>) -> Constraints {
+        let (_, load, resource, _) = self.facts();
+        Constraints { load, resource, after }
     }
 
     pub(crate) fn requires(self) -> &'static [Self] {
