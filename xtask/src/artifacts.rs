@@ -74,9 +74,12 @@ pub(crate) fn programs(shell: &Shell) -> Result<String> {
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 
+/// The tests of all crates. One command for them builds each dependency once: its features are those of all of them.
+pub(crate) const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--features", "rakwire/planted-bugs"];
+
 /// Builds the tests of all crates, and with them the programs.
 pub(crate) fn host_tests(shell: &Shell) -> Result<String> {
-    shell.cmd("cargo", ["test", "--workspace", "--no-run"]).run()?;
+    shell.cmd("cargo", HOST_TESTS.into_iter().chain(["--no-run"])).run()?;
     built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
 }
 

@@ -191,10 +191,7 @@ fn targets(shell: &Shell) -> Result<()> {
 }
 
 fn cargo_tests(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", ["test", "--workspace"]).run()?;
-    // All of the workspace again, so that the dependencies are those that were built already.
-    let planted = ["test", "--workspace", "--features", "rakwire/planted-bugs", "--test", "planted"];
-    shell.cmd("cargo", planted).run()
+    shell.cmd("cargo", artifacts::HOST_TESTS).run()
 }
 
 fn wasm_tests(shell: &Shell) -> Result<()> {
