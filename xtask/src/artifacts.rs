@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::setup::{self, Need, WASM};
-use crate::shell::{Artifact, Shell};
+use crate::setup::WASM;
+use crate::shell::Shell;
 
 /// The WebAssembly file of the npm package.
 pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire_bg.wasm";
@@ -29,11 +29,7 @@ const WASM_FEATURES: [&str; 6] = [
 const INSPECT: &str = include_str!("inspect.mjs");
 
 /// Builds the npm package: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
-pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
-    setup::run(shell, &Need::PAGE)?;
-    if shell.built.contains(&Artifact::Wasm) {
-        return Ok(());
-    }
+pub(crate) fn npm_package(shell: &Shell) -> Result<String> {
     let build = "build --mode no-install --no-opt --no-pack --target web --profile npm --out-dir pkg --out-name rakwire";
     shell.cmd_for(WASM, "wasm", "wasm-pack", build.split(' ')).run()?;
     let optimise = ["-Oz", WASM_FILE, "-o", WASM_FILE];
@@ -43,67 +39,83 @@ pub(crate) fn wasm(shell: &mut Shell) -> Result<()> {
     // One of an earlier build by hand would make it a package of its own.
     remove_file(&shell.path("wasm/pkg/package.json"))?;
     shell.cmd_in("wasm", "npm", ["run", "build"]).run()?;
-    print_sizes(shell)?;
-    shell.built.insert(Artifact::Wasm);
-    Ok(())
+    let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
+    Ok(format!("{WASM_FILE} has {raw} bytes, {gzip} with gzip"))
 }
 
 /// Builds the package of the game's client and messages, in snowfight/wasm/pkg.
-pub(crate) fn game(shell: &mut Shell) -> Result<()> {
-    setup::run(shell, &[Need::WasmTarget, Need::WasmBindgen, Need::WasmPack])?;
-    if shell.built.contains(&Artifact::Game) {
-        return Ok(());
-    }
+pub(crate) fn game_package(shell: &Shell) -> Result<String> {
     let build = "build --mode no-install --no-opt --target web --profile npm";
     shell.cmd_for(WASM, "snowfight/wasm", "wasm-pack", build.split(' ')).run()?;
-    shell.built.insert(Artifact::Game);
-    Ok(())
+    Ok("snowfight/wasm/pkg".to_owned())
 }
 
 /// Builds the page.
-pub(crate) fn web(shell: &mut Shell) -> Result<()> {
-    wasm(shell)?;
-    game(shell)?;
-    if shell.built.contains(&Artifact::Web) {
-        return Ok(());
-    }
+pub(crate) fn page(shell: &Shell) -> Result<String> {
     shell.cmd_in("web", "npm", ["run", "build"]).run()?;
     for page in ["index.html", "echo.html"] {
         if !shell.path(PAGE).join(page).is_file() {
             bail!("the build of the pages left no {PAGE}/{page}");
         }
     }
-    shell.built.insert(Artifact::Web);
-    Ok(())
+    Ok(PAGE.to_owned())
 }
 
-/// Paths of the programs that a person runs.
-pub(crate) struct Binaries {
+/// The programs that a person runs: the command-line tool, the relay and the game's server.
+pub(crate) struct Programs {
     pub(crate) rakwire: PathBuf,
     pub(crate) relay: PathBuf,
     pub(crate) snowfight: PathBuf,
 }
 
-/// Builds the command-line tool, the relay and the game's server, and names them to all children.
-pub(crate) fn binaries(shell: &mut Shell) -> Result<Binaries> {
-    if !shell.built.contains(&Artifact::Binaries) {
-        let packages = ["-p", "rakwire-native", "-p", "rakwire-relay", "-p", "snowfight-server"];
-        shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(packages)).run()?;
-        shell.built.insert(Artifact::Binaries);
-    }
-    let folder = target_dir(shell)?.join("release");
+/// Builds the programs. What only shows that they work need not be as fast as can be, but be there soon.
+pub(crate) fn programs(shell: &Shell) -> Result<String> {
+    shell.cmd("cargo", ["build", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
+    built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
+}
+
+/// The tests of all crates. One command for them builds each dependency once: its features are those of all of them.
+pub(crate) const HOST_TESTS: [&str; 4] = ["test", "--workspace", "--exclude", "rakwire-interop"];
+
+/// Builds the tests of all crates, and with them the programs.
+pub(crate) fn host_tests(shell: &Shell) -> Result<String> {
+    shell.cmd("cargo", HOST_TESTS.into_iter().chain(["--no-run"])).run()?;
+    built_programs(shell).map(|programs| format!("{}, and others", programs.rakwire.display()))
+}
+
+/// The programs as [`programs`] or [`host_tests`] built them; all children know them from now on.
+pub(crate) fn built_programs(shell: &Shell) -> Result<Programs> {
+    programs_of(shell, "debug")
+}
+
+/// Builds the programs for speed.
+pub(crate) fn fast_programs(shell: &Shell) -> Result<Programs> {
+    shell.cmd("cargo", ["build", "--release", "--bins"].into_iter().chain(PROGRAM_PACKAGES)).run()?;
+    programs_of(shell, "release")
+}
+
+const PROGRAM_PACKAGES: [&str; 6] = ["-p", "rakwire-native", "-p", "rakwire-relay", "-p", "snowfight-server"];
+
+fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
+    let folder = target_dir(shell)?.join(profile);
     let [rakwire, relay, snowfight] =
         ["rakwire", "rakwire-relay", "snowfight-server"].map(|name| folder.join(name));
-    let binaries = Binaries { rakwire, relay, snowfight };
-    for program in [&binaries.rakwire, &binaries.relay, &binaries.snowfight] {
+    let programs = Programs { rakwire, relay, snowfight };
+    for program in [&programs.rakwire, &programs.relay, &programs.snowfight] {
         if !program.is_file() {
             bail!("the build left no {}", program.display());
         }
     }
-    shell.set("RAKWIRE_BIN", &binaries.rakwire);
-    shell.set("RAKWIRE_RELAY_BIN", &binaries.relay);
-    shell.set("SNOWFIGHT_BIN", &binaries.snowfight);
-    Ok(binaries)
+    shell.set("RAKWIRE_BIN", &programs.rakwire);
+    shell.set("RAKWIRE_RELAY_BIN", &programs.relay);
+    shell.set("SNOWFIGHT_BIN", &programs.snowfight);
+    Ok(programs)
+}
+
+/// Builds the program that measures.
+pub(crate) fn benchmark(shell: &Shell) -> Result<String> {
+    shell.cmd("cargo", ["build", "--release", "--package", "rakwire-bench"]).run()?;
+    Ok("rakwire-bench".to_owned())
 }
 
 /// What is known of a WebAssembly file.
@@ -121,12 +133,6 @@ pub(crate) fn inspect_wasm(shell: &Shell) -> Result<Inspection> {
         bail!("{WASM_FILE} cannot be inspected");
     }
     parse_inspection(&output.stdout).context("the inspection of the WebAssembly file cannot be read")
-}
-
-fn print_sizes(shell: &Shell) -> Result<()> {
-    let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
-    eprintln!("{WASM_FILE}: {raw} bytes, {gzip} with gzip");
-    Ok(())
 }
 
 fn parse_inspection(printed: &str) -> Option<Inspection> {

@@ -47,18 +47,18 @@ enum Part {
     },
 }
 
-pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     match &options.part {
         Some(Part::Mcu(options)) => mcu::bench::command(shell, options),
         Some(Part::Game { quick }) => {
-            artifacts::binaries(shell)?;
+            artifacts::fast_programs(shell)?;
             run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
         }
         None => raknet(shell, options),
     }
 }
 
-fn raknet(shell: &mut Shell, options: &Options) -> Result<()> {
+fn raknet(shell: &Shell, options: &Options) -> Result<()> {
     if options.instructions {
         setup::run(shell, &[Need::Valgrind])?;
         return run(shell, &["instructions", "--write"]);
@@ -80,12 +80,12 @@ fn raknet(shell: &mut Shell, options: &Options) -> Result<()> {
 }
 
 /// The hot paths take no more instructions than the committed table says.
-pub(crate) fn instructions(shell: &mut Shell) -> Result<()> {
+pub(crate) fn instructions(shell: &Shell) -> Result<()> {
     run(shell, &["instructions"])
 }
 
 /// The command works.
-pub(crate) fn smoke(shell: &mut Shell) -> Result<()> {
+pub(crate) fn smoke(shell: &Shell) -> Result<()> {
     run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])
 }
 

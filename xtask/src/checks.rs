@@ -28,23 +28,23 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Checks the edges of the dependency graph that the architecture forbids.
-pub(crate) fn edges(shell: &mut Shell) -> Result<()> {
+pub(crate) fn edges(shell: &Shell) -> Result<()> {
     let core = dependencies(shell, "rakwire", &["--all-features"])?;
-    report("rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
+    report(shell, "rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
     let relay = dependencies(shell, "rakwire-relay", &["--all-features"])?;
-    report("rakwire-relay", &relay, &beginning_with(&relay, &RELAY_MUST_NOT_USE))?;
+    report(shell, "rakwire-relay", &relay, &beginning_with(&relay, &RELAY_MUST_NOT_USE))?;
     let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
-    report("rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
+    report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;
-    report("rakwire-wasm", &wasm, &beginning_with(&wasm, &WASM_MUST_NOT_USE))
+    report(shell, "rakwire-wasm", &wasm, &beginning_with(&wasm, &WASM_MUST_NOT_USE))
 }
 
-fn report(package: &str, all: &BTreeSet<String>, unwanted: &BTreeSet<&str>) -> Result<()> {
+fn report(shell: &Shell, package: &str, all: &BTreeSet<String>, unwanted: &BTreeSet<&str>) -> Result<()> {
     if !unwanted.is_empty() {
         let names: Vec<_> = unwanted.iter().copied().collect();
         bail!("{package} must not depend on {}", names.join(", "));
     }
-    println!("{package}: {} dependencies, none that it must not have", all.len());
+    shell.print(format_args!("{package}: {} dependencies, none that it must not have", all.len()));
     Ok(())
 }
 
@@ -112,7 +112,8 @@ heapless v0.9.3 (*)
     #[test]
     fn an_unwanted_edge_is_an_error_that_names_it() {
         let names = parse_tree(TREE);
-        let error = report("rakwire", &names, &BTreeSet::from(["tokio-util"])).unwrap_err();
+        let shell = Shell::new().unwrap();
+        let error = report(&shell, "rakwire", &names, &BTreeSet::from(["tokio-util"])).unwrap_err();
         assert_eq!(error.to_string(), "rakwire must not depend on tokio-util");
     }
 }

@@ -12,7 +12,7 @@ use crate::tracked;
 const NOT_READ: &str = "xtask/src/citations.rs";
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let files = tracked::files(shell)?;
     let mut documents = BTreeMap::new();
     for path in files.iter().filter(|path| path.ends_with(".md")) {
@@ -31,7 +31,7 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     if !problems.is_empty() {
         bail!("what is cited does not exist:\n\n{}", problems.join("\n"));
     }
-    println!("{count} citations lead to places in docs/ that exist");
+    shell.print(format_args!("{count} citations lead to places in docs/ that exist"));
     Ok(())
 }
 

@@ -12,13 +12,17 @@ use crate::mcu::{self, Machine};
 use crate::process;
 use crate::service::Service;
 use crate::setup::{self, Need};
-use crate::shell::{Shell, Stdout};
+use crate::shell::Shell;
 use crate::smoke;
 
 const DEFAULT_PORT: u16 = 8080;
 /// Lets the system choose.
 const ANY_PORT: u16 = 0;
 const POLL: Duration = Duration::from_millis(50);
+
+/// What the demo needs. The page takes longest, so it comes first.
+const NEEDS: [Need; 2] = [Need::Page, Need::Programs];
+const SMOKE_NEEDS: [Need; 3] = [Need::Page, Need::Programs, Need::Chromium];
 
 /// How to run the demo.
 #[derive(Args)]
@@ -35,15 +39,16 @@ pub(crate) struct Options {
     mcu: bool,
 }
 
-pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
+pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
     if options.smoke {
         // The last line of the standard output is the outcome, so nothing else goes there.
-        shell.stdout = Stdout::ToStderr;
-        println!("{}", smoke_test(shell)?);
+        let quiet = shell.with_free_stdout();
+        setup::run(&quiet, &SMOKE_NEEDS)?;
+        shell.print(smoke_test(&quiet)?);
         return Ok(());
     }
     let port = Port::wanted(options.port).choose()?;
-    setup::run(shell, &Need::PAGE)?;
+    setup::run(shell, &NEEDS)?;
     let mut demo = Demo::start(shell, port, Company::Bots)?;
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let url = demo.url();
@@ -57,10 +62,8 @@ pub(crate) fn run(shell: &mut Shell, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Lets pages play the demo and gives back the line of JSON that says how it went.
-pub(crate) fn smoke_test(shell: &mut Shell) -> Result<String> {
-    setup::run(shell, &Need::PAGE)?;
-    setup::run(shell, &[Need::Chromium])?;
+/// Lets pages play the demo, which was built, and gives back the line of JSON that says how it went.
+pub(crate) fn smoke_test(shell: &Shell) -> Result<String> {
     let mut crowd = Demo::start(shell, ANY_PORT, Company::Bots)?;
     let seen = smoke::look(shell, crowd.url());
     // A server that died is the better explanation of a page that failed.
@@ -130,10 +133,9 @@ struct Demo {
 }
 
 impl Demo {
-    /// Builds everything and starts it.
-    fn start(shell: &mut Shell, port: u16, company: Company) -> Result<Self> {
-        let programs = artifacts::binaries(shell)?;
-        artifacts::web(shell)?;
+    /// Starts what was built.
+    fn start(shell: &Shell, port: u16, company: Company) -> Result<Self> {
+        let programs = artifacts::built_programs(shell)?;
         let any = "127.0.0.1:0";
         let args = ["--listen", any, "--listen-raknet", any, "--bots", company.count()];
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;

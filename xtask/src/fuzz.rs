@@ -40,7 +40,7 @@ pub(crate) struct SoakOptions {
 }
 
 /// `cargo xtask fuzz`.
-pub(crate) fn command(shell: &mut Shell, options: &FuzzOptions) -> Result<()> {
+pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
     setup::run(shell, &[Need::CargoFuzz])?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     let share = format!("-max_total_time={}", share(options.seconds));
@@ -62,12 +62,12 @@ fn update(shell: &Shell, target: &str) -> Result<()> {
     }
     cargo_fuzz(shell, &["cmin", "--sanitizer", "none", target, &corpus.display().to_string()])?;
     let kept = corpora(shell).pack(target, &corpus)?;
-    println!("{target}: {kept} inputs kept");
+    shell.print(format_args!("{target}: {kept} inputs kept"));
     Ok(())
 }
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     replay(shell)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     for (target, runs) in TARGETS.into_iter().zip(STAGE_RUNS) {
@@ -137,7 +137,7 @@ fn run(shell: &Shell, target: &str, limits: &[&str]) -> Result<()> {
         ["run", "--sanitizer", "none", target, &found, &corpus, "--", LONGEST, "-verbosity=0", &prefix];
     let args = [&head, limits].concat();
     let Err(error) = cargo_fuzz(shell, &args) else {
-        println!("{target}: nothing found");
+        shell.print(format_args!("{target}: nothing found"));
         return Ok(());
     };
     match newest(&artifacts) {

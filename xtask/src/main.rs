@@ -11,17 +11,20 @@ mod corpus;
 mod demo;
 mod fuzz;
 mod interop;
+mod log;
 mod mcu;
 mod modules;
 mod named_tests;
 mod npm_size;
 mod process;
+mod schedule;
 mod service;
 mod setup;
 mod shell;
 mod size;
 mod smoke;
 mod stage;
+mod tasks;
 mod test;
 mod tracked;
 mod words;
@@ -95,29 +98,29 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<()> {
     process::watch_signals()?;
-    let mut shell = Shell::new()?;
+    let shell = Shell::new()?;
     match cli.command {
-        Command::Setup => setup::run(&mut shell, &Need::ALL),
-        Command::Wasm => artifacts::wasm(&mut shell),
-        Command::Web => artifacts::web(&mut shell),
-        Command::Demo(options) => demo::run(&mut shell, &options),
-        Command::Size(options) => size::command(&mut shell, &options),
-        Command::Mcu(options) => mcu::command(&mut shell, &options),
-        Command::Fuzz(options) => fuzz::command(&mut shell, &options),
+        Command::Setup => setup::run(&shell, &Need::TOOLS),
+        Command::Wasm => setup::run(&shell, &[Need::NpmPackage]),
+        Command::Web => setup::run(&shell, &[Need::Page]),
+        Command::Demo(options) => demo::run(&shell, &options),
+        Command::Size(options) => size::command(&shell, &options),
+        Command::Mcu(options) => mcu::command(&shell, &options),
+        Command::Fuzz(options) => fuzz::command(&shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),
-        Command::Bench(options) => bench::command(&mut shell, &options),
-        Command::Test(selection) => run_stages(&mut shell, &test::test_stages(), &selection),
-        Command::Ci(selection) => run_stages(&mut shell, &test::ci_stages(), &selection),
+        Command::Bench(options) => bench::command(&shell, &options),
+        Command::Test(selection) => run_stages(&shell, &test::test_stages(), &selection),
+        Command::Ci(selection) => run_stages(&shell, &test::ci_stages(), &selection),
     }
 }
 
-fn run_stages(shell: &mut Shell, stages: &[stage::Stage], selection: &Selection) -> Result<()> {
+fn run_stages(shell: &Shell, stages: &[stage::Stage], selection: &Selection) -> Result<()> {
     if selection.list {
         stage::list(stages);
         return Ok(());
     }
     match &selection.only {
         None => stage::run(shell, stages),
-        Some(name) => stage::run(shell, &[stage::find(stages, name)?]),
+        Some(name) => stage::run_only(shell, stage::find(stages, name)?),
     }
 }

@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::shell::Shell;
+
 /// Checks every table of docs/ that has a column headed "test".
-pub(crate) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check(shell: &Shell) -> Result<()> {
+    let root = &shell.path(".");
     let mut tests = BTreeSet::new();
     for folder in ["core", "embedded", "snowfight", "interop", "native", "relay", "wasm", "xtask"] {
         for file in files(&root.join(folder), "rs")? {
@@ -29,7 +32,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     if rows == 0 {
         bail!("no table of docs/ names a test, but docs/raknet.md has them");
     }
-    println!("{rows} rows of docs/ name tests that exist");
+    shell.print(format_args!("{rows} rows of docs/ name tests that exist"));
     Ok(())
 }
 

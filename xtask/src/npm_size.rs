@@ -34,10 +34,12 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
     let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
     let rows = rows(&shell.read(TABLE)?);
     match judge(&rows, rustc, gzip) {
-        Verdict::Unknown => println!(
+        Verdict::Unknown => shell.print(format_args!(
             "{TABLE} has no size for rustc {rustc}; add the row `| {rustc} | {gzip} |` to have it checked"
-        ),
-        Verdict::Within => println!("{}: {gzip} bytes with gzip, as {TABLE} allows", artifacts::WASM_FILE),
+        )),
+        Verdict::Within => {
+            shell.print(format_args!("{}: {gzip} bytes with gzip, as {TABLE} allows", artifacts::WASM_FILE));
+        }
         Verdict::TooLarge { most } => bail!(
             "{} has {gzip} bytes with gzip, more than the {most} that {TABLE} allows; make it smaller, or say in the \
              change what the bytes are for and write {gzip} into the row of rustc {rustc}",

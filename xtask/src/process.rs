@@ -6,6 +6,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+
+use crate::log::Log;
 
 const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
@@ -30,11 +33,27 @@ pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::SeqCst)
 }
 
+/// Ends the children of a run before their time, once it is set or this process has been told to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        interrupted() || self.0.load(Ordering::SeqCst)
+    }
+}
+
 /// A command line to run, with its words for messages.
 pub(crate) struct Cmd {
     command: Command,
     line: String,
     limit: Option<Duration>,
+    log: Log,
+    stop: Stop,
 }
 
 impl Cmd {
@@ -47,7 +66,20 @@ impl Cmd {
             line.push(' ');
             line.push_str(arg);
         }
-        Self { command, line, limit: None }
+        Self { command, line, limit: None, log: Log::Terminal, stop: Stop::default() }
+    }
+
+    /// Sends its output there. What is piped after this stays so.
+    pub(crate) fn logged(mut self, log: &Log) -> Self {
+        self.command.stdout(log.stdout()).stderr(log.stderr());
+        self.log = log.clone();
+        self
+    }
+
+    /// Ends it when told so.
+    pub(crate) fn until(mut self, stop: &Stop) -> Self {
+        self.stop = stop.clone();
+        self
     }
 
     /// Changes the command itself: its variables, folder or output.
@@ -64,7 +96,7 @@ impl Cmd {
 
     /// Shows the command and runs it; anything but success is an error.
     pub(crate) fn run(self) -> Result<()> {
-        eprintln!("$ {}", self.line);
+        self.log.note(format_args!("$ {}", self.line));
         let line = self.line.clone();
         let limit = self.limit;
         let status = self.spawn()?.wait(limit)?;
@@ -109,11 +141,11 @@ impl Cmd {
 
     /// Starts the command and leaves it running.
     pub(crate) fn spawn(mut self) -> Result<Running> {
-        if interrupted() {
+        if self.stop.is_set() {
             bail!("interrupted");
         }
         let child = self.command.spawn().with_context(|| format!("`{}` cannot be started", self.line))?;
-        Ok(Running { child, line: self.line })
+        Ok(Running { child, line: self.line, stop: self.stop })
     }
 }
 
@@ -127,12 +159,18 @@ pub(crate) struct Output {
 pub(crate) struct Running {
     child: Child,
     line: String,
+    stop: Stop,
 }
 
 impl Running {
     /// The standard output of a child that was started with a pipe for it.
     pub(crate) fn take_stdout(&mut self) -> Result<ChildStdout> {
         self.child.stdout.take().with_context(|| format!("`{}` has no output to read", self.line))
+    }
+
+    /// Whether it is to end before its time.
+    pub(crate) fn is_told_to_stop(&self) -> bool {
+        self.stop.is_set()
     }
 
     /// How the child ended, if it has.
@@ -147,7 +185,7 @@ impl Running {
             if let Some(status) = self.poll()? {
                 return Ok(status);
             }
-            if interrupted() {
+            if self.is_told_to_stop() {
                 self.stop();
                 bail!("interrupted");
             }
@@ -247,6 +285,20 @@ mod tests {
         let error = Cmd::new("sleep", ["60"]).limit(Duration::from_millis(100)).run().unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
         assert!(started.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_child_is_ended_when_told_so_and_no_other_is_started() {
+        let stop = Stop::default();
+        let started = Instant::now();
+        let child = thread::scope(|scope| {
+            let child = scope.spawn(|| Cmd::new("sleep", ["60"]).until(&stop).run());
+            stop.set();
+            child.join().unwrap()
+        });
+        assert_eq!(child.unwrap_err().to_string(), "interrupted");
+        assert!(started.elapsed() < Duration::from_secs(30));
+        assert_eq!(sh("exit 0").until(&stop).run().unwrap_err().to_string(), "interrupted");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, Running, describe};
+use crate::log::Log;
+use crate::process::{Running, describe};
 use crate::shell::Shell;
 
 const START: Duration = Duration::from_secs(20);
@@ -44,7 +45,8 @@ impl Service {
             .spawn()?;
         let stdout = running.take_stdout()?;
         let (sender, first_line) = mpsc::channel();
-        thread::spawn(move || pass_on(name, stdout, &sender));
+        let log = shell.log.clone();
+        thread::spawn(move || pass_on(name, stdout, &log, &sender));
         let first_line = wait_for_line(name, &mut running, &first_line)?;
         let address = parse_address(&first_line)
             .with_context(|| format!("{name} did not say where it listens: {first_line:?}"))?
@@ -67,9 +69,9 @@ impl Service {
 }
 
 /// Shows a server's lines, and sends on the first one.
-fn pass_on(name: &str, stdout: ChildStdout, first_line: &Sender<String>) {
+fn pass_on(name: &str, stdout: ChildStdout, log: &Log, first_line: &Sender<String>) {
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-        eprintln!("[{name}] {line}");
+        log.note(format_args!("[{name}] {line}"));
         // Only the first one is waited for.
         let _ = first_line.send(line);
     }
@@ -83,7 +85,7 @@ fn wait_for_line(name: &str, running: &mut Running, first_line: &Receiver<String
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("{}", ended(name, running.wait(Some(START))?))
             }
-            Err(RecvTimeoutError::Timeout) if process::interrupted() => bail!("interrupted"),
+            Err(RecvTimeoutError::Timeout) if running.is_told_to_stop() => bail!("interrupted"),
             Err(RecvTimeoutError::Timeout) if started.elapsed() > START => {
                 bail!("{name} did not say where it listens within {} s", START.as_secs())
             }

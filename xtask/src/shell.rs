@@ -1,49 +1,44 @@
-//! What all commands share: the repository's folders, the children's variables, and what was done already.
+//! What all commands share: the repository's folders, the children's variables, and what is ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 
-use crate::process::Cmd;
+use crate::log::Log;
+use crate::process::{Cmd, Stop};
 use crate::setup::Need;
 
 /// The name of the linked toolchain that `.ci/cross-toolchain` makes.
 pub(crate) const CROSS_TOOLCHAIN: &str = "cross";
 
-/// Where the standard output of children goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stdout {
-    /// To this command's own.
-    Inherit,
-    /// To the standard error: this command prints a result of its own.
-    ToStderr,
-}
-
-/// What a run has built, so that nothing is built twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Artifact {
-    Wasm,
-    Game,
-    Web,
-    Binaries,
-}
-
-/// The surroundings of every child process.
+/// The surroundings of every child process. Clones share everything but the log and the word to stop.
+#[derive(Clone)]
 pub(crate) struct Shell {
+    shared: Arc<Shared>,
+    pub(crate) log: Log,
+    stop: Stop,
+}
+
+struct Shared {
     root: PathBuf,
     cargo_home: PathBuf,
     path: OsString,
+    state: Mutex<State>,
+}
+
+/// What the set-up found out.
+#[derive(Default)]
+struct State {
     variables: BTreeMap<&'static str, OsString>,
     /// The targets that only the linked toolchain can build for.
     cross_targets: BTreeSet<&'static str>,
-    pub(crate) stdout: Stdout,
-    pub(crate) ready: BTreeSet<Need>,
-    pub(crate) built: BTreeSet<Artifact>,
+    ready: BTreeSet<Need>,
 }
 
 impl Shell {
@@ -60,30 +55,58 @@ impl Shell {
         let inherited = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&inherited)))
             .context("a folder of this machine has a colon in its name")?;
-        Ok(Self {
-            root,
-            cargo_home,
-            path,
-            variables: BTreeMap::new(),
-            cross_targets: BTreeSet::new(),
-            stdout: Stdout::Inherit,
-            ready: BTreeSet::new(),
-            built: BTreeSet::new(),
-        })
+        let shared = Shared { root, cargo_home, path, state: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared), log: Log::Terminal, stop: Stop::default() })
+    }
+
+    /// The same for a part of a run, which says what it does elsewhere and can be ended by itself.
+    pub(crate) fn for_part(&self, log: Log, stop: &Stop) -> Self {
+        Self { shared: Arc::clone(&self.shared), log, stop: stop.clone() }
+    }
+
+    /// The same, with the standard output left to the one result of a command.
+    pub(crate) fn with_free_stdout(&self) -> Self {
+        let log = match &self.log {
+            Log::Terminal => Log::Stderr,
+            Log::Stderr | Log::File(_) => self.log.clone(),
+        };
+        self.for_part(log, &self.stop)
+    }
+
+    /// Prints a line of a result.
+    pub(crate) fn print(&self, line: impl Display) {
+        self.log.print(line);
+    }
+
+    /// Prints a line about what goes on.
+    pub(crate) fn note(&self, line: impl Display) {
+        self.log.note(line);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_ready(&self, need: Need) -> bool {
+        self.state().ready.contains(&need)
+    }
+
+    pub(crate) fn set_ready(&self, need: Need) {
+        self.state().ready.insert(need);
     }
 
     /// A path inside the repository.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
-        self.root.join(relative)
+        self.shared.root.join(relative)
     }
 
     pub(crate) fn cargo_home(&self) -> &Path {
-        &self.cargo_home
+        &self.shared.cargo_home
     }
 
     /// Where tools go that the user's cargo home shall not or cannot hold.
     pub(crate) fn tools_dir(&self) -> PathBuf {
-        tools_dir(&self.root)
+        tools_dir(&self.shared.root)
     }
 
     pub(crate) fn read(&self, relative: &str) -> Result<String> {
@@ -91,36 +114,35 @@ impl Shell {
     }
 
     /// Sets a variable for all children from now on.
-    pub(crate) fn set(&mut self, name: &'static str, value: impl AsRef<OsStr>) {
-        self.variables.insert(name, value.as_ref().to_owned());
+    pub(crate) fn set(&self, name: &'static str, value: impl AsRef<OsStr>) {
+        self.state().variables.insert(name, value.as_ref().to_owned());
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        self.variables.get(name).cloned().or_else(|| env::var_os(name))
+        self.state().variables.get(name).cloned().or_else(|| env::var_os(name))
     }
 
     /// Builds for this target with the linked toolchain from now on.
-    pub(crate) fn use_cross_toolchain(&mut self, target: &'static str) {
-        self.cross_targets.insert(target);
+    pub(crate) fn use_cross_toolchain(&self, target: &'static str) {
+        self.state().cross_targets.insert(target);
     }
 
     /// Where the children would find a program.
     pub(crate) fn find_program(&self, name: &str) -> Option<PathBuf> {
-        env::split_paths(&self.path).map(|folder| folder.join(name)).find(|program| program.is_file())
+        env::split_paths(&self.shared.path).map(|folder| folder.join(name)).find(|program| program.is_file())
     }
 
     /// A command at the root of the repository.
     pub(crate) fn cmd<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
-        Cmd::new(program, args).with(|command| {
+        let command = Cmd::new(program, args).with(|command| {
             // `cargo run` describes this crate to us; to a build below, that would only be a reason to start anew.
             for (name, _) in env::vars_os().filter(|(name, _)| describes_this_crate(name)) {
                 command.env_remove(name);
             }
-            command.current_dir(&self.root).env("PATH", &self.path).envs(&self.variables);
-            if self.stdout == Stdout::ToStderr {
-                command.stdout(io::stderr());
-            }
-        })
+            command.current_dir(&self.shared.root).env("PATH", &self.shared.path);
+            command.envs(&self.state().variables);
+        });
+        command.logged(&self.log).until(&self.stop)
     }
 
     /// A command in a folder of the repository.
@@ -144,7 +166,7 @@ impl Shell {
         args: impl IntoIterator<Item = &'a str>,
     ) -> Cmd {
         self.cmd_in(folder, program, args).with(|command| {
-            if self.cross_targets.contains(target) {
+            if self.state().cross_targets.contains(target) {
                 command.env("RUSTUP_TOOLCHAIN", CROSS_TOOLCHAIN);
             }
         })
@@ -176,7 +198,7 @@ mod tests {
 
     #[test]
     fn children_see_the_tools_first_and_the_variables_set() {
-        let mut shell = Shell::new().unwrap();
+        let shell = Shell::new().unwrap();
         shell.set("RAKWIRE_XTASK_TEST", "seen");
         let printed =
             shell.cmd("sh", ["-c", "echo $RAKWIRE_XTASK_TEST; echo $PATH"]).probe().unwrap().unwrap();

@@ -25,7 +25,7 @@ pub(crate) fn fight(shell: &Shell, url: &str) -> Result<String> {
     if pictures < 2 * TRANSPORTS.len() {
         bail!("{DRIVER} left {pictures} pictures");
     }
-    eprintln!("pictures: {FOLDER}");
+    shell.note(format_args!("pictures: {FOLDER}"));
     Ok(line)
 }
 

@@ -1,11 +1,15 @@
-//! Stages: named parts of a run, each timed, the first failure ending it.
+//! Stages: named parts of a test run, each timed, the first failure ending it.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 
+use crate::schedule::{Constraints, Load, Outcome, Resource};
 use crate::setup::{self, Need};
 use crate::shell::Shell;
+use crate::tasks::{self, Row};
 
 /// A named part of a test run.
 #[derive(Clone)]
@@ -13,32 +17,46 @@ pub(crate) struct Stage {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) needs: &'static [Need],
-    pub(crate) run: fn(&mut Shell) -> Result<()>,
+    load: Load,
+    resource: Option<Resource>,
+    run: fn(&Shell) -> Result<()>,
 }
 
 impl Stage {
+    /// A stage that keeps a core busy.
     pub(crate) const fn new(
         name: &'static str,
         about: &'static str,
         needs: &'static [Need],
-        run: fn(&mut Shell) -> Result<()>,
+        run: fn(&Shell) -> Result<()>,
     ) -> Self {
-        Self { name, about, needs, run }
+        Self { name, about, needs, load: Load::Full, resource: None, run }
     }
-}
 
-/// How a stage went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Failed,
-    NotRun,
-}
+    /// The same, which takes so much of the machine.
+    pub(crate) const fn load(mut self, load: Load) -> Self {
+        self.load = load;
+        self
+    }
 
-struct Row {
-    name: &'static str,
-    took: Duration,
-    outcome: Outcome,
+    /// The same, which needs this for itself.
+    pub(crate) const fn uses(mut self, resource: Resource) -> Self {
+        self.resource = Some(resource);
+        self
+    }
+
+    pub(crate) fn constraints(&self, after: Vec<usize>) -> Constraints {
+        Constraints { load: self.load, resource: self.resource, after }
+    }
+
+    pub(crate) fn run(&self, shell: &Shell) -> Result<()> {
+        (self.run)(shell)
+    }
+
+    /// A failure of the stage, with its name.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        error.context(format!("the stage {:?} failed", self.name))
+    }
 }
 
 pub(crate) fn list(stages: &[Stage]) {
@@ -47,110 +65,97 @@ pub(crate) fn list(stages: &[Stage]) {
     }
 }
 
-pub(crate) fn find(stages: &[Stage], name: &str) -> Result<Stage> {
+pub(crate) fn find<'s>(stages: &'s [Stage], name: &str) -> Result<&'s Stage> {
     let names: Vec<_> = stages.iter().map(|stage| stage.name).collect();
-    let found = stages.iter().find(|stage| stage.name == name).cloned();
+    let found = stages.iter().find(|stage| stage.name == name);
     found.with_context(|| format!("there is no stage {name:?}; there are {}", names.join(", ")))
 }
 
-/// Sets up what the stages need, runs them in their order, and ends with a table.
-pub(crate) fn run(shell: &mut Shell, stages: &[Stage]) -> Result<()> {
+/// Runs the stages side by side, with the set-up that they need, and ends with a table.
+pub(crate) fn run(shell: &Shell, stages: &[Stage]) -> Result<()> {
     let started = Instant::now();
-    let needs: Vec<Need> = stages.iter().flat_map(|stage| stage.needs).copied().collect();
-    let prepared = timed("set-up", || setup::run(shell, &needs));
-    let mut failure = prepared.1.err();
-    let mut rows = vec![prepared.0];
-    for stage in stages {
-        if failure.is_some() {
-            rows.push(Row { name: stage.name, took: Duration::ZERO, outcome: Outcome::NotRun });
-            continue;
-        }
-        println!("\n==> {}: {}", stage.name, stage.about);
-        let (row, result) = timed(stage.name, || (stage.run)(shell));
-        rows.push(row);
-        failure = result.err().map(|error| error.context(format!("the stage {:?} failed", stage.name)));
-    }
-    print!("\n{}", table(&rows, started.elapsed()));
-    failure.map_or(Ok(()), Err)
+    let report = tasks::run(shell, &[], stages);
+    shell.print(format_args!("\n{}", table(&report.rows, started.elapsed(), busy()?)));
+    report.into_result()
 }
 
-fn timed(name: &'static str, action: impl FnOnce() -> Result<()>) -> (Row, Result<()>) {
+/// Sees to what a stage needs, and runs it with its output in the terminal.
+pub(crate) fn run_only(shell: &Shell, stage: &Stage) -> Result<()> {
+    setup::run(shell, stage.needs)?;
     let started = Instant::now();
-    let result = action();
-    let outcome = if result.is_ok() { Outcome::Passed } else { Outcome::Failed };
-    let row = Row { name, took: started.elapsed(), outcome };
-    println!("<== {name}: {} in {:.1} s", outcome.word(), row.took.as_secs_f64());
-    (row, result)
+    stage.run(shell).map_err(|error| stage.explain(error))?;
+    shell.print(format_args!("{}: passed in {:.1} s", stage.name, started.elapsed().as_secs_f64()));
+    Ok(())
 }
 
-impl Outcome {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "FAILED",
-            Self::NotRun => "not run",
-        }
-    }
+/// How long cores have been busy with the children of this process.
+fn busy() -> Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("the system does not tell the time used")?;
+    let duration = |time: TimeVal| {
+        let whole = Duration::from_secs(time.tv_sec().unsigned_abs());
+        whole + Duration::from_micros(time.tv_usec().unsigned_abs())
+    };
+    Ok(duration(usage.user_time()) + duration(usage.system_time()))
 }
 
-fn table(rows: &[Row], total: Duration) -> String {
-    let mut text = format!("{:<12} {:>9}  result\n", "stage", "seconds");
+fn table(rows: &[Row], total: Duration, busy: Duration) -> String {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0).max("in all".len());
+    let mut text = format!("{:<width$} {:>9}  result\n", "stage", "seconds");
     for row in rows {
         let seconds = match row.outcome {
-            Outcome::Passed | Outcome::Failed => format!("{:.1}", row.took.as_secs_f64()),
             Outcome::NotRun => "-".to_owned(),
+            Outcome::Passed | Outcome::Failed | Outcome::Stopped => format!("{:.1}", row.took.as_secs_f64()),
         };
-        text += &format!("{:<12} {seconds:>9}  {}\n", row.name, row.outcome.word());
+        text += &format!("{:<width$} {seconds:>9}  {}\n", row.name, row.outcome.word());
     }
-    let count = |outcome| rows.iter().filter(|row| row.outcome == outcome).count();
-    text += &format!("{:<12} {:>9.1}\n", "in all", total.as_secs_f64());
-    text += &format!("stages: {} passed, {} failed", count(Outcome::Passed), count(Outcome::Failed));
-    match count(Outcome::NotRun) {
-        0 => text + "\n",
-        not_run => text + &format!(", {not_run} skipped\n"),
-    }
+    let cores = busy.as_secs_f64() / total.as_secs_f64().max(f64::EPSILON);
+    text + &format!("{:<width$} {:>9.1}  {cores:.1} cores busy", "in all", total.as_secs_f64())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const STAGES: [Stage; 3] = [
-        Stage { name: "good", about: "passes", needs: &[], run: |_| Ok(()) },
-        Stage { name: "bad", about: "fails", needs: &[], run: |_| anyhow::bail!("broken") },
-        Stage { name: "never", about: "is not reached", needs: &[], run: |_| panic!("reached") },
+    const STAGES: [Stage; 2] = [
+        Stage::new("good", "passes", &[], |_| Ok(())),
+        Stage::new("bad", "fails", &[], |_| anyhow::bail!("broken")),
     ];
 
     #[test]
-    fn the_first_failure_ends_the_run_and_is_named() {
-        let mut shell = Shell::new().unwrap();
-        let error = run(&mut shell, &STAGES).unwrap_err();
+    fn a_stage_by_itself_fails_with_its_name() {
+        let shell = Shell::new().unwrap();
+        run_only(&shell, &STAGES[0]).unwrap();
+        let error = run_only(&shell, &STAGES[1]).unwrap_err();
         assert_eq!(format!("{error:#}"), "the stage \"bad\" failed: broken");
-        run(&mut shell, &STAGES[..1]).unwrap();
     }
 
     #[test]
     fn a_stage_is_found_by_its_name() {
         assert_eq!(find(&STAGES, "bad").unwrap().about, "fails");
         let error = find(&STAGES, "worse").map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "there is no stage \"worse\"; there are good, bad, never");
+        assert_eq!(error.to_string(), "there is no stage \"worse\"; there are good, bad");
     }
 
     #[test]
     fn the_table_tells_each_stage() {
+        let row = |name: &str, millis, outcome| Row {
+            name: name.to_owned(),
+            took: Duration::from_millis(millis),
+            outcome,
+        };
         let rows = [
-            Row { name: "one", took: Duration::from_millis(1250), outcome: Outcome::Passed },
-            Row { name: "two", took: Duration::from_secs(2), outcome: Outcome::Failed },
-            Row { name: "three", took: Duration::ZERO, outcome: Outcome::NotRun },
+            row("set-up one", 1250, Outcome::Passed),
+            row("two", 2000, Outcome::Failed),
+            row("three", 500, Outcome::Stopped),
+            row("four", 0, Outcome::NotRun),
         ];
         let expected = "\
-stage          seconds  result
-one                1.2  passed
-two                2.0  FAILED
-three                -  not run
-in all             3.2
-stages: 1 passed, 1 failed, 1 skipped
-";
-        assert_eq!(table(&rows, Duration::from_millis(3250)), expected);
+stage        seconds  result
+set-up one       1.2  passed
+two              2.0  FAILED
+three            0.5  ended early
+four               -  not run
+in all           3.2  1.5 cores busy";
+        assert_eq!(table(&rows, Duration::from_millis(3250), Duration::from_millis(4875)), expected);
     }
 }

@@ -13,38 +13,79 @@ use crate::mcu;
 use crate::modules;
 use crate::named_tests as documentation;
 use crate::npm_size;
+use crate::schedule::{Load, Resource};
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
-use crate::shell::{Shell, Stdout};
+use crate::shell::Shell;
 use crate::size;
 use crate::stage::Stage;
 use crate::words;
 
-/// Every test of every part.
-pub(crate) fn test_stages() -> Vec<Stage> {
-    crate_stages().into_iter().chain(browser_stages()).collect()
-}
+/// What a page in a browser needs that talks to our programs and to foreign ones.
+const BROWSER: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::Peers];
 
-/// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 13] {
-    [
-        Stage::new(
-            "targets",
-            "the core and the game build for microcontrollers and for browsers",
-            &[Need::ThumbTarget, Need::WasmTarget],
-            targets,
-        ),
+/// Every test of every part. The first ones start first: those whose preparation takes long, and those that take long.
+pub(crate) fn test_stages() -> Vec<Stage> {
+    let mut stages = vec![
         Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
-        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
-        Stage::new("cargo", "the tests of all crates that need nothing else", &[], cargo_tests),
+        Stage::new("docs", "the tests that the documentation names exist", &[], documentation::check),
+        Stage::new(
+            "cargo",
+            "the tests of all crates that need nothing else",
+            &[Need::HostTests],
+            cargo_tests,
+        ),
         Stage::new(
             "interop",
             "our endpoint with foreign RakNet peers, and the page of what was found",
-            &[Need::Peers],
+            &[Need::HostTests, Need::Peers],
             interop::stage,
         ),
+    ];
+    stages.extend(browser_stages());
+    stages.extend(embedded_stages());
+    stages.extend(measuring_stages());
+    stages
+}
+
+/// What JavaScript uses, and what runs in a browser.
+fn browser_stages() -> [Stage; 4] {
+    [
+        Stage::new("wasm", "the npm package: build, size, contents, tests", &BROWSER, wasm_tests)
+            .load(Load::Half),
+        Stage::new(
+            "game",
+            "the messages and the client of the game in JavaScript",
+            &[Need::Node, Need::GamePackage],
+            game_tests,
+        ),
+        Stage::new(
+            "web",
+            "the page in Chromium",
+            &[Need::Page, Need::Chromium, Need::HostTests, Need::Peers],
+            web_tests,
+        ),
+        Stage::new(
+            "demo",
+            "the demo: two pages play against each other by each protocol",
+            &[Need::Page, Need::Chromium, Need::HostTests],
+            demo_smoke,
+        ),
+    ]
+}
+
+/// What is built for microcontrollers, and what runs on an emulated board.
+fn embedded_stages() -> [Stage; 3] {
+    [
+        Stage::new(
+            "mcu",
+            "the firmware in QEMU, against our server and those of others",
+            &mcu::TEST_NEEDS,
+            mcu::stage,
+        )
+        .load(Load::Half),
         Stage::new(
             "size",
             "flash and RAM on microcontrollers, and no panic in the core",
@@ -52,62 +93,37 @@ fn crate_stages() -> [Stage; 13] {
             size::stage,
         ),
         Stage::new(
-            "mcu",
-            "the firmware in QEMU, against our server and those of others",
-            &mcu::NEEDS,
-            mcu::stage,
-        ),
-        Stage::new(
-            "instructions",
-            "the hot paths take no more instructions than the table says",
-            &[Need::Valgrind],
-            bench::instructions,
-        ),
-        Stage::new("bench", "the benchmark, small, beside a foreign RakNet", &[Need::Peers], bench::smoke),
+            "targets",
+            "the core and the game build for microcontrollers and for browsers",
+            &[Need::ThumbTarget, Need::WasmTarget],
+            targets,
+        )
+        .uses(Resource::DevProfile),
+    ]
+}
+
+/// Generated input, and measurements.
+fn measuring_stages() -> [Stage; 3] {
+    [
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",
             &[Need::CargoFuzz],
             fuzz::stage,
         ),
-    ]
-}
-
-/// What JavaScript uses, and what runs in a browser.
-fn browser_stages() -> [Stage; 4] {
-    [
         Stage::new(
-            "wasm",
-            "the npm package: build, size, contents, tests",
-            &[
-                Need::Node,
-                Need::WasmTarget,
-                Need::WasmBindgen,
-                Need::WasmPack,
-                Need::Packages,
-                Need::Chromium,
-                Need::Peers,
-            ],
-            wasm_tests,
+            "instructions",
+            "the hot paths take no more instructions than the table says",
+            &[Need::Valgrind, Need::Benchmark],
+            bench::instructions,
         ),
         Stage::new(
-            "game",
-            "the messages and the client of the game in JavaScript",
-            &[Need::Node, Need::WasmTarget, Need::WasmBindgen, Need::WasmPack],
-            game_tests,
-        ),
-        Stage::new(
-            "web",
-            "the page in Chromium",
-            &[Need::Node, Need::Packages, Need::Chromium, Need::Peers],
-            web_tests,
-        ),
-        Stage::new(
-            "demo",
-            "the demo: two pages play against each other by each protocol",
-            &[Need::Node, Need::Packages, Need::Chromium],
-            demo_smoke,
-        ),
+            "bench",
+            "the benchmark, small, beside a foreign RakNet",
+            &[Need::Peers, Need::Benchmark],
+            bench::smoke,
+        )
+        .load(Load::Alone),
     ]
 }
 
@@ -121,35 +137,37 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             "no lint warns, here and in browsers",
             &[Need::Components, Need::WasmTarget],
             clippy,
-        ),
+        )
+        .uses(Resource::DevProfile),
         Stage::new(
             "msrv",
             "the core builds with the oldest Rust that it promises",
             &[Need::OldestRust],
             oldest,
-        ),
+        )
+        .uses(Resource::DevProfile),
         Stage::new(
             "firmware",
             "the firmwares are formatted, and no lint warns",
             &[Need::Components, Need::FirmwareTargets],
             mcu::lints,
         ),
-        Stage::new("doc", "the documentation builds without warnings", &[], doc),
+        Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
     ];
     stages.extend(test_stages());
     stages
 }
 
-fn fmt(shell: &mut Shell) -> Result<()> {
+fn fmt(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["fmt", "--all", "--check"]).run()?;
     shell.cmd_in(fuzz::FOLDER, "cargo", ["fmt", "--check"]).run()
 }
 
-fn deny(shell: &mut Shell) -> Result<()> {
+fn deny(shell: &Shell) -> Result<()> {
     shell.cmd("cargo", ["deny", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]).run()
 }
 
-fn clippy(shell: &mut Shell) -> Result<()> {
+fn clippy(shell: &Shell) -> Result<()> {
     let args = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     shell.cmd("cargo", args).run()?;
     let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
@@ -158,7 +176,7 @@ fn clippy(shell: &mut Shell) -> Result<()> {
 }
 
 /// Checks the core with the oldest compiler that its manifest promises.
-fn oldest(shell: &mut Shell) -> Result<()> {
+fn oldest(shell: &Shell) -> Result<()> {
     let version = oldest_rust(shell)?;
     for features in ["--no-default-features", "--all-features"] {
         let check = shell.cmd("cargo", ["check", "-p", "rakwire", features]);
@@ -170,7 +188,7 @@ fn oldest(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-fn doc(shell: &mut Shell) -> Result<()> {
+fn doc(shell: &Shell) -> Result<()> {
     let doc = shell.cmd("cargo", ["doc", "--workspace", "--no-deps"]);
     doc.with(|command| {
         command.env("RUSTDOCFLAGS", "-D warnings");
@@ -178,7 +196,7 @@ fn doc(shell: &mut Shell) -> Result<()> {
     .run()
 }
 
-fn targets(shell: &mut Shell) -> Result<()> {
+fn targets(shell: &Shell) -> Result<()> {
     for target in [THUMB, WASM] {
         for package in ["rakwire", "snowfight"] {
             let args = ["build", "-p", package, "--no-default-features", "--target", target];
@@ -188,47 +206,35 @@ fn targets(shell: &mut Shell) -> Result<()> {
     Ok(())
 }
 
-fn named_tests(shell: &mut Shell) -> Result<()> {
-    documentation::check(&shell.path("."))
+fn cargo_tests(shell: &Shell) -> Result<()> {
+    shell.cmd("cargo", artifacts::HOST_TESTS).run()
 }
 
-fn cargo_tests(shell: &mut Shell) -> Result<()> {
-    let others = ["test", "--workspace", "--exclude", "rakwire", "--exclude", "rakwire-interop"];
-    shell.cmd("cargo", others).run()?;
-    shell.cmd("cargo", ["test", "-p", "rakwire", "--all-features"]).run()
-}
-
-fn wasm_tests(shell: &mut Shell) -> Result<()> {
-    artifacts::wasm(shell)?;
+fn wasm_tests(shell: &Shell) -> Result<()> {
     let imports = artifacts::inspect_wasm(shell)?.imports;
     if imports.iter().any(|module| module == "env") {
         bail!("{} imports from \"env\", which no page provides", artifacts::WASM_FILE);
     }
-    println!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", "));
+    shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
     npm_size::check(shell)?;
-    artifacts::binaries(shell)?;
+    artifacts::built_programs(shell)?;
     shell.cmd_in("wasm", "npm", ["test"]).run()
 }
 
-fn game_tests(shell: &mut Shell) -> Result<()> {
-    artifacts::game(shell)?;
+fn game_tests(shell: &Shell) -> Result<()> {
     shell
         .cmd_in("snowfight/wasm", "node", ["--test", "--test-reporter=spec", "tests/messages.test.mjs"])
         .run()
 }
 
-fn web_tests(shell: &mut Shell) -> Result<()> {
-    artifacts::binaries(shell)?;
-    artifacts::web(shell)?;
+fn web_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
     shell.cmd_in("web", "npm", ["test"]).run()
 }
 
-fn demo_smoke(shell: &mut Shell) -> Result<()> {
-    let before = shell.stdout;
-    shell.stdout = Stdout::ToStderr;
-    let line = demo::smoke_test(shell);
-    shell.stdout = before;
-    println!("{}", line?);
+fn demo_smoke(shell: &Shell) -> Result<()> {
+    let line = demo::smoke_test(shell)?;
+    shell.print(line);
     Ok(())
 }
 

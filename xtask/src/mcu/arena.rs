@@ -117,7 +117,7 @@ impl Arena<'_> {
 
     fn start(&self, search: &str, arguments: &[&str], qemu: &[&str]) -> Result<Machine> {
         let all: Vec<_> = [search].iter().chain(arguments).map(|word| (*word).to_owned()).collect();
-        eprintln!("mcu: player {}", all.join(" "));
+        self.shell.note(format_args!("mcu: player {}", all.join(" ")));
         Machine::start(self.shell, &self.firmware, &all, qemu, LIMIT)
     }
 }

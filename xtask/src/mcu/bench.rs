@@ -45,7 +45,7 @@ pub(crate) struct Options {
 }
 
 /// `cargo xtask bench mcu`.
-pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     setup::run(shell, &NEEDS)?;
     instructions(shell, options.update)?;
     throughput(shell)
@@ -84,15 +84,18 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
         return fs::write(shell.path(DOCUMENT), text)
             .with_context(|| format!("{DOCUMENT} cannot be written"));
     }
-    Table::parse(table)?.check(&measured, UPDATE)?;
-    println!("{} operations take as many instructions as {DOCUMENT} says, or fewer", measured.rows.len());
+    Table::parse(table)?.check(&measured, UPDATE, &shell.log)?;
+    shell.print(format_args!(
+        "{} operations take as many instructions as {DOCUMENT} says, or fewer",
+        measured.rows.len()
+    ));
     Ok(())
 }
 
 /// Datagrams a second with the protocol and without.
-fn throughput(shell: &mut Shell) -> Result<()> {
+fn throughput(shell: &Shell) -> Result<()> {
     build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
-    let rakwire = artifacts::binaries(shell)?.rakwire;
+    let rakwire = artifacts::fast_programs(shell)?.rakwire;
     let raw = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
     let echo = raw.try_clone()?;
     let raw_port = raw.local_addr()?.port().to_string();
@@ -112,8 +115,8 @@ fn throughput(shell: &mut Shell) -> Result<()> {
         best_raknet = best_raknet.max(rate(shell, "raknet", port)?);
     }
     let share = 100.0 * best_raknet / best_raw;
-    println!("datagrams a second, 4 messages of 1,000 bytes under way, best of {ROUNDS}:");
-    println!("raw UDP {best_raw:.0}, RakNet {best_raknet:.0} ({share:.0} %)");
+    shell.print(format_args!("datagrams a second, 4 messages of 1,000 bytes under way, best of {ROUNDS}:"));
+    shell.print(format_args!("raw UDP {best_raw:.0}, RakNet {best_raknet:.0} ({share:.0} %)"));
     Ok(())
 }
 

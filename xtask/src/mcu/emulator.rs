@@ -57,18 +57,19 @@ impl Machine {
             command.stdout(Stdio::piped());
         };
         let mut qemu = shell.cmd(QEMU, args).with(piped).spawn()?;
-        let log = qemu.take_stdout()?;
+        let encoded = qemu.take_stdout()?;
         let mut printer = shell
             .cmd("defmt-print", ["-e", firmware])
             .with(|command| {
-                command.stdin(log).stdout(Stdio::piped());
+                command.stdin(encoded).stdout(Stdio::piped());
             })
             .spawn()?;
         let text = printer.take_stdout()?;
         let (sender, lines) = mpsc::channel();
+        let log = shell.log.clone();
         thread::spawn(move || {
             for line in BufReader::new(text).lines().map_while(Result::ok) {
-                eprintln!("[mcu] {line}");
+                log.note(format_args!("[mcu] {line}"));
                 // Nobody listens once the machine was given up.
                 let _ = sender.send(line);
             }
@@ -104,7 +105,7 @@ impl Machine {
     }
 
     fn check_time(&self) -> Result<()> {
-        if process::interrupted() {
+        if self.qemu.is_told_to_stop() {
             bail!("interrupted");
         }
         if self.started.elapsed() > self.limit {

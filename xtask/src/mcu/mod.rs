@@ -19,7 +19,7 @@ pub(crate) use self::scenarios::built;
 use self::scenarios::{FOREIGN, Host};
 use crate::artifacts;
 use crate::setup::{self, Need, THUMB_M4, THUMB_M33};
-use crate::shell::{Shell, Stdout};
+use crate::shell::Shell;
 
 /// Where all of them are built, so that what they share is built once.
 pub(crate) const TARGET_DIR: &str = "target/firmware";
@@ -31,6 +31,10 @@ const MACHINE: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint]
 
 /// What the runs in QEMU need.
 pub(crate) const NEEDS: [Need; 4] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers];
+
+/// What the stage of the tests needs besides.
+pub(crate) const TEST_NEEDS: [Need; 5] =
+    [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint, Need::Peers, Need::HostTests];
 
 /// How long a player may take until it plays.
 const JOINS_WITHIN: Duration = Duration::from_secs(60);
@@ -53,46 +57,46 @@ pub(crate) struct Options {
 }
 
 /// `cargo xtask mcu`.
-pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     if !options.smoke {
         bail!("say what to do: --smoke runs every scenario in QEMU");
     }
-    setup::run(shell, &NEEDS)?;
-    let before = shell.stdout;
-    shell.stdout = Stdout::ToStderr;
-    let binaries = artifacts::binaries(shell)?;
+    setup::run(shell, &[&NEEDS[..], &[Need::Programs]].concat())?;
+    run(shell, options)
+}
+
+/// Runs what was built of the host's side.
+fn run(result: &Shell, options: &Options) -> Result<()> {
+    let shell = &result.with_free_stdout();
+    let programs = artifacts::built_programs(shell)?;
     let folder = build(shell, EMULATED, THUMB_M4, &[])?;
     let firmware = |name| built(&folder, THUMB_M4, name);
     let (scenarios, player) = (firmware("scenarios")?, firmware("player")?);
     let peers = shell.path("target/interop/bin");
-    let host = Host { shell, firmware: scenarios, rakwire: binaries.rakwire, peers };
-    let arena = Arena { shell, firmware: player, server: binaries.snowfight };
+    let host = Host { shell, firmware: scenarios, rakwire: programs.rakwire, peers };
+    let arena = Arena { shell, firmware: player, server: programs.snowfight };
     for run in 0..options.repeat {
         let line = smoke(&host, &arena)?;
-        eprintln!("mcu: run {} of {} passed", run + 1, options.repeat);
+        shell.note(format_args!("mcu: run {} of {} passed", run + 1, options.repeat));
         if run + 1 == options.repeat && options.soak.is_none() {
-            println!("{line}");
+            result.print(line);
         }
     }
     if let Some(minutes) = options.soak {
         let soak = host.soak(minutes)?;
-        println!(
-            "{}",
-            json!({
-                "ok": true,
-                "minutes": minutes,
-                "round_trips": soak.round_trips as u64,
-                "rtt_us_median": soak.rtt_us_median as u64,
-                "loss_percent": rounded(soak.loss_percent),
-            })
-        );
+        result.print(json!({
+            "ok": true,
+            "minutes": minutes,
+            "round_trips": soak.round_trips as u64,
+            "rtt_us_median": soak.rtt_us_median as u64,
+            "loss_percent": rounded(soak.loss_percent),
+        }));
     }
-    shell.stdout = before;
     Ok(())
 }
 
 /// Lets a player on the emulated board join the game of this server. It plays until the machine is dropped.
-pub(crate) fn player(shell: &mut Shell, server: &str) -> Result<Machine> {
+pub(crate) fn player(shell: &Shell, server: &str) -> Result<Machine> {
     setup::run(shell, &MACHINE)?;
     let folder = build(shell, EMULATED, THUMB_M4, &["--bin", "player"])?;
     let firmware = built(&folder, THUMB_M4, "player")?;
@@ -102,9 +106,9 @@ pub(crate) fn player(shell: &mut Shell, server: &str) -> Result<Machine> {
 }
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     bench::instructions(shell, false)?;
-    command(shell, &Options { smoke: true, repeat: 1, soak: None })
+    run(shell, &Options { smoke: true, repeat: 1, soak: None })
 }
 
 /// The packages that are no part of the repository's workspace, their targets, and what else is built of them.
@@ -117,7 +121,7 @@ const APART: [(&str, &str, &[&str]); 5] = [
 ];
 
 /// Formatting and lints of everything that only builds for microcontrollers.
-pub(crate) fn lints(shell: &mut Shell) -> Result<()> {
+pub(crate) fn lints(shell: &Shell) -> Result<()> {
     let target_dir = shell.path(TARGET_DIR);
     let clippy = |target: &'static str, folder: &str, more: &[&str]| {
         let args = ["clippy", "--release", "--locked", "--target", target].into_iter();

@@ -203,7 +203,7 @@ impl Host<'_> {
         let port = address.rsplit(':').next().unwrap_or_default();
         let own = [format!("scenario={scenario}"), format!("port={port}")];
         let all: Vec<_> = own.into_iter().chain(arguments.iter().map(|word| (*word).to_owned())).collect();
-        eprintln!("mcu: {}", all.join(" "));
+        self.shell.note(format_args!("mcu: {}", all.join(" ")));
         Machine::start(self.shell, &self.firmware, &all, qemu, limit)
     }
 }

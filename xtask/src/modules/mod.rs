@@ -21,7 +21,7 @@ use crate::shell::Shell;
 use crate::tracked;
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let sources: Vec<_> = tracked::files(shell)?.into_iter().filter(|path| is_source(path)).collect();
     let root = shell.path(".");
     let source = |path: &str| fs::read_to_string(root.join(path)).ok();
@@ -48,7 +48,11 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     if !problems.is_empty() {
         bail!("modules use what they must not:\n\n{}", problems.join("\n"));
     }
-    println!("{} files of {} crates use each other in no circle", reached.len(), roots.len());
+    shell.print(format_args!(
+        "{} files of {} crates use each other in no circle",
+        reached.len(),
+        roots.len()
+    ));
     Ok(())
 }
 

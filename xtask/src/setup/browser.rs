@@ -10,7 +10,7 @@ use crate::shell::Shell;
 const NAMES: [&str; 4] = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"];
 
 /// Finds Chromium, or has the system's package manager install it, and names it to all children as `CHROMIUM`.
-pub(super) fn chromium(shell: &mut Shell) -> Result<Done> {
+pub(super) fn chromium(shell: &Shell) -> Result<Done> {
     if let Some(named) = shell.variable("CHROMIUM") {
         let named = PathBuf::from(named);
         if !named.is_file() {

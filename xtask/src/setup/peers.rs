@@ -9,7 +9,7 @@ pub(super) const SCRIPT: &str = "interop/setup.sh";
 const PROGRAMS: &str = "target/interop/bin";
 
 /// The script itself looks at what is there and builds the rest.
-pub(super) fn build(shell: &mut Shell) -> Result<Done> {
+pub(super) fn build(shell: &Shell) -> Result<Done> {
     shell.cmd("bash", [SCRIPT]).run()?;
     let programs = shell.path(PROGRAMS);
     shell.set("INTEROP_BIN_DIR", &programs);

@@ -60,7 +60,7 @@ pub(super) fn oldest(shell: &Shell) -> Result<Done> {
 }
 
 /// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.
-pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
+pub(super) fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if has_target(shell, None, target)? {
         return Ok(Done::Present(format!("{target} is there")));
     }
@@ -72,8 +72,10 @@ pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
     let Err(error) = added else {
         return Ok(Done::Installed(target.to_owned()));
     };
-    eprintln!("rustup cannot fetch {target} ({error:#}).");
-    eprintln!("Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`.");
+    shell.note(format_args!("rustup cannot fetch {target} ({error:#})."));
+    shell.note(format_args!(
+        "Building it from the distribution's own Rust instead, as the toolchain `{CROSS_TOOLCHAIN}`."
+    ));
     shell.cmd("bash", [FALLBACK, target]).run()?;
     if !has_target(shell, Some(CROSS_TOOLCHAIN), target)? {
         bail!("{FALLBACK} ended well, but the toolchain `{CROSS_TOOLCHAIN}` has no {target}");
@@ -83,7 +85,7 @@ pub(super) fn target(shell: &mut Shell, target: &'static str) -> Result<Done> {
 }
 
 /// Makes several targets available.
-pub(super) fn targets(shell: &mut Shell, targets: &[&'static str]) -> Result<Done> {
+pub(super) fn targets(shell: &Shell, targets: &[&'static str]) -> Result<Done> {
     let mut installed = Vec::new();
     for name in targets {
         if let Done::Installed(what) = target(shell, name)? {

@@ -1,12 +1,16 @@
 //! What the system's package manager installs.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use nix::unistd::Uid;
 
 use super::Done;
 use crate::shell::Shell;
+
+/// Whether this run has fetched the lists of packages.
+static UPDATED: AtomicBool = AtomicBool::new(false);
 
 /// Finds valgrind, which counts instructions.
 pub(super) fn valgrind(shell: &Shell) -> Result<Done> {
@@ -27,7 +31,10 @@ pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     }
     // Another run of the package manager may be under way: wait for it.
     let wait = ["-o", "DPkg::Lock::Timeout=600"];
-    apt_get(shell, wait.into_iter().chain(["update"]))?;
+    if !UPDATED.load(Ordering::SeqCst) {
+        apt_get(shell, wait.into_iter().chain(["update"]))?;
+        UPDATED.store(true, Ordering::SeqCst);
+    }
     apt_get(shell, wait.into_iter().chain(["install", "-y", "--no-install-recommends", package]))
 }
 

@@ -109,17 +109,13 @@ impl Tool<'_> {
         let root = home.to_string_lossy();
         let package = format!("{}@{}", self.package, self.version);
         let locked = self.locked.then_some("--locked");
-        let args = ["install", package.as_str(), "--root", &root].into_iter().chain(locked);
+        let args = ["install", "--debug", package.as_str(), "--bin", self.program, "--root", &root];
+        // None of the tools has much to compute, so what counts is that they are there soon.
         shell
-            .cmd("cargo", args)
+            .cmd("cargo", args.into_iter().chain(locked))
             .with(|command| {
-                // The tools share many dependencies, and none of them has much to compute.
-                command
-                    .env("CARGO_TARGET_DIR", build_dir(shell))
-                    .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-                    .env("CARGO_PROFILE_RELEASE_LTO", "off")
-                    .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
-                    .env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+                // They share many dependencies.
+                command.env("CARGO_TARGET_DIR", build_dir(shell)).env("CARGO_PROFILE_DEV_DEBUG", "0");
             })
             .run()?;
         match self.found(shell)? {

@@ -80,19 +80,19 @@ enum Part {
 }
 
 /// `cargo xtask size`.
-pub(crate) fn command(shell: &mut Shell, options: &Options) -> Result<()> {
+pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     match options.part {
         None | Some(Part::Mcu) => mcu(shell, options.update),
     }
 }
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     mcu(shell, false)?;
     no_panic(shell)
 }
 
-fn mcu(shell: &mut Shell, update: bool) -> Result<()> {
+fn mcu(shell: &Shell, update: bool) -> Result<()> {
     setup::run(shell, &NEEDS)?;
     let mut rows = BTreeMap::new();
     for (target, name) in CORES {
@@ -123,8 +123,8 @@ fn mcu(shell: &mut Shell, update: bool) -> Result<()> {
             .with_context(|| format!("{TABLE} cannot be written"))?;
         return Ok(());
     }
-    Table::parse(&shell.read(TABLE)?)?.check(&measured, UPDATE)?;
-    println!("{} sizes are as {TABLE} says, or smaller", measured.rows.len());
+    Table::parse(&shell.read(TABLE)?)?.check(&measured, UPDATE, &shell.log)?;
+    shell.print(format_args!("{} sizes are as {TABLE} says, or smaller", measured.rows.len()));
     Ok(())
 }
 
@@ -169,7 +169,7 @@ fn no_panic(shell: &Shell) -> Result<()> {
     if build(shell, THUMB_M4, "s", "client", &["no-panic", "planted-panic"]).is_ok() {
         bail!("a planted panic went unnoticed");
     }
-    println!("no panic can be reached in the clients and the player, and a planted one is noticed");
+    shell.print("no panic can be reached in the clients and the player, and a planted one is noticed");
     Ok(())
 }
 

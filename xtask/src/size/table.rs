@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use anyhow::{Context, Result, bail};
 
+use crate::log::Log;
+
 /// By how much a size may grow before it is a failure, in percent.
 const TOLERANCE: f64 = 2.0;
 
@@ -38,7 +40,7 @@ impl Table {
     }
 
     /// Compares what was measured with what was committed. Another compiler is no failure, only news.
-    pub(crate) fn check(&self, measured: &Self, update: &str) -> Result<()> {
+    pub(crate) fn check(&self, measured: &Self, update: &str, log: &Log) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();
         for (name, now) in &measured.rows {
@@ -48,7 +50,8 @@ impl Table {
             };
             let growth = 100.0 * (*now as f64 - *before as f64) / (*before).max(1) as f64;
             if growth.abs() >= 0.05 {
-                println!("{name}: {} -> {} ({growth:+.1} %)", grouped(*before), grouped(*now));
+                let change = format!("{} -> {}", grouped(*before), grouped(*now));
+                log.print(format_args!("{name}: {change} ({growth:+.1} %)"));
             }
             if growth > TOLERANCE {
                 failures.push(format!("{name} grew by {growth:.1} %"));
@@ -57,7 +60,8 @@ impl Table {
         let gone = self.rows.keys().filter(|name| !measured.rows.contains_key(*name));
         failures.extend(gone.map(|name| format!("{name} was not measured")));
         if !is_same_compiler {
-            println!("measured with {}, the table is of {}: nothing is compared", measured.rustc, self.rustc);
+            let (now, before) = (&measured.rustc, &self.rustc);
+            log.print(format_args!("measured with {now}, the table is of {before}: nothing is compared"));
         } else if !failures.is_empty() {
             bail!("{}; if that is meant to be, run `{update}`", failures.join(", "));
         }
@@ -99,17 +103,18 @@ mod tests {
     #[test]
     fn growth_fails_and_shrinking_does_not() {
         let old = table("a", &[("flash", 1_000)]);
-        assert!(old.check(&table("a", &[("flash", 1_020)]), "").is_ok());
-        assert!(old.check(&table("a", &[("flash", 500)]), "").is_ok());
-        let error = old.check(&table("a", &[("flash", 1_021)]), "again").unwrap_err().to_string();
+        assert!(old.check(&table("a", &[("flash", 1_020)]), "", &Log::Terminal).is_ok());
+        assert!(old.check(&table("a", &[("flash", 500)]), "", &Log::Terminal).is_ok());
+        let error =
+            old.check(&table("a", &[("flash", 1_021)]), "again", &Log::Terminal).unwrap_err().to_string();
         assert_eq!(error, "flash grew by 2.1 %; if that is meant to be, run `again`");
-        assert!(old.check(&table("b", &[("flash", 2_000)]), "").is_ok());
+        assert!(old.check(&table("b", &[("flash", 2_000)]), "", &Log::Terminal).is_ok());
     }
 
     #[test]
     fn rows_that_come_and_go_are_failures() {
         let old = table("a", &[("flash", 1)]);
-        assert!(old.check(&table("a", &[("flash", 1), ("ram", 1)]), "").is_err());
-        assert!(old.check(&table("a", &[]), "").is_err());
+        assert!(old.check(&table("a", &[("flash", 1), ("ram", 1)]), "", &Log::Terminal).is_err());
+        assert!(old.check(&table("a", &[]), "", &Log::Terminal).is_err());
     }
 }

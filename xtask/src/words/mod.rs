@@ -31,7 +31,7 @@ const NOT_READ: [&str; 8] = [
 const ENDINGS_NOT_READ: [&str; 5] = [".lock", "-lock.json", ".png", ".svg", ".stderr"];
 
 /// The stage of `cargo xtask test`.
-pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let glossary =
         Glossary::parse(&shell.read(GLOSSARY)?).with_context(|| format!("{GLOSSARY} is no glossary"))?;
     let mut problems = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
     if !problems.is_empty() {
         bail!("words are not those of {GLOSSARY}, in {} places:\n\n{}", problems.len(), problems.join("\n"));
     }
-    println!("{files} files use the words of {GLOSSARY}");
+    shell.print(format_args!("{files} files use the words of {GLOSSARY}"));
     Ok(())
 }
 

@@ -1,0 +1,92 @@
+//! Where a run says what it does: the terminal, or a file when several parts of it are under way at once.
+
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+/// The output of this process and of its children.
+#[derive(Clone, Debug)]
+pub(crate) enum Log {
+    /// Results go to the standard output, all else to the standard error.
+    Terminal,
+    /// Everything goes to the standard error: the standard output is for one result alone.
+    Stderr,
+    /// Everything goes to a file.
+    File(Arc<File>),
+}
+
+impl Log {
+    /// An empty file.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let folder = path.parent().context("a log lies in no folder")?;
+        let open = || {
+            fs::create_dir_all(folder)?;
+            File::create(path)?;
+            // Each write goes to the end, whichever process it comes from.
+            OpenOptions::new().append(true).open(path)
+        };
+        let file = open().with_context(|| format!("{} cannot be written", path.display()))?;
+        Ok(Self::File(Arc::new(file)))
+    }
+
+    /// A line of a result.
+    pub(crate) fn print(&self, line: impl Display) {
+        match self {
+            Self::Terminal => println!("{line}"),
+            Self::Stderr | Self::File(_) => self.note(line),
+        }
+    }
+
+    /// A line about what goes on.
+    pub(crate) fn note(&self, line: impl Display) {
+        match self {
+            Self::Terminal | Self::Stderr => eprintln!("{line}"),
+            Self::File(file) => {
+                // A full disk fails what is logged, too.
+                let _ = file.as_ref().write_all(format!("{line}\n").as_bytes());
+            }
+        }
+    }
+
+    /// The standard output of a child.
+    pub(crate) fn stdout(&self) -> Stdio {
+        match self {
+            Self::Terminal => Stdio::inherit(),
+            Self::Stderr => io::stderr().into(),
+            Self::File(_) => self.stderr(),
+        }
+    }
+
+    /// The standard error of a child.
+    pub(crate) fn stderr(&self) -> Stdio {
+        match self {
+            Self::Terminal | Self::Stderr => Stdio::inherit(),
+            // Better seen in a wrong place than lost.
+            Self::File(file) => file.try_clone().map_or_else(|_| Stdio::inherit(), Stdio::from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Cmd;
+
+    #[test]
+    fn a_file_has_our_lines_and_those_of_children_in_their_order() {
+        let path = std::env::temp_dir().join(format!("rakwire-log-{}", std::process::id()));
+        let log = Log::create(&path).unwrap();
+        log.note("first");
+        let script = Cmd::new("sh", ["-c", "echo second; echo third >&2"]).logged(&log);
+        script.run().unwrap();
+        log.print("fourth");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(text, "first\n$ sh -c echo second; echo third >&2\nsecond\nthird\nfourth\n");
+    }
+}
