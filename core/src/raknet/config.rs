@@ -42,19 +42,19 @@ pub enum DialledAddress {
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
 ///
 /// ```
-/// # #[cfg(feature = "adaptive")]
-/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::Adaptive);
+/// # #[cfg(feature = "delay-based")]
+/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::DelayBased);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// Follows the queue on the path: losses without one are chance and cost nothing but their resends. The default,
-    /// unless the crate is built without the feature `adaptive`.
-    #[cfg(feature = "adaptive")]
-    #[cfg_attr(feature = "adaptive", default)]
-    Adaptive,
-    #[cfg_attr(not(feature = "adaptive"), default)]
+    /// unless the crate is built without the feature `delay-based`.
+    #[cfg(feature = "delay-based")]
+    #[cfg_attr(feature = "delay-based", default)]
+    DelayBased,
+    #[cfg_attr(not(feature = "delay-based"), default)]
     /// Takes every loss for congestion and halves its window, as TCP of old and, worse, the original do.
-    Classic,
+    NewReno,
 }
 
 /// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.

@@ -13,13 +13,13 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `offline` answers
 //! those that are not connected, [`Peer`] ties them to addresses.
 
+mod amplification_budget;
 mod bans;
 mod config;
 pub(crate) mod connection;
-mod credit;
 pub(crate) mod delivery;
 mod event;
-mod extent;
+mod features;
 mod hook;
 mod message_filter;
 mod network_id;

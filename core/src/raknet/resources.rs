@@ -3,7 +3,7 @@
 use heapless::{Deque, Vec};
 
 use super::connection::{BlockHeader, Connection};
-use super::extent::SERVER;
+use super::features::SERVER;
 use crate::storage::{
     Block, Deadline, Deadlines, Index, Link, Node, Pool, SlotEntry, SlotIndex, SlotQueue, Slots,
 };

@@ -43,8 +43,8 @@ pub(crate) struct BlockHeader {
     pub(super) order: U24,
     /// Datagram: its number.
     pub(super) datagram: U24,
-    /// To be sent: its turn among the priorities. Datagram: its course. Lost datagram: how many were lost before it.
-    pub(super) weight: u32,
+    /// To be sent: its turn among the priorities. Datagram: its source. Lost datagram: how many were lost before it.
+    pub(super) virtual_time: u32,
     /// What the sender's receipt is called; zero for none.
     pub(super) receipt: u32,
     /// Datagram: its bytes. Partial: the parts that arrived. Sending: the parts that were acknowledged.

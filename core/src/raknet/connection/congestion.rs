@@ -1,8 +1,8 @@
 //! How much may be in flight, and how fast it leaves: one face for both controllers.
 
-#[cfg(feature = "adaptive")]
-use super::adaptive::Adaptive;
-use super::classic::Classic;
+#[cfg(feature = "delay-based")]
+use super::delay_based::DelayBased;
+use super::new_reno::NewReno;
 use crate::raknet::config::CongestionControl;
 use crate::serial::U24;
 use crate::time::Instant;
@@ -15,7 +15,7 @@ const MAX_DATAGRAMS: u32 = 8_192;
 
 /// What a datagram of acknowledgements said.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acknowledged {
+pub(super) struct AckSample {
     pub(super) now: Instant,
     /// Bytes that it took out of flight.
     pub(super) bytes: u32,
@@ -28,17 +28,17 @@ pub(super) struct Acknowledged {
     pub(super) round_trip: u32,
     /// Microseconds between the sending of the first and of the last datagram that it named: at least so long the
     /// other peer had waited before it acknowledged.
-    pub(super) span: u32,
+    pub(super) ack_span: u32,
 }
 
 /// How a datagram was found lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Evidence {
+pub(super) enum LossTrigger {
     /// Later ones were acknowledged. Its own acknowledgement may be what was lost.
     #[default]
-    Overtaken,
+    TimeThreshold,
     /// The other peer misses it.
-    Missed,
+    Nack,
 }
 
 /// A datagram that was found lost.
@@ -49,13 +49,13 @@ pub(super) struct Loss {
     pub(super) bytes: u32,
     /// How many were found lost before, modulo 2^32.
     pub(super) ordinal: u32,
-    pub(super) evidence: Evidence,
+    pub(super) trigger: LossTrigger,
 }
 
 /// Whether a window grows fast, in search of its size, or slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pace {
-    Searching,
+    SlowStart,
     #[default]
     Steady,
 }
@@ -69,9 +69,9 @@ pub(super) struct Congestion {
 
 #[derive(Clone, Copy, Debug)]
 enum Controller {
-    Classic(Classic),
-    #[cfg(feature = "adaptive")]
-    Adaptive(Adaptive),
+    NewReno(NewReno),
+    #[cfg(feature = "delay-based")]
+    DelayBased(DelayBased),
 }
 
 impl Default for Congestion {
@@ -83,9 +83,9 @@ impl Default for Congestion {
 impl Congestion {
     pub(super) fn new(control: CongestionControl, datagram: u32) -> Self {
         let controller = match control {
-            CongestionControl::Classic => Controller::Classic(Classic::new(datagram)),
-            #[cfg(feature = "adaptive")]
-            CongestionControl::Adaptive => Controller::Adaptive(Adaptive::new(datagram)),
+            CongestionControl::NewReno => Controller::NewReno(NewReno::new(datagram)),
+            #[cfg(feature = "delay-based")]
+            CongestionControl::DelayBased => Controller::DelayBased(DelayBased::new(datagram)),
         };
         Self { controller, datagram }
     }
@@ -93,9 +93,9 @@ impl Congestion {
     /// Bytes that may be in flight.
     pub(super) fn window(&self) -> u32 {
         let wanted = match &self.controller {
-            Controller::Classic(classic) => classic.window(),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.window(),
+            Controller::NewReno(new_reno) => new_reno.window(),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.window(),
         };
         // The controllers never go below their smallest window, but they may aim above the largest one.
         wanted.min(MAX_DATAGRAMS * self.datagram)
@@ -105,50 +105,50 @@ impl Congestion {
     /// little less than that, so that pacing alone never keeps it from being used.
     pub(super) fn rate(&self, round_trip: u32) -> u32 {
         let pace = match &self.controller {
-            Controller::Classic(classic) => classic.pace(),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.pace(),
+            Controller::NewReno(new_reno) => new_reno.pace(),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.pace(),
         };
         let window = u64::from(self.window());
         let hurried = match pace {
-            Pace::Searching => 2 * window,
+            Pace::SlowStart => 2 * window,
             Pace::Steady => window + window / 4,
         };
         u32::try_from(hurried * 1_000_000 / u64::from(round_trip.max(1))).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn on_acknowledged(&mut self, news: &Acknowledged) {
+    pub(super) fn on_acknowledged(&mut self, sample: &AckSample) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_acknowledged(news),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.on_acknowledged(news),
+            Controller::NewReno(new_reno) => new_reno.on_acknowledged(sample),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.on_acknowledged(sample),
         }
     }
 
     /// A datagram was found lost.
     pub(super) fn on_lost(&mut self, loss: &Loss) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_lost(loss),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.on_lost(loss),
+            Controller::NewReno(new_reno) => new_reno.on_lost(loss),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.on_lost(loss),
         }
     }
 
     /// A datagram that was found lost had only been late; `ordinal` is that of its loss.
-    pub(super) fn on_found(&mut self, ordinal: u32) {
+    pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_found(ordinal),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.on_found(),
+            Controller::NewReno(new_reno) => new_reno.on_spurious_loss(ordinal),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.on_spurious_loss(),
         }
     }
 
     /// Nothing came back for several timeouts in a row.
-    pub(super) fn on_silence(&mut self) {
+    pub(super) fn on_persistent_congestion(&mut self) {
         match &mut self.controller {
-            Controller::Classic(classic) => classic.on_silence(),
-            #[cfg(feature = "adaptive")]
-            Controller::Adaptive(adaptive) => adaptive.on_silence(),
+            Controller::NewReno(new_reno) => new_reno.on_persistent_congestion(),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.on_persistent_congestion(),
         }
     }
 }

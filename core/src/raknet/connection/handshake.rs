@@ -2,12 +2,12 @@
 
 use core::net::SocketAddr;
 
-use super::{Connection, Context, Ending, Flight, Sizes, State};
+use super::{Connection, Context, Ending, LossRecovery, Sizes, State};
 use crate::cursor::{Reader, Source, Writer};
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::event::{ConnectFailure, DisconnectReason};
-use crate::raknet::extent::SERVER;
+use crate::raknet::features::SERVER;
 use crate::raknet::peer::ConnectOptions;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::address::{AddressList, UNASSIGNED};
@@ -142,8 +142,8 @@ impl Connection {
         self.guid = guid;
         self.sizes = Sizes::new(mtu, self.mode.overhead());
         let datagram = self.sizes.data_datagram();
-        let flight = Flight::new(cx.config.congestion_control, datagram);
-        self.flight = flight.starting_at(self.flight.next_number());
+        let recovery = LossRecovery::new(cx.config.congestion_control, datagram);
+        self.recovery = recovery.starting_at(self.recovery.next_number());
         self.enter(cx, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
@@ -165,7 +165,7 @@ impl Connection {
     /// Sends a message without which the connection cannot open.
     fn send_handshake(&mut self, cx: &mut Context<'_, '_>, control: &Control<'_>, delivery: Delivery) {
         if !self.send_control(cx, control, delivery.with_priority(Priority::Immediate)) {
-            self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
+            self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
         }
     }
 
@@ -189,12 +189,12 @@ impl Connection {
             // Anything else from a client that has not introduced itself ends it; nothing is held against its address.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
-                self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
+                self.abort(cx, DisconnectReason::Lost, ConnectFailure::Closed);
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested | State::Handling) => {
+            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
                 self.confirm(cx, time)
             }
-            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::Handling) if SERVER => {
+            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
                 self.on_pong(cx, accepted_time, time);
                 self.on_open(cx);
             }
@@ -209,7 +209,7 @@ impl Connection {
                 self.on_pong(cx, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
-            (Ok(Control::Disconnect), _) => self.on_farewell(cx),
+            (Ok(Control::Disconnect), _) => self.on_closing_notification(cx),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
     }
@@ -222,11 +222,11 @@ impl Connection {
         }
         if self.guid != guid {
             cx.stats.drop(DropReason::BadControl);
-            self.break_off(cx, DisconnectReason::Lost, ConnectFailure::Closed);
+            self.abort(cx, DisconnectReason::Lost, ConnectFailure::Closed);
             return;
         }
         let Some(client) = self.remote else { return };
-        self.enter(cx, State::Handling);
+        self.enter(cx, State::AwaitingNewIncoming);
         let accepted = Control::Accepted {
             client,
             system_index: cx.slot,
@@ -275,11 +275,11 @@ impl Connection {
             return;
         };
         let ping = cx.now.saturating_since(pinged);
-        self.clock.sample(ping, (pinged + ping / 2).as_millis(), remote_time);
+        self.ping_stats.sample(ping, (pinged + ping / 2).as_millis(), remote_time);
     }
 
     /// The other peer says goodbye.
-    fn on_farewell(&mut self, cx: &mut Context<'_, '_>) {
+    fn on_closing_notification(&mut self, cx: &mut Context<'_, '_>) {
         let ending = match self.state {
             State::Connected => Ending::Disconnected(DisconnectReason::Remote),
             State::Closing => Ending::Disconnected(DisconnectReason::Local),
@@ -287,10 +287,10 @@ impl Connection {
             | State::Opening(_)
             | State::Requested
             | State::Unverified
-            | State::Handling
+            | State::AwaitingNewIncoming
             | State::Refusing
             | State::Draining
-            | State::Dismissing
+            | State::Aborting
             | State::Gone => Ending::Failed(ConnectFailure::Closed),
         };
         self.end(cx, State::Draining, ending);
@@ -299,7 +299,7 @@ impl Connection {
     /// The application says goodbye: what was sent before is delivered first.
     pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
+            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 self.end(cx, State::Gone, Ending::Failed(ConnectFailure::Cancelled));
             }
             State::Connected => self.enter(cx, State::Closing),
@@ -307,30 +307,31 @@ impl Connection {
             | State::Refusing
             | State::Closing
             | State::Draining
-            | State::Dismissing
+            | State::Aborting
             | State::Gone => {}
         }
     }
 
     /// Everything was acknowledged: says goodbye, and once that was acknowledged too, it is over.
-    pub(super) fn leave(&mut self, cx: &mut Context<'_, '_>) -> Farewell {
-        let due = matches!(self.state, State::Closing) && self.farewell == Farewell::Due;
-        self.farewell = Farewell::Said;
+    pub(super) fn leave(&mut self, cx: &mut Context<'_, '_>) -> ClosingNotification {
+        let due =
+            matches!(self.state, State::Closing) && self.closing_notification == ClosingNotification::Due;
+        self.closing_notification = ClosingNotification::Sent;
         if due && self.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
-            return Farewell::Due;
+            return ClosingNotification::Due;
         }
         self.end(cx, State::Gone, Ending::Disconnected(DisconnectReason::Local));
-        Farewell::Said
+        ClosingNotification::Sent
     }
 }
 
 /// How far a connection that ends has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Farewell {
-    /// What was sent before comes first: the other peer takes nothing more once it has heard the farewell.
+pub(super) enum ClosingNotification {
+    /// What was sent before comes first: the other peer takes nothing more once it has heard the closing_notification.
     #[default]
     Due,
-    Said,
+    Sent,
 }
 
 /// Compares without telling by the time taken where the difference is.

@@ -6,7 +6,7 @@
 //!   Opening --- reply 2 ---> Requested               Unverified
 //!                               |                         | connection request
 //!                               | accepted                v
-//!                               |                      Handling
+//!                               |                      AwaitingNewIncoming
 //!                               v                         | new incoming connection
 //!                           Connected <-------------------+
 //!                            |      |
@@ -18,48 +18,48 @@
 //!                              Gone -- its last event is taken --> the slot is free
 //! ```
 //! Silence and refusals lead from every state to `Gone`. What only this end can know, such as memory that ran out, leads
-//! an open connection there by way of `Dismissing`, in which the other peer is told that it is over.
+//! an open connection there by way of `Aborting`, in which the other peer is told that it is over.
 
-#[cfg(feature = "adaptive")]
-mod adaptive;
-mod arrivals;
+mod ack_tracker;
 mod block_header;
+mod blocked_receiver;
 mod channels;
-mod classic;
-mod clock;
 mod congestion;
-mod flight;
+#[cfg(feature = "delay-based")]
+mod delay_based;
 mod handshake;
 mod metrics;
-mod mode;
-mod order;
-mod outbox;
+mod new_reno;
 mod pacing;
+mod ping_stats;
+mod protection;
 mod receive;
-mod round_trip;
+mod recovery;
+mod reorder_buffer;
+mod rtt;
+mod send_queue;
 mod sizes;
 mod split;
-mod stall;
 mod timer;
 mod transmit;
 
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use arrivals::Arrivals;
+use ack_tracker::AckTracker;
 pub(crate) use block_header::BlockHeader;
 use channels::Channels;
-use clock::Clock;
 use congestion::INITIAL_DATAGRAMS;
-use flight::Flight;
-use handshake::{Farewell, Opening};
+use handshake::{ClosingNotification, Opening};
 use metrics::{Metric, Metrics};
-use mode::Mode;
-pub(crate) use mode::Security;
-use order::Incoming;
-use outbox::Outbox;
 use pacing::Pacer;
+use ping_stats::PingStats;
+use protection::ConnectionProtection;
+pub(crate) use protection::Security;
 use receive::Inbox;
+use recovery::LossRecovery;
+use reorder_buffer::ReorderBuffer;
+use send_queue::SendQueue;
 use sizes::Sizes;
 use timer::Times;
 
@@ -174,14 +174,14 @@ enum State {
     Opening(Opening),
     Requested,
     Unverified,
-    Handling,
+    AwaitingNewIncoming,
     /// The client gave a wrong password and is being told so.
     Refusing,
     Connected,
     Closing,
     Draining,
     /// This end gave up, and says so to the other peer as long as that does not seem to know.
-    Dismissing,
+    Aborting,
     Gone,
 }
 
@@ -214,26 +214,26 @@ pub(crate) struct Connection {
     /// The connection opened, and nobody was told yet.
     opened: bool,
     ending: Option<Ending>,
-    farewell: Farewell,
+    closing_notification: ClosingNotification,
     pub(crate) ready: bool,
     pub(crate) noticed: bool,
     pub(crate) counted: bool,
     /// Whether the tables of the peer lead here.
     attached: bool,
-    mode: Mode,
+    mode: ConnectionProtection,
     sizes: Sizes,
     times: Times,
     /// How long the other peer may stay silent, in microseconds.
     timeout: u64,
     /// What a client says to be let in, until it was said.
     password: Link,
-    arrivals: Arrivals,
+    ack_tracker: AckTracker,
     reliable: SparseWindow,
-    channels: Channels<Incoming>,
+    channels: Channels<ReorderBuffer>,
     inbox: Inbox,
-    outbox: Outbox,
-    flight: Flight,
-    clock: Clock,
+    send_queue: SendQueue,
+    recovery: LossRecovery,
+    ping_stats: PingStats,
     metrics: Metrics,
     counters: Counters,
     /// What the path carries, and what the application allows.
@@ -271,7 +271,7 @@ impl Connection {
     }
 
     fn begin(&mut self, cx: &Context<'_, '_>, remote: SocketAddr, guid: Guid, mtu: u16, side: Side) {
-        let mode = Mode::new(cx.config.security);
+        let mode = ConnectionProtection::new(cx.config.security);
         let sizes = Sizes::new(mtu, mode.overhead());
         *self = Self {
             remote: Some(remote),
@@ -285,8 +285,8 @@ impl Connection {
             mode,
             sizes,
             times: Times::new(cx.now),
-            outbox: Outbox::new(),
-            flight: Flight::new(cx.config.congestion_control, sizes.data_datagram()),
+            send_queue: SendQueue::new(),
+            recovery: LossRecovery::new(cx.config.congestion_control, sizes.data_datagram()),
             pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(mtu)),
             ..Self::default()
         };
@@ -295,10 +295,10 @@ impl Connection {
 
     /// Starts all counters just before they wrap, as a long life of the connection would.
     pub(crate) fn skip_to(&mut self, start: U24) {
-        self.arrivals = Arrivals::starting_at(start);
+        self.ack_tracker = AckTracker::starting_at(start);
         self.reliable = SparseWindow::new(start);
-        self.outbox = Outbox::starting_at(start);
-        self.flight = self.flight.starting_at(start);
+        self.send_queue = SendQueue::starting_at(start);
+        self.recovery = self.recovery.starting_at(start);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -331,7 +331,7 @@ impl Connection {
 
     /// Whether the connection has ended, and at most acknowledges what the other peer resends.
     pub(crate) const fn is_over(&self) -> bool {
-        matches!(self.state, State::Draining | State::Dismissing | State::Gone)
+        matches!(self.state, State::Draining | State::Aborting | State::Gone)
     }
 
     /// Lets another connection with the same peer take its place in the tables.
@@ -366,17 +366,20 @@ impl Connection {
     /// Whether the connection counts against the limit of incoming ones.
     pub(crate) const fn is_incoming(&self) -> bool {
         matches!(self.side, Side::Server)
-            && matches!(self.state, State::Unverified | State::Handling | State::Connected | State::Closing)
+            && matches!(
+                self.state,
+                State::Unverified | State::AwaitingNewIncoming | State::Connected | State::Closing
+            )
     }
 
     pub(crate) const fn public_state(&self) -> ConnectionState {
         match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
+            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 ConnectionState::Connecting
             }
             State::Connected => ConnectionState::Connected,
             State::Closing | State::Refusing => ConnectionState::Disconnecting,
-            State::Free | State::Draining | State::Dismissing | State::Gone => ConnectionState::Disconnected,
+            State::Free | State::Draining | State::Aborting | State::Gone => ConnectionState::Disconnected,
         }
     }
 
@@ -390,9 +393,9 @@ impl Connection {
             messages_received: self.counters.messages_received,
             datagrams_sent: self.counters.datagrams_sent,
             datagrams_received: self.counters.datagrams_received,
-            datagrams_lost: self.flight.lost,
-            datagrams_late: self.flight.late,
-            datagrams_acknowledged: self.flight.acknowledged,
+            datagrams_lost: self.recovery.datagrams_lost,
+            datagrams_late: self.recovery.datagrams_late,
+            datagrams_acknowledged: self.recovery.datagrams_acknowledged,
             bytes_pushed: amount(Metric::Pushed),
             bytes_sent: amount(Metric::Sent),
             bytes_resent: amount(Metric::Resent),
@@ -400,15 +403,15 @@ impl Connection {
             bytes_ignored: amount(Metric::Ignored),
             actual_bytes_sent: amount(Metric::ActualSent),
             actual_bytes_received: amount(Metric::ActualReceived),
-            waiting: self.outbox.waiting_new(),
-            waiting_resends: self.outbox.waiting_resends(),
-            round_trip: Duration::from_micros(self.flight.round_trip.smoothed().into()),
-            last_ping: self.clock.last(),
-            average_ping: self.clock.average(),
-            lowest_ping: self.clock.lowest(),
-            clock_difference: self.clock.difference(),
-            congestion_window: self.flight.congestion.window(),
-            in_flight: self.flight.bytes(),
+            waiting: self.send_queue.waiting_new(),
+            waiting_resends: self.send_queue.waiting_resends(),
+            round_trip: Duration::from_micros(self.recovery.rtt.srtt().into()),
+            last_ping: self.ping_stats.last(),
+            average_ping: self.ping_stats.average(),
+            lowest_ping: self.ping_stats.lowest(),
+            clock_difference: self.ping_stats.difference(),
+            congestion_window: self.recovery.congestion.window(),
+            in_flight: self.recovery.bytes(),
             mtu: self.sizes.mtu(),
         }
     }
@@ -427,7 +430,7 @@ impl Connection {
         if *first < crate::wire::id::TIMESTAMP {
             return Err(SendError::ReservedId);
         }
-        let receipt = self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        let receipt = self.send_queue.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
         self.counters.messages_sent += 1;
         self.metrics.add(cx.now, Metric::Pushed, payload.len());
         Ok(receipt)
@@ -440,7 +443,7 @@ impl Connection {
         if control.write(&mut writer).is_err() {
             return false;
         }
-        self.outbox.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
+        self.send_queue.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
     }
 
     fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
@@ -451,17 +454,21 @@ impl Connection {
 
     /// Whether everything sent was acknowledged.
     fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && self.flight.is_empty()
+        self.send_queue.is_empty() && self.recovery.is_empty()
     }
 
     /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
     fn end(&mut self, cx: &mut Context<'_, '_>, state: State, ending: Ending) {
         let known = match (self.side, &self.state) {
-            (_, State::Free | State::Gone | State::Draining | State::Dismissing) => return,
+            (_, State::Free | State::Gone | State::Draining | State::Aborting) => return,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
             (
                 Side::Server,
-                State::Opening(_) | State::Requested | State::Unverified | State::Handling | State::Refusing,
+                State::Opening(_)
+                | State::Requested
+                | State::Unverified
+                | State::AwaitingNewIncoming
+                | State::Refusing,
             ) => false,
         };
         self.state = state;
@@ -470,20 +477,20 @@ impl Connection {
         }
         self.times.state_since = cx.now;
         self.times.owed_since = None;
-        self.flight.clear(cx, &mut self.outbox);
-        self.outbox.clear(cx);
+        self.recovery.clear(cx, &mut self.send_queue);
+        self.send_queue.clear(cx);
         self.clear_received(cx);
     }
 
     /// Ends the connection at once, for this reason or, before it was open, for that one.
-    fn break_off(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
+    fn abort(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
         let was_open = matches!(self.state, State::Connected | State::Closing);
         if !was_open {
             return self.end(cx, State::Gone, Ending::Failed(failure));
         }
-        // A peer that is silent would not hear a farewell either.
-        let state = if reason == DisconnectReason::Lost { State::Gone } else { State::Dismissing };
-        self.farewell = Farewell::Due;
+        // A peer that is silent would not hear a closing_notification either.
+        let state = if reason == DisconnectReason::Lost { State::Gone } else { State::Aborting };
+        self.closing_notification = ClosingNotification::Due;
         self.end(cx, state, Ending::Disconnected(reason));
     }
 
@@ -499,13 +506,18 @@ impl Connection {
 
     /// Whether the application has something to be told now.
     pub(crate) fn has_news(&self) -> bool {
-        let may_read =
-            !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
+        let may_read = !matches!(
+            self.state,
+            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::Refusing
+        );
         !self.paused && (self.has_own_news() || may_read && !self.inbox.is_empty())
     }
 
     fn has_own_news(&self) -> bool {
-        self.opened || self.ending.is_some() || self.inbox.progress.is_some() || self.outbox.has_progress()
+        self.opened
+            || self.ending.is_some()
+            || self.inbox.progress.is_some()
+            || self.send_queue.has_progress()
     }
 
     /// Sets whether the application takes news.
@@ -520,8 +532,8 @@ impl Connection {
 
     /// Frees the slot. What the application did not read is lost with it.
     pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.flight.clear(cx, &mut self.outbox);
-        self.outbox.clear(cx);
+        self.recovery.clear(cx, &mut self.send_queue);
+        self.send_queue.clear(cx);
         self.clear_received(cx);
         self.inbox.clear(cx);
         self.forget_password(cx);

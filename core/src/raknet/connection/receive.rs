@@ -1,11 +1,11 @@
 //! What a connection receives: datagrams, capsules, messages (supplement 4.13, 4.14).
 
-use super::arrivals::Verdict;
+use super::ack_tracker::DatagramStatus;
 use super::block_header::BlockHeader;
-use super::flight::{LOOKUPS_PER_DATAGRAM, News};
-use super::handshake::Farewell;
+use super::handshake::ClosingNotification;
 use super::metrics::Metric;
-use super::order::{Turn, comes_before};
+use super::recovery::{AckSummary, LOOKUPS_PER_DATAGRAM};
+use super::reorder_buffer::{Disposition, comes_before};
 use super::{Connection, Context, State};
 use crate::cursor::{Reader, Source, WireError};
 use crate::raknet::delivery::Channel;
@@ -27,7 +27,7 @@ const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// Why a capsule could not be taken: its datagram stays unacknowledged, and the other peer sends it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum ReceiveError {
     NoMemory,
     OutsideWindow,
 }
@@ -53,10 +53,10 @@ impl Inbox {
 
     /// Whether this connection may take `blocks` more for a message. What has to wait for others gets half, so that
     /// those others always find room.
-    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize, turn: Turn) -> bool {
-        let quota = match turn {
-            Turn::Now | Turn::Never => cx.receive_quota,
-            Turn::Later => cx.receive_quota / 2,
+    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
+        let quota = match disposition {
+            Disposition::Deliver | Disposition::Discard => cx.receive_quota,
+            Disposition::Buffer => cx.receive_quota / 2,
         };
         self.blocks + self.promised + blocks <= quota
     }
@@ -124,14 +124,14 @@ impl Connection {
         records: u16,
         mut reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        let (mut lookups, mut news) = (LOOKUPS_PER_DATAGRAM, News::default());
+        let (mut lookups, mut summary) = (LOOKUPS_PER_DATAGRAM, AckSummary::default());
         let parsed = (0..records).try_for_each(|_| {
             let record = Record::read(&mut reader)?;
-            self.flight.on_acknowledged(cx, &mut self.outbox, record, &mut lookups, &mut news);
+            self.recovery.on_acknowledged(cx, &mut self.send_queue, record, &mut lookups, &mut summary);
             Ok(())
         });
-        self.flight.conclude(cx, news);
-        if self.flight.is_empty() && !self.outbox.has_resends() {
+        self.recovery.conclude(cx, summary);
+        if self.recovery.is_empty() && !self.send_queue.has_resends() {
             self.times.owed_since = None;
         }
         parsed
@@ -146,7 +146,7 @@ impl Connection {
         let mut lookups = LOOKUPS_PER_DATAGRAM;
         for _ in 0..records {
             let record = Record::read(&mut reader)?;
-            self.flight.on_missing(cx, record, &mut lookups);
+            self.recovery.on_nack_record(cx, record, &mut lookups);
         }
         Ok(())
     }
@@ -157,46 +157,48 @@ impl Connection {
         number: U24,
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        if matches!(self.state, State::Free | State::Opening(_) | State::Dismissing | State::Gone) {
+        if matches!(self.state, State::Free | State::Opening(_) | State::Aborting | State::Gone) {
             // A peer that still sends has not heard that it is over.
-            self.farewell = Farewell::Due;
+            self.closing_notification = ClosingNotification::Due;
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        let verdict = self.arrivals.classify(number);
-        let parsed = match verdict {
-            Verdict::Outside => {
+        let status = self.ack_tracker.classify(number);
+        let parsed = match status {
+            DatagramStatus::OutsideWindow => {
                 cx.stats.drop(DropReason::OutsideWindow);
                 return Ok(());
             }
-            Verdict::Duplicate => {
+            DatagramStatus::Duplicate => {
                 cx.stats.drop(DropReason::DuplicateDatagram);
                 Ok(())
             }
-            Verdict::New | Verdict::Again => match self.handle_capsules(cx, reader, verdict) {
-                Err(refused) => {
-                    cx.stats.drop(match refused {
-                        Refused::NoMemory => DropReason::NoMemory,
-                        Refused::OutsideWindow => DropReason::OutsideWindow,
-                    });
-                    self.arrivals.refuse(number);
-                    return Ok(());
+            DatagramStatus::New | DatagramStatus::Deferred => {
+                match self.handle_capsules(cx, reader, status) {
+                    Err(refused) => {
+                        cx.stats.drop(match refused {
+                            ReceiveError::NoMemory => DropReason::NoMemory,
+                            ReceiveError::OutsideWindow => DropReason::OutsideWindow,
+                        });
+                        self.ack_tracker.defer(number);
+                        return Ok(());
+                    }
+                    Ok(parsed) => {
+                        self.counters.datagrams_received += 1;
+                        parsed
+                    }
                 }
-                Ok(parsed) => {
-                    self.counters.datagrams_received += 1;
-                    parsed
-                }
-            },
+            }
         };
-        self.arrivals.commit(number);
+        self.ack_tracker.commit(number);
         self.schedule_acknowledgement(cx);
         parsed
     }
 
     fn schedule_acknowledgement(&mut self, cx: &Context<'_, '_>) {
-        let waits = self.flight.round_trip.is_known()
+        let waits = self.recovery.rtt.is_known()
             && matches!(self.state, State::Connected | State::Closing)
-            && self.arrivals.unacknowledged() < ACKNOWLEDGE_AT_ONCE;
+            && self.ack_tracker.unacknowledged() < ACKNOWLEDGE_AT_ONCE;
         if !waits {
             self.times.acknowledge_at = Some(cx.now);
         } else if self.times.acknowledge_at.is_none() {
@@ -210,13 +212,13 @@ impl Connection {
         &mut self,
         cx: &mut Context<'_, '_>,
         mut reader: Reader<'_>,
-        verdict: Verdict,
-    ) -> Result<Result<(), WireError>, Refused> {
+        status: DatagramStatus,
+    ) -> Result<Result<(), WireError>, ReceiveError> {
         let mut refused = Ok(());
         let mut parsed = Ok(());
-        // The closing side resends until its farewell is acknowledged; nothing else of it counts any more.
+        // The closing side resends until its closing_notification is acknowledged; nothing else of it counts any more.
         while reader.remaining() >= MIN_CAPSULE
-            && !matches!(self.state, State::Dismissing | State::Draining | State::Refusing | State::Gone)
+            && !matches!(self.state, State::Aborting | State::Draining | State::Refusing | State::Gone)
         {
             let capsule = match CapsuleHeader::read(&mut reader) {
                 Ok(capsule) => capsule,
@@ -229,7 +231,7 @@ impl Connection {
             };
             match reader.take(capsule.length()) {
                 // What is unreliable had its chance when the datagram came first.
-                Ok(_) if verdict == Verdict::Again && !capsule.reliability.has_number_on_wire() => {}
+                Ok(_) if status == DatagramStatus::Deferred && !capsule.reliability.has_number_on_wire() => {}
                 Ok(payload) => refused = self.handle_capsule(cx, &capsule, payload).and(refused),
                 Err(error) => {
                     parsed = Err(error);
@@ -245,7 +247,7 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         capsule: &CapsuleHeader,
         payload: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReceiveError> {
         if !capsule.reliability.has_number_on_wire() {
             // Nobody waits for it, so that it finds no room says nothing of what does.
             let starved_since = self.times.starved_since;
@@ -261,8 +263,8 @@ impl Connection {
                 cx.stats.drop(DropReason::DuplicateMessage);
                 Ok(())
             }
-            Arrival::TooFar => Err(Refused::OutsideWindow),
-            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(Refused::NoMemory),
+            Arrival::TooFar => Err(ReceiveError::OutsideWindow),
+            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(ReceiveError::NoMemory),
             Arrival::New => {
                 self.handle_once(cx, capsule, payload)?;
                 self.reliable.mark(cx.pool, capsule.reliable);
@@ -276,7 +278,7 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         capsule: &CapsuleHeader,
         payload: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReceiveError> {
         let header = BlockHeader::received(cx.slot, capsule);
         if header.has_place() {
             self.prepare_channel(cx, header.channel)?;
@@ -289,7 +291,7 @@ impl Connection {
 
     /// Takes the memory of a channel that was not used yet.
     #[inline]
-    fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), Refused> {
+    fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
         let missing = self.channels.missing_blocks(cx.pool, channel);
         if missing == 0 {
             return Ok(());
@@ -298,22 +300,22 @@ impl Connection {
         if self.channels.prepare(cx.pool, channel, Purpose::Receive) { Ok(()) } else { Err(self.starve(cx)) }
     }
 
-    /// Takes a whole message: delivers it, keeps it for its turn or drops it as outdated.
+    /// Takes a whole message: delivers it, keeps it for its disposition or drops it as outdated.
     pub(super) fn handle_whole(
         &mut self,
         cx: &mut Context<'_, '_>,
         header: &BlockHeader,
         content: Content<'_>,
-    ) -> Result<(), Refused> {
-        match self.turn(cx, header) {
-            Turn::Now if !header.has_place() => self.deliver(cx, header, content),
-            Turn::Now => {
+    ) -> Result<(), ReceiveError> {
+        match self.disposition(cx, header) {
+            Disposition::Deliver if !header.has_place() => self.deliver(cx, header, content),
+            Disposition::Deliver => {
                 self.deliver(cx, header, content)?;
                 self.pass(cx, header);
-                self.deliver_held(cx, header.channel)
+                self.deliver_buffered(cx, header.channel)
             }
-            Turn::Later => self.hold(cx, header, content),
-            Turn::Never => {
+            Disposition::Buffer => self.buffer_message(cx, header, content),
+            Disposition::Discard => {
                 self.ignore(cx, content);
                 Ok(())
             }
@@ -321,46 +323,46 @@ impl Connection {
     }
 
     /// When a message may be delivered.
-    pub(super) fn turn(&self, cx: &Context<'_, '_>, header: &BlockHeader) -> Turn {
+    pub(super) fn disposition(&self, cx: &Context<'_, '_>, header: &BlockHeader) -> Disposition {
         if !header.has_place() {
-            return Turn::Now;
+            return Disposition::Deliver;
         }
-        self.channels.get(cx.pool, header.channel).turn(header)
+        self.channels.get(cx.pool, header.channel).disposition(header)
     }
 
     fn pass(&mut self, cx: &mut Context<'_, '_>, header: &BlockHeader) {
         self.channels.update(cx.pool, header.channel, |channel, _| channel.pass(header));
     }
 
-    /// Keeps a message until its turn comes.
-    fn hold(
+    /// Keeps a message until its disposition comes.
+    fn buffer_message(
         &mut self,
         cx: &mut Context<'_, '_>,
         header: &BlockHeader,
         content: Content<'_>,
-    ) -> Result<(), Refused> {
-        let message = self.store(cx, header, content, Turn::Later)?;
+    ) -> Result<(), ReceiveError> {
+        let message = self.store(cx, header, content, Disposition::Buffer)?;
         self.channels.update(cx.pool, header.channel, |channel, pool| {
-            channel.held.push(pool, message, comes_before);
+            channel.buffered.push(pool, message, comes_before);
         });
         Ok(())
     }
 
     /// Delivers what waited for the message that just passed.
-    fn deliver_held(&mut self, cx: &mut Context<'_, '_>, number: u8) -> Result<(), Refused> {
-        while let Some(first) = self.channels.get(cx.pool, number).held.first() {
+    fn deliver_buffered(&mut self, cx: &mut Context<'_, '_>, number: u8) -> Result<(), ReceiveError> {
+        while let Some(first) = self.channels.get(cx.pool, number).buffered.first() {
             let header = *cx.pool.header(first);
-            let turn = self.turn(cx, &header);
-            if turn == Turn::Later {
+            let disposition = self.disposition(cx, &header);
+            if disposition == Disposition::Buffer {
                 break;
             }
             self.channels.update(cx.pool, number, |channel, pool| {
-                channel.held.pop(pool, comes_before);
-                if turn == Turn::Now {
+                channel.buffered.pop(pool, comes_before);
+                if disposition == Disposition::Deliver {
                     channel.pass(&header);
                 }
             });
-            if turn == Turn::Now {
+            if disposition == Disposition::Deliver {
                 self.deliver(cx, &header, Content::Stored(first))?;
             } else {
                 self.ignore(cx, Content::Stored(first));
@@ -375,7 +377,7 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         header: &BlockHeader,
         content: Content<'_>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReceiveError> {
         let first_byte = match content {
             Content::Arrived(payload) => payload.first(),
             Content::Stored(message) => cx.pool.bytes(message).first(),
@@ -389,7 +391,7 @@ impl Connection {
             self.discard(cx, content);
             return Ok(());
         }
-        let message = self.store(cx, header, content, Turn::Now)?;
+        let message = self.store(cx, header, content, Disposition::Deliver)?;
         self.inbox.messages.push(cx.pool, message);
         self.times.starved_since = None;
         Ok(())
@@ -415,14 +417,14 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         header: &BlockHeader,
         content: Content<'_>,
-        turn: Turn,
-    ) -> Result<Block, Refused> {
+        disposition: Disposition,
+    ) -> Result<Block, ReceiveError> {
         let payload = match content {
             Content::Stored(message) => return Ok(message),
             Content::Arrived(payload) => payload,
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        let stored = if self.inbox.admits(cx, blocks, turn) {
+        let stored = if self.inbox.admits(cx, blocks, disposition) {
             cx.pool.store(payload, Purpose::Receive, header)
         } else {
             None
@@ -438,11 +440,11 @@ impl Connection {
     }
 
     /// Notes that something did not fit. That is the other peer's doing only while the application has nothing to read.
-    pub(super) fn starve(&mut self, cx: &Context<'_, '_>) -> Refused {
+    pub(super) fn starve(&mut self, cx: &Context<'_, '_>) -> ReceiveError {
         if self.inbox.is_empty() {
             self.times.starved_since.get_or_insert(cx.now);
         }
-        Refused::NoMemory
+        ReceiveError::NoMemory
     }
 
     /// Drops a message that a newer one has outdated.
@@ -465,14 +467,14 @@ impl Connection {
 
     /// Moves receipts to where the application reads.
     pub(super) fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
-        let (receipts, count) = self.outbox.take_settled();
+        let (receipts, count) = self.send_queue.take_settled();
         self.inbox.messages.append(cx.pool, receipts);
         self.inbox.take(count);
     }
 
     /// Takes the news of a message in parts.
     pub(crate) fn take_progress(&mut self) -> Option<Progress> {
-        self.inbox.progress.take().or_else(|| self.outbox.take_progress())
+        self.inbox.progress.take().or_else(|| self.send_queue.take_progress())
     }
 
     /// Takes the next message or receipt for the application.
@@ -491,7 +493,7 @@ impl Connection {
     /// The time in a time-stamped message is the sender's; the application reads its own (supplement 3.3).
     fn translate_timestamp(&self, cx: &mut Context<'_, '_>, message: Block) {
         let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
-        let Some(difference) = self.clock.difference() else { return };
+        let Some(difference) = self.ping_stats.difference() else { return };
         if let Some(time) = rest.first_chunk_mut::<8>() {
             *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
         }
@@ -504,14 +506,14 @@ impl Connection {
 
     /// Whether datagrams were refused that there may be room for now.
     pub(crate) const fn has_refused(&self) -> bool {
-        self.arrivals.has_refused()
+        self.ack_tracker.has_deferred()
     }
 
     /// Asks for the datagrams that were refused, once half of the share is free again: for less, most of them would
     /// come in vain.
     pub(crate) fn recall(&mut self, cx: &mut Context<'_, '_>) {
-        if self.inbox.admits(cx, 0, Turn::Later) {
-            self.arrivals.recall();
+        if self.inbox.admits(cx, 0, Disposition::Buffer) {
+            self.ack_tracker.nack_deferred();
         }
     }
 
@@ -520,7 +522,7 @@ impl Connection {
         self.clear_partials(cx);
         self.reliable.clear(cx.pool);
         for channel in 0..Channel::COUNT as u8 {
-            let freed = self.channels.get(cx.pool, channel).held.free_all(cx.pool);
+            let freed = self.channels.get(cx.pool, channel).buffered.free_all(cx.pool);
             self.inbox.give_back(freed);
         }
         self.channels.clear(cx.pool);

@@ -5,7 +5,7 @@
 //! whatever order they come in.
 
 use super::block_header::{BlockHeader, Role, key};
-use super::receive::{Content, Refused};
+use super::receive::{Content, ReceiveError};
 use super::{Connection, Context};
 use crate::raknet::event::{ConnectFailure, Direction, DisconnectReason, Progress};
 use crate::raknet::stats::DropReason;
@@ -19,7 +19,7 @@ impl Connection {
         header: BlockHeader,
         split: Split,
         payload: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReceiveError> {
         let record = match find_partial(cx, split.id) {
             Some(record) if contradicts(cx.pool.header(record), &header) => {
                 cx.stats.drop(DropReason::BadSplit);
@@ -57,16 +57,16 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         header: &BlockHeader,
         split: Split,
-    ) -> Result<Block, Refused> {
+    ) -> Result<Block, ReceiveError> {
         let blocks_per_part = cx.pool.blocks_for(self.sizes.foreign_part());
         let count = usize::try_from(split.count).unwrap_or(usize::MAX);
         let promised = count.saturating_mul(blocks_per_part);
         if promised >= cx.receive_quota.min(cx.pool.most(Purpose::Receive)) {
-            self.break_off(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
-            return Err(Refused::NoMemory);
+            self.abort(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
+            return Err(ReceiveError::NoMemory);
         }
-        let turn = self.turn(cx, header);
-        if !self.inbox.admits(cx, promised + 1, turn) || !cx.pool.promise(promised) {
+        let disposition = self.disposition(cx, header);
+        if !self.inbox.admits(cx, promised + 1, disposition) || !cx.pool.promise(promised) {
             return Err(self.starve(cx));
         }
         let Some(record) = cx.pool.store(&[], Purpose::Receive, header) else {
@@ -91,13 +91,13 @@ impl Connection {
         record: Block,
         header: &BlockHeader,
         payload: &[u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ReceiveError> {
         let kept = BlockHeader { role: Role::Part, ..*header };
         let blocks = cx.pool.blocks_for(payload.len());
         // A part longer than the MTU allows takes more than was promised for it.
         let excess = blocks.saturating_sub(cx.pool.blocks_for(self.sizes.foreign_part()));
         let fits = excess == 0
-            || self.inbox.admits(cx, excess, self.turn(cx, header))
+            || self.inbox.admits(cx, excess, self.disposition(cx, header))
                 && cx.pool.room(Purpose::Receive) >= excess;
         let stored = if fits { cx.pool.store(payload, Purpose::Promised, &kept) } else { None };
         let Some(part) = stored else {

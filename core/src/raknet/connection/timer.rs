@@ -49,18 +49,18 @@ impl Connection {
     pub(crate) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let in_state = match &self.state {
             State::Free | State::Gone => return None,
-            State::Dismissing => return Some(self.times.state_since + DRAIN),
+            State::Aborting => return Some(self.times.state_since + DRAIN),
             State::Opening(opening) => Some(opening.next_request()),
-            State::Requested | State::Unverified | State::Handling => {
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Some(self.times.state_since + cx.config.handshake_timeout)
             }
             State::Connected => self.connected_deadline(),
             State::Closing | State::Refusing => Some(self.times.state_since + cx.config.close_timeout),
             State::Draining => Some(self.times.state_since + DRAIN),
         };
-        let acknowledge = self.times.acknowledge_at.filter(|_| self.arrivals.unacknowledged() > 0);
+        let acknowledge = self.times.acknowledge_at.filter(|_| self.ack_tracker.unacknowledged() > 0);
         let starved = self.times.starved_since.map(|since| since + self.timeout());
-        let resend = self.flight.deadline(cx);
+        let resend = self.recovery.deadline(cx);
         let send = self.send_deadline(cx);
         [in_state, acknowledge, starved, resend, send, self.silence_deadline()].into_iter().flatten().min()
     }
@@ -84,29 +84,29 @@ impl Connection {
     /// Does what is due.
     pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
         if self.silence_deadline().is_some_and(|at| at <= cx.now) {
-            self.break_off(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
+            self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
             return;
         }
         if self.times.starved_since.is_some_and(|since| since + self.timeout() <= cx.now) {
-            self.break_off(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
+            self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
             return;
         }
-        self.flight.on_timeout(cx);
+        self.recovery.on_timeout(cx);
         match self.state {
             State::Free | State::Gone => {}
             State::Opening(opening) => self.on_opening_timeout(cx, opening),
-            State::Requested | State::Unverified | State::Handling => {
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 if self.times.state_since + cx.config.handshake_timeout <= cx.now {
-                    self.break_off(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
+                    self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
                 }
             }
             State::Connected => self.on_connected_timeout(cx),
             State::Closing | State::Refusing => {
                 if self.times.state_since + cx.config.close_timeout <= cx.now {
-                    self.break_off(cx, DisconnectReason::Local, ConnectFailure::Cancelled);
+                    self.abort(cx, DisconnectReason::Local, ConnectFailure::Cancelled);
                 }
             }
-            State::Draining | State::Dismissing => {
+            State::Draining | State::Aborting => {
                 if self.times.state_since + DRAIN <= cx.now {
                     self.state = State::Gone;
                 }

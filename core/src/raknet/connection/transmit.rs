@@ -1,12 +1,12 @@
 //! What a connection sends: acknowledgements first, then what was lost, then what is new.
 
-use super::arrivals::RecordKind;
+use super::ack_tracker::RecordKind;
 use super::block_header::BlockHeader;
-use super::flight::Sent;
-use super::handshake::Farewell;
+use super::blocked_receiver::SendSource;
+use super::handshake::ClosingNotification;
 use super::metrics::Metric;
-use super::outbox::Turn;
-use super::stall::Course;
+use super::recovery::Sent;
+use super::send_queue::QueueId;
 use super::{Connection, Context, State};
 use crate::cursor::{WireError, Writer};
 use crate::raknet::config::Resends;
@@ -48,10 +48,10 @@ impl Connection {
         let buffer = buffer.split_at_mut_checked(limit).map(|(front, _)| front)?;
         match self.state {
             State::Free | State::Opening(_) | State::Gone => return None,
-            State::Dismissing => return self.compose_farewell(cx, buffer),
+            State::Aborting => return self.compose_closing_notification(cx, buffer),
             State::Requested
             | State::Unverified
-            | State::Handling
+            | State::AwaitingNewIncoming
             | State::Refusing
             | State::Connected
             | State::Closing
@@ -65,54 +65,54 @@ impl Connection {
         let data = self.compose_data(cx, buffer);
         if data.is_none() && matches!(self.state, State::Closing | State::Refusing) && self.is_delivered() {
             return match self.leave(cx) {
-                Farewell::Due => self.compose_data(cx, buffer),
-                Farewell::Said => None,
+                ClosingNotification::Due => self.compose_data(cx, buffer),
+                ClosingNotification::Sent => None,
             };
         }
         data
     }
 
     fn compose_acknowledgement(&mut self, cx: &Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        if self.arrivals.unacknowledged() == 0 || self.times.acknowledge_at.is_some_and(|at| at > cx.now) {
+        if self.ack_tracker.unacknowledged() == 0 || self.times.acknowledge_at.is_some_and(|at| at > cx.now) {
             return None;
         }
         let length = self.compose_records(RecordKind::Ack, buffer);
-        if self.arrivals.unacknowledged() == 0 {
+        if self.ack_tracker.unacknowledged() == 0 {
             self.times.acknowledge_at = None;
         }
         length
     }
 
     fn compose_missing(&mut self, buffer: &mut [u8]) -> Option<usize> {
-        if self.arrivals.missing() == 0 { None } else { self.compose_records(RecordKind::Nack, buffer) }
+        if self.ack_tracker.missing() == 0 { None } else { self.compose_records(RecordKind::Nack, buffer) }
     }
 
     fn compose_records(&mut self, kind: RecordKind, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.body();
         let mut writer = Writer::new(buffer);
-        self.arrivals.write(kind, &mut writer, limit).ok()?;
+        self.ack_tracker.write(kind, &mut writer, limit).ok()?;
         Some(writer.written())
     }
 
     fn compose_data(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
-        let number = self.flight.next_number();
+        let number = self.recovery.next_number();
         DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
         let header = writer.written();
         self.compose_pings(cx, &mut writer).ok()?;
-        let (mut tracked, mut course) = (Queue::default(), Course::Usual);
+        let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
         if self.may_send(cx) {
-            course = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
+            source = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
         }
         if writer.written() == header {
             return None;
         }
-        self.flight.take_number();
+        self.recovery.take_number();
         self.counters.datagrams_sent += 1;
         let length = writer.written();
         if let Some(first) = tracked.front() {
-            self.track(cx, first, Sent { number, bytes: length, course });
+            self.track(cx, first, Sent { number, bytes: length, source });
             self.pacer.spend(length);
         }
         self.limiter.spend(length + usize::from(IP_UDP_OVERHEAD));
@@ -139,12 +139,14 @@ impl Connection {
     }
 
     /// Composes a goodbye that waits for nothing and that nobody repeats.
-    fn compose_farewell(&mut self, cx: &Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        if core::mem::replace(&mut self.farewell, Farewell::Said) == Farewell::Said {
+    fn compose_closing_notification(&mut self, cx: &Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        if core::mem::replace(&mut self.closing_notification, ClosingNotification::Sent)
+            == ClosingNotification::Sent
+        {
             return None;
         }
         let mut writer = Writer::new(buffer);
-        let number = self.flight.take_number();
+        let number = self.recovery.take_number();
         DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
         self.compose_control(cx, &mut writer, &Control::Disconnect).ok()?;
         self.counters.datagrams_sent += 1;
@@ -169,14 +171,14 @@ impl Connection {
     }
 
     fn has_more(&self) -> bool {
-        !self.outbox.is_empty() || self.flight.has_lost()
+        !self.send_queue.is_empty() || self.recovery.has_lost()
     }
 
     /// Whether window, pace and limit let a datagram of messages leave now.
     fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
-        let (datagram, flight) = (u32::from(self.sizes.mtu()), &self.flight);
-        flight.has_room()
-            && self.pacer.allows(cx.now, datagram, || flight.rate())
+        let (datagram, recovery) = (u32::from(self.sizes.mtu()), &self.recovery);
+        recovery.has_room()
+            && self.pacer.allows(cx.now, datagram, || recovery.rate())
             && cx
                 .config
                 .outgoing_limit
@@ -185,10 +187,10 @@ impl Connection {
 
     /// When a datagram may leave that only waits for the pace or the limit.
     pub(super) fn send_deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        if !self.has_more() || !self.flight.has_room() {
+        if !self.has_more() || !self.recovery.has_room() {
             return None;
         }
-        let paced = self.pacer.ready_at(self.flight.rate());
+        let paced = self.pacer.ready_at(self.recovery.rate());
         let limited = cx.config.outgoing_limit.map(|limit| self.limiter.ready_at(bytes_a_second(limit)));
         limited.into_iter().chain([paced]).max()
     }
@@ -196,7 +198,7 @@ impl Connection {
     fn track(&mut self, cx: &mut Context<'_, '_>, first: Block, sent: Sent) {
         self.times.owed_since.get_or_insert(cx.now);
         self.times.reliable_sent = cx.now;
-        self.flight.track(cx, first, sent);
+        self.recovery.track(cx, first, sent);
     }
 
     /// Appends as many messages as fit, and returns where they come from.
@@ -206,16 +208,16 @@ impl Connection {
         writer: &mut Writer<'_>,
         limit: usize,
         tracked: &mut Queue,
-    ) -> Course {
-        let mut course = self.flight.course();
-        for _ in 0..=Course::COUNT {
-            while self.compose_capsule(cx, writer, limit, course, tracked) {}
-            if course == Course::Usual || !tracked.is_empty() {
+    ) -> SendSource {
+        let mut source = self.recovery.source();
+        for _ in 0..=SendSource::COUNT {
+            while self.compose_capsule(cx, writer, limit, source, tracked) {}
+            if source == SendSource::Usual || !tracked.is_empty() {
                 break;
             }
-            course = self.flight.explore();
+            source = self.recovery.explore();
         }
-        course
+        source
     }
 
     /// Appends the message whose turn it is; false when there is none or it does not fit.
@@ -224,14 +226,14 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         writer: &mut Writer<'_>,
         limit: usize,
-        course: Course,
+        source: SendSource,
         tracked: &mut Queue,
     ) -> bool {
         // Who searches all that was lost searches once for a datagram.
-        if course == Course::Usual || tracked.is_empty() {
-            self.flight.resend(cx, &mut self.outbox, course);
+        if source == SendSource::Usual || tracked.is_empty() {
+            self.recovery.resend(cx, &mut self.send_queue, source);
         }
-        let Some((turn, message)) = self.outbox.next(cx, course) else {
+        let Some((queue, message)) = self.send_queue.next(cx, source) else {
             return false;
         };
         let bytes = cx.pool.size(message);
@@ -239,29 +241,29 @@ impl Connection {
         if writer.written() + header.header_size() + bytes > limit {
             return false;
         }
-        if turn == Turn::Resend && !continues(cx, tracked, &header) {
+        if queue == QueueId::Resend && !continues(cx, tracked, &header) {
             return false;
         }
-        self.outbox.pop(cx, turn);
-        if turn == Turn::Resend {
+        self.send_queue.pop(cx, queue);
+        if queue == QueueId::Resend {
             self.metrics.add(cx.now, Metric::Resent, bytes);
             return self.compose_resend(cx, writer, message, &header, tracked);
         }
         self.metrics.add(cx.now, Metric::Sent, bytes);
         if header.reliability.is_reliable() {
-            header.reliable = self.outbox.take_reliable_number();
+            header.reliable = self.send_queue.take_reliable_number();
             cx.pool.header_mut(message).reliable = header.reliable;
             tracked.push(cx.pool, message);
             return write_capsule(cx, writer, message, &header).is_ok();
         }
         if header.since + cx.config.unreliable_timeout < cx.now {
             cx.stats.drop(DropReason::Expired);
-            self.outbox.settle(cx, message, Outcome::Lost);
+            self.send_queue.settle(cx, message, Outcome::Lost);
             return true;
         }
         let written = write_capsule(cx, writer, message, &header).is_ok();
         if header.receipt == 0 {
-            self.outbox.free(cx, message);
+            self.send_queue.free(cx, message);
         } else {
             tracked.push(cx.pool, message);
         }
@@ -282,7 +284,7 @@ impl Connection {
                 write_capsule(cx, writer, message, header).is_ok()
             }
             Resends::Off => {
-                self.outbox.free(cx, message);
+                self.send_queue.free(cx, message);
                 true
             }
         }

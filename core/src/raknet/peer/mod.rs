@@ -20,7 +20,7 @@ use super::config::Config;
 use super::connection::{Connection, ConnectionState, SendError, Side};
 use super::delivery::Delivery;
 use super::event::{ConnectionId, Receipt, Said};
-use super::extent::{SERVER, UNCONNECTED, room};
+use super::features::{SERVER, UNCONNECTED, room};
 use super::offline::Desk;
 use super::resources::{Resources, Tables};
 use super::stats::{ConnectionStats, PeerStats};

@@ -9,7 +9,7 @@ use crate::raknet::bans::AddressPattern;
 use crate::raknet::config::{CookiePolicy, OutOfBand};
 use crate::raknet::connection::{BlockHeader, Connection};
 use crate::raknet::event::Said;
-use crate::raknet::extent::{SERVER, UNCONNECTED};
+use crate::raknet::features::{SERVER, UNCONNECTED};
 use crate::raknet::offline::Answer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};

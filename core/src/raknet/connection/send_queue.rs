@@ -1,9 +1,9 @@
 //! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
 
 use super::block_header::{BlockHeader, Role, key};
+use super::blocked_receiver::SendSource;
 use super::channels::{Channels, Packed, pack, unpack};
 use super::sizes::Sizes;
-use super::stall::Course;
 use super::{Context, SendError};
 use crate::raknet::delivery::{Delivery, Parts, Priority};
 use crate::raknet::event::{Direction, Outcome, Progress, Receipt};
@@ -11,10 +11,10 @@ use crate::raknet::stats::Waiting;
 use crate::serial::U24;
 use crate::storage::{Block, Link, List, Purpose, Queue};
 
-/// The first weight of each priority and the step from one of its messages to the next: under load the shares are
+/// The first virtual_time of each priority and the step from one of its messages to the next: under load the shares are
 /// about 35 : 7 : 2.5 : 1.
-const BASE: [u32; Priority::COUNT] = [0, 3, 10, 27];
-const STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
+const VIRTUAL_START: [u32; Priority::COUNT] = [0, 3, 10, 27];
+const VIRTUAL_STEP: [u32; Priority::COUNT] = [1, 5, 14, 35];
 
 /// The next indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,13 +40,13 @@ impl Packed for Outgoing {
 
 /// Messages that wait, and the numbers that they get.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct SendQueue {
     /// What was lost goes before what is new.
     resend: Queue,
     waiting: [Queue; Priority::COUNT],
     /// How much stands in `waiting` and, last, in `resend`.
     amounts: [Waiting; Priority::COUNT + 1],
-    next_weight: [u32; Priority::COUNT],
+    next_virtual_time: [u32; Priority::COUNT],
     channels: Channels<Outgoing>,
     next_reliable: U24,
     next_split: u16,
@@ -70,14 +70,14 @@ enum Change {
 
 /// Which queue the next message stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum QueueId {
     Resend,
     New(Priority),
 }
 
-impl Outbox {
+impl SendQueue {
     pub(super) fn new() -> Self {
-        Self { next_weight: BASE, ..Self::default() }
+        Self { next_virtual_time: VIRTUAL_START, ..Self::default() }
     }
 
     pub(super) fn starting_at(reliable: U24) -> Self {
@@ -144,7 +144,7 @@ impl Outbox {
             self.record(cx, &header, purpose);
         }
         for part in payload.chunks(part_size) {
-            header.weight = self.weight(cx, delivery.priority);
+            header.virtual_time = self.virtual_time(cx, delivery.priority);
             // The room was checked for all parts at once.
             let Some(message) = cx.pool.store(part, purpose, &header) else { break };
             self.queue(delivery.priority).push(cx.pool, message);
@@ -246,31 +246,31 @@ impl Outbox {
         }
     }
 
-    /// The weight of the next message of a priority. The lowest weight goes first.
-    fn weight(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
-        let head = self.lightest(cx, |_| true);
-        let base = BASE.get(priority.index()).copied().unwrap_or(0);
-        let step = STEP.get(priority.index()).copied().unwrap_or(0);
-        let Some(next) = self.next_weight.get_mut(priority.index()) else {
+    /// The virtual_time of the next message of a priority. The lowest virtual_time goes first.
+    fn virtual_time(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
+        let head = self.earliest(cx, |_| true);
+        let base = VIRTUAL_START.get(priority.index()).copied().unwrap_or(0);
+        let step = VIRTUAL_STEP.get(priority.index()).copied().unwrap_or(0);
+        let Some(next) = self.next_virtual_time.get_mut(priority.index()) else {
             return 0;
         };
-        let mut weight = *next;
+        let mut virtual_time = *next;
         match head {
-            None => weight = base,
+            None => virtual_time = base,
             Some((head_priority, message)) => {
                 let p = u32::try_from(head_priority.index()).unwrap_or(0);
-                let least = cx.pool.header(message).weight.wrapping_sub(p << p).wrapping_add(p);
-                if is_less(weight, least) {
-                    weight = least.wrapping_add(base);
+                let least = cx.pool.header(message).virtual_time.wrapping_sub(p << p).wrapping_add(p);
+                if is_earlier(virtual_time, least) {
+                    virtual_time = least.wrapping_add(base);
                 }
             }
         }
-        *next = weight.wrapping_add(step);
-        weight
+        *next = virtual_time.wrapping_add(step);
+        virtual_time
     }
 
-    /// The first message of the lowest weight among those that `may` go.
-    fn lightest(
+    /// The first message of the lowest virtual_time among those that `may` go.
+    fn earliest(
         &self,
         cx: &Context<'_, '_>,
         may: impl Fn(&BlockHeader) -> bool,
@@ -280,8 +280,8 @@ impl Outbox {
         let mut consider = |priority, queue: &Queue| {
             let Some(message) = queue.front() else { return };
             let header = cx.pool.header(message);
-            if best.is_none_or(|(_, _, least)| is_less(header.weight, least)) && may(header) {
-                best = Some((priority, message, header.weight));
+            if best.is_none_or(|(_, _, least)| is_earlier(header.virtual_time, least)) && may(header) {
+                best = Some((priority, message, header.virtual_time));
             }
         };
         consider(Priority::Immediate, immediate);
@@ -299,30 +299,30 @@ impl Outbox {
         !header.has_place() || !header.order.is_newer_than(leaving())
     }
 
-    /// The message whose turn it is on this course.
-    pub(super) fn next(&self, cx: &Context<'_, '_>, course: Course) -> Option<(Turn, Block)> {
-        let resend = || self.resend.front().map(|message| (Turn::Resend, message));
-        match course {
-            Course::Usual => resend().or_else(|| {
-                let (priority, message) = self.lightest(cx, |header| self.may_leave(cx, header))?;
-                Some((Turn::New(priority), message))
+    /// The message whose turn it is on this source.
+    pub(super) fn next(&self, cx: &Context<'_, '_>, source: SendSource) -> Option<(QueueId, Block)> {
+        let resend = || self.resend.front().map(|message| (QueueId::Resend, message));
+        match source {
+            SendSource::Usual => resend().or_else(|| {
+                let (priority, message) = self.earliest(cx, |header| self.may_leave(cx, header))?;
+                Some((QueueId::New(priority), message))
             }),
-            Course::OldestLost | Course::Begun | Course::NewestLost => resend(),
-            Course::New(priority) => {
+            SendSource::OldestLost | SendSource::PartlyDelivered | SendSource::NewestLost => resend(),
+            SendSource::New(priority) => {
                 let message = self.waiting.get(priority.index())?.front()?;
-                self.may_leave(cx, cx.pool.header(message)).then_some((Turn::New(priority), message))
+                self.may_leave(cx, cx.pool.header(message)).then_some((QueueId::New(priority), message))
             }
         }
     }
 
     /// Takes the message that [`next`](Self::next) named.
-    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, turn: Turn) -> Link {
-        let (message, place) = match turn {
-            Turn::Resend => (self.resend.pop(cx.pool)?, Priority::COUNT),
-            Turn::New(priority) => (self.queue(priority).pop(cx.pool)?, priority.index()),
+    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, id: QueueId) -> Link {
+        let (message, place) = match id {
+            QueueId::Resend => (self.resend.pop(cx.pool)?, Priority::COUNT),
+            QueueId::New(priority) => (self.queue(priority).pop(cx.pool)?, priority.index()),
         };
         self.count(place, cx.pool.size(message), Change::Out);
-        if turn != Turn::Resend {
+        if id != QueueId::Resend {
             self.pass(cx, message);
         }
         Some(message)
@@ -462,6 +462,6 @@ impl Outbox {
 }
 
 /// Weights grow for ever and wrap; those that wait are never far apart.
-const fn is_less(left: u32, right: u32) -> bool {
+const fn is_earlier(left: u32, right: u32) -> bool {
     left != right && right.wrapping_sub(left) <= u32::MAX / 2
 }

@@ -3,53 +3,53 @@
 use crate::raknet::config::Config;
 use crate::time::micros;
 
-/// Smoothed round-trip time and its deviation, in microseconds.
+/// Smoothed round-trip time and its rttvar, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RoundTrip {
-    smoothed: u32,
-    deviation: u32,
-    lowest: u32,
+pub(super) struct RttEstimator {
+    srtt: u32,
+    rttvar: u32,
+    min_rtt: u32,
 }
 
 /// What is added to each timeout for what the other peer may wait before it acknowledges, in microseconds.
-const EXTRA: u32 = 30_000;
+const ACK_DELAY_ALLOWANCE: u32 = 30_000;
 
-impl RoundTrip {
+impl RttEstimator {
     pub(super) fn sample(&mut self, micros: u32) {
         let rtt = micros.clamp(1, u32::MAX / 16);
-        if self.smoothed == 0 {
-            *self = Self { smoothed: rtt, deviation: rtt / 2, lowest: rtt };
+        if self.srtt == 0 {
+            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt };
             return;
         }
-        self.lowest = self.lowest.min(rtt);
-        let difference = rtt.abs_diff(self.smoothed);
-        self.smoothed = step(self.smoothed, rtt);
-        self.deviation = step(self.deviation, difference);
+        self.min_rtt = self.min_rtt.min(rtt);
+        let difference = rtt.abs_diff(self.srtt);
+        self.srtt = step(self.srtt, rtt);
+        self.rttvar = step(self.rttvar, difference);
     }
 
     pub(super) const fn is_known(&self) -> bool {
-        self.smoothed != 0
+        self.srtt != 0
     }
 
     /// In microseconds; zero before the first sample.
-    pub(super) const fn smoothed(&self) -> u32 {
-        self.smoothed
+    pub(super) const fn srtt(&self) -> u32 {
+        self.srtt
     }
 
     /// In microseconds; zero before the first sample.
-    pub(super) const fn lowest(&self) -> u32 {
-        self.lowest
+    pub(super) const fn min_rtt(&self) -> u32 {
+        self.min_rtt
     }
 
     /// After how many microseconds a datagram without an answer is sent again to find out, if nothing else is known of it.
     pub(super) fn probe_timeout(&self, config: &Config) -> u32 {
-        let plain = self.smoothed.saturating_add(4 * self.deviation).saturating_add(EXTRA / 2);
+        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(ACK_DELAY_ALLOWANCE / 2);
         self.bounded(plain, config)
     }
 
     /// After how many microseconds a datagram without an answer counts as lost, doubled `backoff` times.
     pub(super) fn timeout(&self, config: &Config, backoff: u8) -> u32 {
-        let plain = (2 * self.smoothed).saturating_add(4 * self.deviation).saturating_add(EXTRA);
+        let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(ACK_DELAY_ALLOWANCE);
         self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)
     }
 
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn the_timeout_follows_the_samples() {
         let mut config = config();
-        let mut round_trip = RoundTrip::default();
+        let mut round_trip = RttEstimator::default();
         assert_eq!(round_trip.timeout(&config, 0), millis(2_000));
         assert_eq!(round_trip.probe_timeout(&config), millis(2_000));
         round_trip.sample(millis(20));
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn absurd_samples_do_not_overflow() {
-        let mut round_trip = RoundTrip::default();
+        let mut round_trip = RttEstimator::default();
         for _ in 0..100 {
             round_trip.sample(u32::MAX);
             round_trip.sample(0);

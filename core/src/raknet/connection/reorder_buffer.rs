@@ -7,42 +7,42 @@ use crate::storage::{Block, OrderHeap};
 
 /// When a message may be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    Now,
+pub(super) enum Disposition {
+    Deliver,
     /// Messages before it are still missing.
-    Later,
+    Buffer,
     /// A newer one was delivered.
-    Never,
+    Discard,
 }
 
 /// The receiving side of one channel. Sequenced messages belong to the gap before the ordered message whose index
 /// they carry; within the gap only newer ones pass.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Incoming {
+pub(super) struct ReorderBuffer {
     /// The ordering index of the next ordered message.
     order: U24,
     /// The lowest sequencing index that still passes in this gap.
     sequence: U24,
-    pub(super) held: OrderHeap,
+    pub(super) buffered: OrderHeap,
 }
 
-impl Incoming {
+impl ReorderBuffer {
     /// A channel that expects the ordering index `order` first.
     #[cfg(test)]
     pub(super) fn starting_at(order: U24) -> Self {
         Self { order, ..Self::default() }
     }
 
-    pub(super) fn turn(&self, header: &BlockHeader) -> Turn {
+    pub(super) fn disposition(&self, header: &BlockHeader) -> Disposition {
         if header.order.is_newer_than(self.order) {
-            return Turn::Later;
+            return Disposition::Buffer;
         }
         let outdated = header.order != self.order
             || header.reliability.is_sequenced() && header.sequence.is_older_than(self.sequence);
-        if outdated { Turn::Never } else { Turn::Now }
+        if outdated { Disposition::Discard } else { Disposition::Deliver }
     }
 
-    /// Remembers that a message whose turn it was is delivered.
+    /// Remembers that a message whose disposition it was is delivered.
     pub(super) fn pass(&mut self, header: &BlockHeader) {
         if header.reliability.is_sequenced() {
             self.sequence = header.sequence.next();
@@ -53,18 +53,18 @@ impl Incoming {
     }
 }
 
-impl Packed for Incoming {
+impl Packed for ReorderBuffer {
     const BYTES: usize = 12;
 
     fn pack(&self, bytes: &mut [u8]) {
-        let held = self.held.first().map_or(0, Block::number);
-        pack([self.order.get(), self.sequence.get(), held], bytes);
+        let buffered = self.buffered.first().map_or(0, Block::number);
+        pack([self.order.get(), self.sequence.get(), buffered], bytes);
     }
 
     fn unpack(bytes: &[u8]) -> Self {
-        let [order, sequence, held] = unpack(bytes);
-        let held = OrderHeap::with_first(Block::numbered(held));
-        Self { order: U24::new(order), sequence: U24::new(sequence), held }
+        let [order, sequence, buffered] = unpack(bytes);
+        let buffered = OrderHeap::with_first(Block::numbered(buffered));
+        Self { order: U24::new(order), sequence: U24::new(sequence), buffered }
     }
 }
 
@@ -103,25 +103,25 @@ mod tests {
 
     #[test]
     fn ordered_messages_wait_for_those_before() {
-        let mut channel = Incoming::starting_at(U24::new(0xFF_FFFF));
-        assert_eq!(channel.turn(&ordered(0)), Turn::Later);
-        assert_eq!(channel.turn(&ordered(0xFF_FFFF)), Turn::Now);
+        let mut channel = ReorderBuffer::starting_at(U24::new(0xFF_FFFF));
+        assert_eq!(channel.disposition(&ordered(0)), Disposition::Buffer);
+        assert_eq!(channel.disposition(&ordered(0xFF_FFFF)), Disposition::Deliver);
         channel.pass(&ordered(0xFF_FFFF));
-        assert_eq!(channel.turn(&ordered(0)), Turn::Now);
-        assert_eq!(channel.turn(&ordered(0xFF_FFFF)), Turn::Never);
+        assert_eq!(channel.disposition(&ordered(0)), Disposition::Deliver);
+        assert_eq!(channel.disposition(&ordered(0xFF_FFFF)), Disposition::Discard);
     }
 
     #[test]
     fn sequenced_messages_pass_only_if_newer_within_their_gap() {
-        let mut channel = Incoming::default();
-        assert_eq!(channel.turn(&sequenced(0, 3)), Turn::Now);
+        let mut channel = ReorderBuffer::default();
+        assert_eq!(channel.disposition(&sequenced(0, 3)), Disposition::Deliver);
         channel.pass(&sequenced(0, 3));
-        assert_eq!(channel.turn(&sequenced(0, 2)), Turn::Never);
-        assert_eq!(channel.turn(&sequenced(0, 4)), Turn::Now);
-        assert_eq!(channel.turn(&sequenced(1, 0)), Turn::Later);
+        assert_eq!(channel.disposition(&sequenced(0, 2)), Disposition::Discard);
+        assert_eq!(channel.disposition(&sequenced(0, 4)), Disposition::Deliver);
+        assert_eq!(channel.disposition(&sequenced(1, 0)), Disposition::Buffer);
         channel.pass(&ordered(0));
-        assert_eq!(channel.turn(&sequenced(0, 9)), Turn::Never);
-        assert_eq!(channel.turn(&sequenced(1, 0)), Turn::Now);
+        assert_eq!(channel.disposition(&sequenced(0, 9)), Disposition::Discard);
+        assert_eq!(channel.disposition(&sequenced(1, 0)), Disposition::Deliver);
     }
 
     #[test]

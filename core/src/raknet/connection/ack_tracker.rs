@@ -5,7 +5,7 @@ use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// Datagrams behind the newest that are remembered.
+/// Datagrams behind the newest that are recently_lost.
 const WINDOW: u32 = 1024;
 /// A jump ahead of more is refused, before anything is computed from it (supplement 4.4).
 const MAX_JUMP: u32 = 50_000;
@@ -14,14 +14,14 @@ const MAX_MISSING: u32 = 1_000;
 
 /// What a datagram number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum DatagramStatus {
     New,
     /// Arrived before: acknowledged again, not looked at.
     Duplicate,
     /// Arrived before, and some of its reliable messages found no room: they may now.
-    Again,
+    Deferred,
     /// Too far ahead or behind: as if it had never arrived.
-    Outside,
+    OutsideWindow,
 }
 
 /// Which of the two lists a datagram of records is made from.
@@ -63,7 +63,7 @@ impl Bits {
 
 /// The receiving side of the datagram numbers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrivals {
+pub(super) struct AckTracker {
     /// One more than the newest number that arrived.
     next: U24,
     seen: Bits,
@@ -73,10 +73,10 @@ pub(super) struct Arrivals {
     unacknowledged_count: u32,
     missing_count: u32,
     /// The oldest number that was refused and not called missing since.
-    oldest_refused: Option<U24>,
+    oldest_deferred: Option<U24>,
 }
 
-impl Arrivals {
+impl AckTracker {
     /// The state of a connection that expects `next` first.
     pub(super) fn starting_at(next: U24) -> Self {
         Self { next, ..Self::default() }
@@ -91,23 +91,27 @@ impl Arrivals {
     }
 
     /// What `number` means, without remembering it.
-    pub(super) fn classify(&self, number: U24) -> Verdict {
+    pub(super) fn classify(&self, number: U24) -> DatagramStatus {
         let is_older = number.is_older_than(self.next);
         if !is_older {
-            return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
+            return if number.since(self.next) > MAX_JUMP {
+                DatagramStatus::OutsideWindow
+            } else {
+                DatagramStatus::New
+            };
         }
         if self.next.since(number) > WINDOW {
-            Verdict::Outside
+            DatagramStatus::OutsideWindow
         } else if self.seen.get(number) {
-            Verdict::Duplicate
+            DatagramStatus::Duplicate
         } else if self.waiting.get(number) {
-            Verdict::Again
+            DatagramStatus::Deferred
         } else {
-            Verdict::New
+            DatagramStatus::New
         }
     }
 
-    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`Verdict::Outside`].
+    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
     pub(super) fn commit(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
@@ -122,28 +126,28 @@ impl Arrivals {
 
     /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
     /// nobody gains from having it sent again before there is room.
-    pub(super) fn refuse(&mut self, number: U24) {
+    pub(super) fn defer(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
         self.waiting.set(number, true);
         self.forget_missing(number);
-        if self.oldest_refused.is_none_or(|oldest| number.is_older_than(oldest)) {
-            self.oldest_refused = Some(number);
+        if self.oldest_deferred.is_none_or(|oldest| number.is_older_than(oldest)) {
+            self.oldest_deferred = Some(number);
         }
     }
 
     /// Whether numbers were refused since they were called missing last.
-    pub(super) const fn has_refused(&self) -> bool {
-        self.oldest_refused.is_some()
+    pub(super) const fn has_deferred(&self) -> bool {
+        self.oldest_deferred.is_some()
     }
 
     /// Calls missing what was refused: now there is room for it. The other peer sends at once what it would send after
     /// a timeout only.
-    pub(super) fn recall(&mut self) {
-        let Some(refused) = self.oldest_refused.take() else { return };
+    pub(super) fn nack_deferred(&mut self) {
+        let Some(deferred) = self.oldest_deferred.take() else { return };
         let oldest = self.next.minus(WINDOW);
-        let first = if refused.is_older_than(oldest) { oldest } else { refused };
+        let first = if deferred.is_older_than(oldest) { oldest } else { deferred };
         for offset in 0..self.next.since(first).min(WINDOW) {
             let number = first.plus(offset);
             if self.waiting.get(number) && !self.seen.get(number) && !self.missing.get(number) {
@@ -276,10 +280,10 @@ mod tests {
     use crate::cursor::{Reader, Source};
     use std::vec::Vec;
 
-    fn listed(arrivals: &mut Arrivals, kind: RecordKind) -> Vec<(u32, u32)> {
+    fn listed(ack_tracker: &mut AckTracker, kind: RecordKind) -> Vec<(u32, u32)> {
         let mut buffer = [0; 1464];
         let mut writer = Writer::new(&mut buffer);
-        arrivals.write(kind, &mut writer, 1464).expect("room for records");
+        ack_tracker.write(kind, &mut writer, 1464).expect("room for records");
         let mut reader = Reader::new(writer.finish());
         let header = DatagramHeader::read(&mut reader).expect("a header");
         let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) = header
@@ -294,83 +298,86 @@ mod tests {
 
     #[test]
     fn gaps_are_missing_once_and_arrivals_acknowledged_once() {
-        let mut arrivals = Arrivals::default();
+        let mut ack_tracker = AckTracker::default();
         for number in [0, 1, 2, 5, 4, 9] {
-            assert_eq!(arrivals.classify(U24::new(number)), Verdict::New);
-            arrivals.commit(U24::new(number));
+            assert_eq!(ack_tracker.classify(U24::new(number)), DatagramStatus::New);
+            ack_tracker.commit(U24::new(number));
         }
-        assert_eq!(arrivals.classify(U24::new(4)), Verdict::Duplicate);
-        assert_eq!(arrivals.classify(U24::new(3)), Verdict::New);
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(3, 3), (6, 8)]);
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
-        assert_eq!((arrivals.missing(), arrivals.unacknowledged()), (0, 0));
-        assert!(listed(&mut arrivals, RecordKind::Ack).is_empty());
+        assert_eq!(ack_tracker.classify(U24::new(4)), DatagramStatus::Duplicate);
+        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::New);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(3, 3), (6, 8)]);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
+        assert_eq!((ack_tracker.missing(), ack_tracker.unacknowledged()), (0, 0));
+        assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
     /// The limits of supplement 4.4: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
     #[test]
     fn jumps_are_bounded() {
-        let mut arrivals = Arrivals::default();
-        arrivals.commit(U24::new(0));
-        assert_eq!(arrivals.classify(U24::new(60_000)), Verdict::Outside);
-        arrivals.commit(U24::new(3_000));
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2_000, 2_999)]);
-        assert_eq!(arrivals.classify(U24::new(1_900)), Verdict::Outside);
-        assert_eq!(arrivals.classify(U24::new(1_999)), Verdict::New);
+        let mut ack_tracker = AckTracker::default();
+        ack_tracker.commit(U24::new(0));
+        assert_eq!(ack_tracker.classify(U24::new(60_000)), DatagramStatus::OutsideWindow);
+        ack_tracker.commit(U24::new(3_000));
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2_000, 2_999)]);
+        assert_eq!(ack_tracker.classify(U24::new(1_900)), DatagramStatus::OutsideWindow);
+        assert_eq!(ack_tracker.classify(U24::new(1_999)), DatagramStatus::New);
     }
 
     #[test]
     fn records_do_not_wrap_and_the_last_number_comes_last() {
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFC));
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFC));
         for step in 0..8 {
-            arrivals.commit(U24::new(0xFF_FFFC).plus(step));
+            ack_tracker.commit(U24::new(0xFF_FFFC).plus(step));
         }
         assert_eq!(
-            listed(&mut arrivals, RecordKind::Ack),
+            listed(&mut ack_tracker, RecordKind::Ack),
             [(0, 3), (0xFF_FFFC, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
         );
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFE));
-        arrivals.commit(U24::new(0xFF_FFFE));
-        arrivals.commit(U24::new(0xFF_FFFF));
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]);
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFE));
+        ack_tracker.commit(U24::new(0xFF_FFFE));
+        ack_tracker.commit(U24::new(0xFF_FFFF));
+        assert_eq!(
+            listed(&mut ack_tracker, RecordKind::Ack),
+            [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
+        );
     }
 
     #[test]
     fn what_was_refused_is_called_missing_once_there_is_room() {
-        let mut arrivals = Arrivals::default();
-        arrivals.commit(U24::new(0));
+        let mut ack_tracker = AckTracker::default();
+        ack_tracker.commit(U24::new(0));
         for number in [1, 3, 4] {
-            arrivals.refuse(U24::new(number));
+            ack_tracker.defer(U24::new(number));
         }
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2, 2)]);
-        assert!(arrivals.has_refused());
-        assert_eq!(arrivals.classify(U24::new(3)), Verdict::Again);
-        arrivals.commit(U24::new(3));
-        arrivals.recall();
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(1, 1), (4, 4)]);
-        assert!(!arrivals.has_refused());
-        arrivals.refuse(U24::new(6));
-        arrivals.recall();
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(5, 6)]);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2, 2)]);
+        assert!(ack_tracker.has_deferred());
+        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::Deferred);
+        ack_tracker.commit(U24::new(3));
+        ack_tracker.nack_deferred();
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(1, 1), (4, 4)]);
+        assert!(!ack_tracker.has_deferred());
+        ack_tracker.defer(U24::new(6));
+        ack_tracker.nack_deferred();
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(5, 6)]);
     }
 
     #[test]
     fn refusals_that_fell_behind_the_window_are_forgotten() {
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFF0));
-        arrivals.refuse(U24::new(0xFF_FFF0));
-        (1..1_100).for_each(|step| arrivals.commit(U24::new(0xFF_FFF0).plus(step)));
-        arrivals.recall();
-        assert_eq!(arrivals.missing(), 0);
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFF0));
+        ack_tracker.defer(U24::new(0xFF_FFF0));
+        (1..1_100).for_each(|step| ack_tracker.commit(U24::new(0xFF_FFF0).plus(step)));
+        ack_tracker.nack_deferred();
+        assert_eq!(ack_tracker.missing(), 0);
     }
 
     #[test]
     fn what_does_not_fit_waits_for_the_next_datagram() {
-        let mut arrivals = Arrivals::default();
-        (0..20).for_each(|number| arrivals.commit(U24::new(number * 2)));
+        let mut ack_tracker = AckTracker::default();
+        (0..20).for_each(|number| ack_tracker.commit(U24::new(number * 2)));
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        arrivals.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
+        ack_tracker.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
         assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack).len(), 6);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack).len(), 6);
     }
 }

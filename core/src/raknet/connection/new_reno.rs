@@ -1,6 +1,6 @@
-//! The classic window: slow start, avoidance, recovery.
+//! The new_reno window: slow start, avoidance, recovery.
 
-use super::congestion::{Acknowledged, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use super::congestion::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::time::Instant;
 
 /// No window is larger than this; it only keeps the arithmetic from overflowing.
@@ -12,7 +12,7 @@ const MAX_WINDOW: u32 = 1 << 28;
 /// acknowledged, later by a datagram for each window acknowledged. Unlike there, a loss halves the window once a round
 /// trip instead of dropping it to one datagram, and a loss that was none is taken back.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Classic {
+pub(super) struct NewReno {
     window: u32,
     threshold: u32,
     datagram: u32,
@@ -26,7 +26,7 @@ pub(super) struct Classic {
     first_loss: u32,
 }
 
-impl Classic {
+impl NewReno {
     pub(super) fn new(datagram: u32) -> Self {
         Self { window: INITIAL_DATAGRAMS * datagram, threshold: MAX_WINDOW, datagram, ..Self::default() }
     }
@@ -36,16 +36,16 @@ impl Classic {
     }
 
     pub(super) const fn pace(&self) -> Pace {
-        if self.window < self.threshold { Pace::Searching } else { Pace::Steady }
+        if self.window < self.threshold { Pace::SlowStart } else { Pace::Steady }
     }
 
-    pub(super) fn on_acknowledged(&mut self, news: &Acknowledged) {
-        if news.in_flight.saturating_mul(2) < self.window {
+    pub(super) fn on_acknowledged(&mut self, sample: &AckSample) {
+        if sample.in_flight.saturating_mul(2) < self.window {
             return;
         }
         let growth = match self.pace() {
-            Pace::Searching => news.bytes,
-            Pace::Steady => self.avoidance_growth(news.bytes),
+            Pace::SlowStart => sample.bytes,
+            Pace::Steady => self.avoidance_growth(sample.bytes),
         };
         self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
     }
@@ -73,7 +73,7 @@ impl Classic {
         self.acknowledged = 0;
     }
 
-    pub(super) fn on_found(&mut self, ordinal: u32) {
+    pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
         let before_this_reduction = ordinal.wrapping_sub(self.first_loss) > u32::MAX / 2;
         if self.losses == 0 || before_this_reduction {
             return;
@@ -86,7 +86,7 @@ impl Classic {
         }
     }
 
-    pub(super) fn on_silence(&mut self) {
+    pub(super) fn on_persistent_congestion(&mut self) {
         self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
         self.window = MIN_DATAGRAMS * self.datagram;
         self.acknowledged = 0;
@@ -97,78 +97,78 @@ impl Classic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::raknet::connection::congestion::Evidence;
+    use crate::raknet::connection::congestion::LossTrigger;
     use crate::serial::U24;
 
     const DATAGRAM: u32 = 1_000;
 
-    fn acknowledge(classic: &mut Classic, times: u32, in_flight: u32) {
+    fn acknowledge(new_reno: &mut NewReno, times: u32, in_flight: u32) {
         for _ in 0..times {
-            classic.on_acknowledged(&Acknowledged {
+            new_reno.on_acknowledged(&AckSample {
                 now: Instant::ZERO,
                 bytes: DATAGRAM,
                 in_flight,
                 newest: U24::new(0),
                 next: U24::new(1),
                 round_trip: 1,
-                span: 0,
+                ack_span: 0,
             });
         }
     }
 
     /// The ordinal of the loss is the time of sending.
-    fn lose(classic: &mut Classic, sent_at: u32, now: u64) {
+    fn lose(new_reno: &mut NewReno, sent_at: u32, now: u64) {
         let (now, ordinal) = (Instant::from_micros(now), sent_at);
         let sent_at = Instant::from_micros(sent_at.into());
-        classic.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, evidence: Evidence::Missed });
+        new_reno.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, trigger: LossTrigger::Nack });
     }
 
     #[test]
     fn slow_start_doubles_and_avoidance_adds() {
-        let mut classic = Classic::new(DATAGRAM);
-        let window = classic.window();
-        acknowledge(&mut classic, 10, window);
-        assert_eq!(classic.window(), 2 * window);
-        lose(&mut classic, 5, 9);
-        let window = classic.window();
+        let mut new_reno = NewReno::new(DATAGRAM);
+        let window = new_reno.window();
+        acknowledge(&mut new_reno, 10, window);
+        assert_eq!(new_reno.window(), 2 * window);
+        lose(&mut new_reno, 5, 9);
+        let window = new_reno.window();
         assert_eq!(window, 10 * DATAGRAM);
-        acknowledge(&mut classic, 10, window);
-        assert_eq!(classic.window(), window + DATAGRAM);
+        acknowledge(&mut new_reno, 10, window);
+        assert_eq!(new_reno.window(), window + DATAGRAM);
     }
 
     #[test]
     fn one_reduction_a_round_trip() {
-        let mut classic = Classic::new(DATAGRAM);
-        acknowledge(&mut classic, 90, 1_000 * DATAGRAM);
-        lose(&mut classic, 5, 9);
-        lose(&mut classic, 8, 10);
-        assert_eq!(classic.window(), 50 * DATAGRAM);
-        lose(&mut classic, 9, 12);
-        assert_eq!(classic.window(), 25 * DATAGRAM);
-        classic.on_silence();
-        assert_eq!(classic.window(), MIN_DATAGRAMS * DATAGRAM);
+        let mut new_reno = NewReno::new(DATAGRAM);
+        acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
+        lose(&mut new_reno, 5, 9);
+        lose(&mut new_reno, 8, 10);
+        assert_eq!(new_reno.window(), 50 * DATAGRAM);
+        lose(&mut new_reno, 9, 12);
+        assert_eq!(new_reno.window(), 25 * DATAGRAM);
+        new_reno.on_persistent_congestion();
+        assert_eq!(new_reno.window(), MIN_DATAGRAMS * DATAGRAM);
     }
 
     #[test]
     fn an_unused_window_does_not_grow() {
-        let mut classic = Classic::new(DATAGRAM);
-        let window = classic.window();
-        acknowledge(&mut classic, 100, DATAGRAM);
-        assert_eq!(classic.window(), window);
+        let mut new_reno = NewReno::new(DATAGRAM);
+        let window = new_reno.window();
+        acknowledge(&mut new_reno, 100, DATAGRAM);
+        assert_eq!(new_reno.window(), window);
     }
 
     #[test]
     fn a_reduction_is_taken_back_when_all_its_losses_were_none() {
-        let mut classic = Classic::new(DATAGRAM);
-        acknowledge(&mut classic, 90, 1_000 * DATAGRAM);
-        lose(&mut classic, 5, 9);
-        lose(&mut classic, 6, 10);
-        classic.on_found(4);
-        classic.on_found(5);
-        assert_eq!(classic.window(), 50 * DATAGRAM);
-        classic.on_found(6);
-        assert_eq!(classic.window(), 100 * DATAGRAM);
-        classic.on_found(6);
-        assert_eq!((classic.window(), classic.pace()), (100 * DATAGRAM, Pace::Searching));
+        let mut new_reno = NewReno::new(DATAGRAM);
+        acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
+        lose(&mut new_reno, 5, 9);
+        lose(&mut new_reno, 6, 10);
+        new_reno.on_spurious_loss(4);
+        new_reno.on_spurious_loss(5);
+        assert_eq!(new_reno.window(), 50 * DATAGRAM);
+        new_reno.on_spurious_loss(6);
+        assert_eq!(new_reno.window(), 100 * DATAGRAM);
+        new_reno.on_spurious_loss(6);
+        assert_eq!((new_reno.window(), new_reno.pace()), (100 * DATAGRAM, Pace::SlowStart));
     }
 }
