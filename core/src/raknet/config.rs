@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use heapless::Vec;
 
-use super::connection::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU};
 
 /// The versions of the protocol that a server accepts, at most eight.
@@ -137,8 +136,18 @@ pub struct Config {
     pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
     pub resends: Resends,
-    /// How the datagrams of connections travel.
+    /// How the datagrams of connections are protected.
     pub(crate) security: Security,
+}
+
+/// How the datagrams of connections are protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Security {
+    #[default]
+    None,
+    /// The protection of a test.
+    #[cfg(test)]
+    Test,
 }
 
 /// What becomes of messages from peers without a connection.

@@ -1,25 +1,17 @@
-//! What happens to the datagrams of a connection last before they leave and first after they arrived.
+//! The protection of datagrams: the last step before they leave, and the first after they arrived.
 //!
 //! There is the plain mode alone. A secure one adds a variant here with its [`PacketProtection`], and its messages to the
 //! handshake; sizes, numbering, routing and the other end of every call stand.
 
+use crate::raknet::config::Security;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
 
-/// How the datagrams of a connection travel.
+/// The protection of the datagrams of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ConnectionProtection {
+pub(crate) enum ConnectionProtection {
     Plain(Plain),
     #[cfg(test)]
     TestProtection(tests::TestProtection),
-}
-
-/// Which mode a peer uses for all its connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Security {
-    #[default]
-    None,
-    #[cfg(test)]
-    TestProtection,
 }
 
 impl Default for ConnectionProtection {
@@ -29,16 +21,16 @@ impl Default for ConnectionProtection {
 }
 
 impl ConnectionProtection {
-    pub(super) fn new(security: Security) -> Self {
+    pub(crate) fn new(security: Security) -> Self {
         match security {
             Security::None => Self::default(),
             #[cfg(test)]
-            Security::TestProtection => Self::TestProtection(tests::TestProtection::default()),
+            Security::Test => Self::TestProtection(tests::TestProtection::default()),
         }
     }
 
     /// Whether datagrams of this connection may begin with any byte.
-    pub(super) const fn hides_first_bytes(self) -> bool {
+    pub(crate) const fn hides_first_bytes(self) -> bool {
         match self {
             Self::Plain(_) => false,
             #[cfg(test)]
@@ -46,7 +38,7 @@ impl ConnectionProtection {
         }
     }
 
-    pub(super) fn overhead(&self) -> u16 {
+    pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),
             #[cfg(test)]
@@ -55,7 +47,7 @@ impl ConnectionProtection {
     }
 
     /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
-    pub(super) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+    pub(crate) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
             Self::Plain(plain) => plain.seal(datagram, length),
             #[cfg(test)]
@@ -65,7 +57,7 @@ impl ConnectionProtection {
 
     /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
     /// before.
-    pub(super) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+    pub(crate) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
         match self {
             Self::Plain(plain) => plain.open_copy(datagram, buffer),
             #[cfg(test)]
@@ -75,7 +67,7 @@ impl ConnectionProtection {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use core::net::SocketAddr;
     use std::collections::VecDeque;
     use std::vec::Vec;
@@ -87,7 +79,7 @@ pub(super) mod tests {
 
     /// Flips every bit, numbers datagrams, and appends the number and a sum: as long as the original's secure mode.
     #[derive(Clone, Copy, Debug, Default)]
-    pub(in super::super) struct TestProtection {
+    pub(crate) struct TestProtection {
         sent: u32,
         opened: u32,
     }
@@ -146,7 +138,7 @@ pub(super) mod tests {
             let peers = core::array::from_fn(|index| {
                 let mut config = Config::new([index as u8 + 1; 32]);
                 config.max_incoming = 1;
-                config.security = Security::TestProtection;
+                config.security = Security::Test;
                 Peer::with_capacity(Capacity { connections: 1, blocks: 512, block_size: 512 }, config)
             });
             Self { peers, now: Instant::ZERO, log: Vec::new(), arrived: Vec::new() }
@@ -220,6 +212,6 @@ pub(super) mod tests {
     #[test]
     fn every_size_leaves_room_for_the_mark() {
         assert_eq!(ConnectionProtection::new(Security::None).overhead(), 0);
-        assert_eq!(ConnectionProtection::new(Security::TestProtection).overhead(), 11);
+        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 11);
     }
 }

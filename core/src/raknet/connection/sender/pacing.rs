@@ -1,15 +1,15 @@
-//! When the next datagram may leave, so that a window is spread over its round trip.
+//! Pacing by a token bucket, so that a window is spread over a round trip (RFC 9002 section 7.7).
 
 use crate::time::Instant;
 
 /// Datagrams that may always leave together.
 const BURST_DATAGRAMS: u32 = 4;
-/// What may leave together at a high rate, in microseconds of it: twice what a coarse timer sleeps too long.
+/// What may leave together at a high rate, in microseconds of that rate: twice what a coarse timer oversleeps.
 const BURST_MICROS: u32 = 2_000;
-/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram costs more.
+/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram would cost more.
 const MIN_SLEEP_MICROS: u32 = 1_000;
 
-/// Tokens in bytes that grows with time up to a burst and that each datagram takes from.
+/// A token bucket: tokens in bytes grow with time up to a burst, and each datagram takes some.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
     tokens: i32,
@@ -22,7 +22,7 @@ impl Pacer {
         Self { tokens: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
     }
 
-    /// Whether a datagram may leave now. Time is only counted when the tokens is used up, so a burst costs nothing.
+    /// Whether a datagram may leave now. Time is looked at only when the tokens are used up, so a burst costs nothing.
     #[inline]
     pub(super) fn allows(&mut self, now: Instant, datagram: u32, rate: impl FnOnce() -> u32) -> bool {
         if self.tokens <= 0 {
@@ -47,7 +47,7 @@ impl Pacer {
         self.tokens = self.tokens.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
     }
 
-    /// When the next datagrams may leave; a time gone by while there is tokens.
+    /// When the next datagrams may leave; in the past while there are tokens.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn ready_at(&self, rate: u32) -> Instant {
         let Some(debt) = 0_i32.checked_sub(self.tokens).and_then(|debt| u32::try_from(debt).ok()) else {

@@ -1,34 +1,39 @@
-//! The new_reno window: slow start, avoidance, recovery.
+//! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance, recovery.
 
-use super::congestion::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use super::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::time::Instant;
 
-/// No window is larger than this; it only keeps the arithmetic from overflowing.
+/// The largest window; it keeps the arithmetic from overflowing.
 const MAX_WINDOW: u32 = 1 << 28;
 
 /// A window of bytes that every loss halves.
 ///
-/// As in the original (supplement 4.8) the window grows only while the sender uses it, and by a datagram for each one
-/// acknowledged, later by a datagram for each window acknowledged. Unlike there, a loss halves the window once a round
-/// trip instead of dropping it to one datagram, and a loss that was none is taken back.
+/// As in the original (supplement 4.8) the window grows only while the sender uses it: in slow start by the bytes
+/// acknowledged, in congestion avoidance by a datagram for each window acknowledged. Unlike there, a loss halves the
+/// window, at most once a round trip, instead of setting it to one datagram; and if all losses of a reduction were
+/// spurious, the reduction is undone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {
     window: u32,
-    threshold: u32,
+    /// The slow start threshold.
+    ssthresh: u32,
+    /// Bytes of a full datagram.
     datagram: u32,
-    /// Losses of datagrams sent before are of the congestion that was answered already.
-    recovery_from: Instant,
-    /// Bytes acknowledged towards the next datagram of growth.
-    acknowledged: u32,
-    /// Window and threshold before the last reduction, and the losses since then that nobody took back.
+    /// When the recovery period began: losses of datagrams sent before belong to it.
+    recovery_start: Instant,
+    /// Bytes acknowledged in congestion avoidance since the window last grew.
+    acked_bytes: u32,
+    /// The window and the slow start threshold before the last reduction.
     before: (u32, u32),
+    /// Losses of the last reduction that have not turned out to be spurious.
     losses: u32,
+    /// The ordinal of the first of them.
     first_loss: u32,
 }
 
 impl NewReno {
     pub(super) fn new(datagram: u32) -> Self {
-        Self { window: INITIAL_DATAGRAMS * datagram, threshold: MAX_WINDOW, datagram, ..Self::default() }
+        Self { window: INITIAL_DATAGRAMS * datagram, ssthresh: MAX_WINDOW, datagram, ..Self::default() }
     }
 
     pub(super) const fn window(&self) -> u32 {
@@ -36,10 +41,10 @@ impl NewReno {
     }
 
     pub(super) const fn pace(&self) -> Pace {
-        if self.window < self.threshold { Pace::SlowStart } else { Pace::Steady }
+        if self.window < self.ssthresh { Pace::SlowStart } else { Pace::Steady }
     }
 
-    pub(super) fn on_acknowledged(&mut self, sample: &AckSample) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
         if sample.in_flight.saturating_mul(2) < self.window {
             return;
         }
@@ -51,45 +56,50 @@ impl NewReno {
     }
 
     fn avoidance_growth(&mut self, bytes: u32) -> u32 {
-        self.acknowledged = self.acknowledged.saturating_add(bytes);
-        if self.acknowledged < self.window {
+        self.acked_bytes = self.acked_bytes.saturating_add(bytes);
+        if self.acked_bytes < self.window {
             return 0;
         }
-        self.acknowledged -= self.window;
+        self.acked_bytes -= self.window;
         self.datagram
     }
 
     pub(super) fn on_lost(&mut self, loss: &Loss) {
-        if loss.sent_at < self.recovery_from {
+        if loss.sent_at < self.recovery_start {
             self.losses += 1;
             return;
         }
-        self.before = (self.window, self.threshold);
+        self.before = (self.window, self.ssthresh);
         self.losses = 1;
         self.first_loss = loss.ordinal;
-        self.recovery_from = loss.now;
-        self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
-        self.window = self.threshold;
-        self.acknowledged = 0;
+        self.recovery_start = loss.now;
+        self.ssthresh = self.half_window();
+        self.window = self.ssthresh;
+        self.acked_bytes = 0;
+    }
+
+    /// RFC 9002 section 7.3.2: a loss reduction factor of one half.
+    fn half_window(&self) -> u32 {
+        (self.window / 2).max(MIN_DATAGRAMS * self.datagram)
     }
 
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
-        let before_this_reduction = ordinal.wrapping_sub(self.first_loss) > u32::MAX / 2;
-        if self.losses == 0 || before_this_reduction {
+        let is_of_earlier_reduction = ordinal.wrapping_sub(self.first_loss) > u32::MAX / 2;
+        if self.losses == 0 || is_of_earlier_reduction {
             return;
         }
         self.losses -= 1;
         if self.losses == 0 {
             self.window = self.window.max(self.before.0);
-            self.threshold = self.threshold.max(self.before.1);
-            self.recovery_from = Instant::ZERO;
+            self.ssthresh = self.ssthresh.max(self.before.1);
+            self.recovery_start = Instant::ZERO;
         }
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
-        self.threshold = (self.window / 2).max(MIN_DATAGRAMS * self.datagram);
+        self.ssthresh = self.half_window();
         self.window = MIN_DATAGRAMS * self.datagram;
-        self.acknowledged = 0;
+        self.acked_bytes = 0;
         self.losses = 0;
     }
 }
@@ -104,13 +114,13 @@ mod tests {
 
     fn acknowledge(new_reno: &mut NewReno, times: u32, in_flight: u32) {
         for _ in 0..times {
-            new_reno.on_acknowledged(&AckSample {
+            new_reno.on_ack(&AckSample {
                 now: Instant::ZERO,
                 bytes: DATAGRAM,
                 in_flight,
                 newest: U24::new(0),
                 next: U24::new(1),
-                round_trip: 1,
+                rtt: 1,
                 ack_span: 0,
             });
         }

@@ -1,96 +1,100 @@
-//! A window that follows the queue: it tells congestion, which makes datagrams wait, from chance, which does not.
+//! Congestion control by queueing delay: a standing queue is congestion, a loss without one need not be.
+//!
+//! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
 
-use super::congestion::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
+use super::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// No window is larger than this; it only keeps the arithmetic from overflowing.
+/// The largest window; it keeps the arithmetic from overflowing.
 const MAX_WINDOW: u32 = 1 << 28;
-/// The queue that is too long, in microseconds: a quarter of the empty path's round trip, within these bounds.
+/// The lower bound of the queueing delay that counts as too long, a quarter of the base RTT, in microseconds.
 const MIN_QUEUE_DELAY: u32 = 5_000;
+/// Its upper bound.
 const MAX_QUEUE_DELAY: u32 = 12_000;
-/// How long the lowest round-trip time counts, in microseconds; paths change.
+/// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
-/// Samples after which a round of the search can be loss_rates_seen before it is over.
+/// RTT samples after which slow start may end within a round.
 const MIN_ROUND_SAMPLES: u8 = 4;
-/// Datagrams whose fate is known before a share of losses means anything.
-const MIN_LOSS_SAMPLE: u32 = 128;
-/// The largest share of losses that is taken for chance, in 65,536ths: of datagrams and their acknowledgements together.
-const MAX_RANDOM_LOSS: u32 = (1 << 16) / 5;
-/// What may be lost beyond one and a half times the share of chance before it is congestion, and during the search.
-const LOSS_MARGIN: u32 = (1 << 16) / 16;
-const SLOW_START_LOSS_MARGIN: u32 = (1 << 16) / 3;
-/// Judgements after which an old share is forgotten.
+/// Datagrams, acknowledged or lost, of which a loss rate is computed.
+const LOSS_RATE_SAMPLE: u32 = 128;
+/// A loss rate of 100 %: rates are counted in 65,536ths.
+const ALL: u32 = 1 << 16;
+/// The highest loss rate that counts as random. Losses of datagrams and of acknowledgements add up in it.
+const MAX_RANDOM_LOSS: u32 = ALL / 5;
+/// A loss rate this far above one and a half times the random one is congestion.
+const LOSS_MARGIN: u32 = ALL / 16;
+/// The same during slow start.
+const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
+/// Loss rates after which the lowest one of the rates before is forgotten.
 const LOSS_RATE_WINDOW: u8 = 8;
-/// Reductions in a row that do not drain_queue the queue: somebody else keeps it long.
+/// Reductions in a row without effect on the queue after which another flow must be what keeps it long.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// Rounds against a competitor after which it is time to see whether it is still there.
+/// Rounds in competitive mode after which steady mode is tried again.
 const MAX_COMPETITIVE_ROUNDS: u8 = 32;
 
-/// What the window is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Mode {
-    /// Doubling each round until a queue forms.
+    /// The window doubles each round until a queue forms.
     #[default]
     SlowStart,
-    /// Keeping the queue short: growing until it forms, then giving up as much as stands in it.
+    /// The window grows until a queue forms, and then shrinks by what stands in it.
     Steady,
-    /// Sharing the path with somebody who keeps the queue long: as the new_reno window does.
+    /// Another flow keeps the queue long: the window grows until something is lost, as `NewReno`'s does.
     Competitive,
 }
 
-/// What a round trip brought.
+/// What was measured in the round trip that is under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     since: Instant,
-    /// The number whose acknowledgement ends it.
+    /// The acknowledgement of this number ends the round.
     end: U24,
-    /// The lowest round-trip time, in microseconds; zero before the first sample.
-    lowest: u32,
+    /// The lowest RTT, in microseconds; zero before the first sample.
+    min_rtt: u32,
     samples: u8,
+    /// Bytes that were acknowledged.
     bytes: u32,
-    /// Whether the window was the limit, so that the round says something of it.
-    used: Used,
+    /// Whether the sender ever used half of the window. If not, the round says nothing about the window.
+    window_used: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Used {
-    #[default]
-    No,
-    Yes,
-}
-
-/// A window of bytes.
+/// A window of bytes that follows the queueing delay.
 ///
-/// Each round it compares the lowest round-trip time of the round with the lowest of the last seconds. The difference
-/// is the queue that stands on the path; the lowest, because acknowledgements may wait. Without a queue losses are
-/// chance, unless their share rises: chance does not depend on what we send. `docs/congestion.md` says more.
+/// Once a round it compares the lowest RTT of the round with the base RTT. The difference is the delay of the queue that
+/// stands at the bottleneck; the lowest RTT counts because an acknowledgement may wait. Losses without a queue are random
+/// unless their rate rises: a random loss rate does not depend on what this end sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DelayBased {
     mode: Mode,
     window: u32,
+    /// Bytes of a full datagram.
     datagram: u32,
     round: Round,
-    /// Lowest round-trip times of this and of the last `BASE_RTT_WINDOW`.
-    base: [u32; 2],
-    base_since: Instant,
-    /// How long the other peer waits before it acknowledges.
+    /// The lowest RTTs of this and of the last `BASE_RTT_WINDOW`.
+    min_rtts: [u32; 2],
+    min_rtt_since: Instant,
+    /// How long the other peer waits before it acknowledges, smoothed.
     ack_span: u32,
     /// Datagrams by which the window grows in the next round.
     step: u32,
-    /// Datagrams' total that are not loss_rates_seen yet, in bytes.
-    arrived: u32,
-    lost: u32,
-    /// Least shares of losses of these and of the last `LOSS_RATE_WINDOW` judgements, in 65,536ths.
-    loss_rates: [u32; 2],
-    loss_rates_seen: u8,
-    /// The best trigger of losses that the other peer gives.
-    trigger: LossTrigger,
-    /// Reductions in a row, and the window before the first of them.
-    futile: u8,
-    before: u32,
-    rounds: u8,
-    /// What was sent before saw the window before its last reduction.
+    /// Bytes acknowledged since the last loss rate was computed.
+    acked_bytes: u32,
+    /// Bytes lost since then.
+    lost_bytes: u32,
+    /// The lowest loss rates of this and of the last `LOSS_RATE_WINDOW`.
+    min_loss_rates: [u32; 2],
+    /// Loss rates in this window so far.
+    loss_rates: u8,
+    /// Whether the other peer has ever reported a loss with a negative acknowledgement.
+    peer_sends_nacks: bool,
+    /// Reductions in a row that did not shorten the queue.
+    futile_reductions: u8,
+    /// The window before the first of them.
+    window_before: u32,
+    /// Rounds in competitive mode.
+    competitive_rounds: u8,
+    /// When the window was last reduced: a round that began before saw the larger window.
     reduced_at: Instant,
 }
 
@@ -110,17 +114,16 @@ impl DelayBased {
         }
     }
 
-    pub(super) fn on_acknowledged(&mut self, sample: &AckSample) {
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
         self.update_base_rtt(sample);
         self.ack_span = self.ack_span - self.ack_span / 8 + sample.ack_span / 8;
         let round = &mut self.round;
-        round.lowest =
-            if round.lowest == 0 { sample.round_trip } else { round.lowest.min(sample.round_trip) };
+        round.min_rtt = if round.min_rtt == 0 { sample.rtt } else { round.min_rtt.min(sample.rtt) };
         round.samples = round.samples.saturating_add(1);
         round.bytes = round.bytes.saturating_add(sample.bytes);
-        self.arrived = self.arrived.saturating_add(sample.bytes);
+        self.acked_bytes = self.acked_bytes.saturating_add(sample.bytes);
         if sample.in_flight.saturating_mul(2) >= self.window {
-            self.round.used = Used::Yes;
+            self.round.window_used = true;
             if self.mode == Mode::SlowStart {
                 self.grow(sample.bytes);
             }
@@ -137,29 +140,30 @@ impl DelayBased {
     }
 
     fn update_base_rtt(&mut self, sample: &AckSample) {
-        let [current, last] = &mut self.base;
-        if *current == 0 || sample.now.micros_since(self.base_since) > BASE_RTT_WINDOW {
-            *last = if *current == 0 { sample.round_trip } else { *current };
-            *current = sample.round_trip;
-            self.base_since = sample.now;
+        let [current, last] = &mut self.min_rtts;
+        if *current == 0 || sample.now.micros_since(self.min_rtt_since) > BASE_RTT_WINDOW {
+            *last = if *current == 0 { sample.rtt } else { *current };
+            *current = sample.rtt;
+            self.min_rtt_since = sample.now;
         }
-        *current = (*current).min(sample.round_trip);
+        *current = (*current).min(sample.rtt);
     }
 
-    /// The round-trip time of the empty path, in microseconds.
+    /// The RTT of the path without a queue, in microseconds.
     fn base_rtt(&self) -> u32 {
-        let [current, last] = self.base;
+        let [current, last] = self.min_rtts;
         current.min(last)
     }
 
-    /// How long the queue is, in microseconds.
+    /// The delay of the standing queue, in microseconds.
     fn queue_delay(&self) -> u32 {
-        self.round.lowest.saturating_sub(self.base_rtt())
+        self.round.min_rtt.saturating_sub(self.base_rtt())
     }
 
-    /// The queue that is too long. What the other peer waits before it acknowledges looks like one.
+    /// The queueing delay that is too long. The other peer's wait before it acknowledges looks like a queue.
     fn max_queue_delay(&self) -> u32 {
-        (self.base_rtt() / 4).clamp(MIN_QUEUE_DELAY, MAX_QUEUE_DELAY).max(self.ack_span - self.ack_span / 4)
+        let tolerated = (self.base_rtt() / 4).clamp(MIN_QUEUE_DELAY, MAX_QUEUE_DELAY);
+        tolerated.max(self.ack_span - self.ack_span / 4)
     }
 
     fn grow(&mut self, bytes: u32) {
@@ -172,120 +176,128 @@ impl DelayBased {
         self.step = 1;
     }
 
-    /// Ends the search with what the path carried in the round.
+    /// Sets the window to what the path carried in this round.
     fn leave_slow_start(&mut self, sample: &AckSample) {
-        let took = sample.now.micros_since(self.round.since).max(self.base_rtt());
-        let carried = scale(self.round.bytes, self.base_rtt(), took);
+        let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
+        let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
         self.mode = Mode::Steady;
         self.reduce(carried.max(self.window / 4), sample.now);
     }
 
     fn on_round_end(&mut self, sample: &AckSample) {
         let (queue, limit) = (self.queue_delay(), self.max_queue_delay());
-        // What was sent before the last reduction says nothing of it.
         if self.round.since <= self.reduced_at {
-            (self.arrived, self.lost) = (0, 0);
+            (self.acked_bytes, self.lost_bytes) = (0, 0);
             return;
         }
-        let crowded = self.congestion_loss();
-        if self.round.used == Used::No {
+        let congestion_loss = self.congestion_loss();
+        if !self.round.window_used {
             return;
         }
         match self.mode {
-            Mode::SlowStart if crowded.is_some() || queue > limit / 2 => self.leave_slow_start(sample),
+            Mode::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
+                self.leave_slow_start(sample)
+            }
             Mode::SlowStart => {}
             Mode::Steady if queue > limit => self.drain_queue(queue, sample.now),
             Mode::Steady => {
-                self.futile = 0;
-                if let Some(share) = crowded {
-                    let left = scale(self.window, (1 << 16) - share, 1 << 16);
-                    self.reduce(left.max(self.window / 2).min(self.window - self.window / 8), sample.now);
+                self.futile_reductions = 0;
+                if let Some(rate) = congestion_loss {
+                    let left = scale(self.window, ALL - rate, ALL);
+                    self.reduce(self.bounded_reduction(left), sample.now);
                 } else {
                     self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
                     self.grow(self.step * self.datagram);
                 }
             }
             Mode::Competitive => {
-                self.rounds = self.rounds.saturating_add(1);
+                self.competitive_rounds = self.competitive_rounds.saturating_add(1);
                 self.grow(self.datagram);
-                if queue < limit / 2 || self.rounds > MAX_COMPETITIVE_ROUNDS {
+                if queue < limit / 2 || self.competitive_rounds > MAX_COMPETITIVE_ROUNDS {
                     self.enter_steady();
                 }
             }
         }
     }
 
+    /// The window after a reduction to `wanted`: by an eighth at least, and by half at most.
+    fn bounded_reduction(&self, wanted: u32) -> u32 {
+        wanted.max(self.window / 2).min(self.window - self.window / 8)
+    }
+
     fn enter_steady(&mut self) {
         self.mode = Mode::Steady;
-        self.futile = 0;
+        self.futile_reductions = 0;
         self.step = 1;
     }
 
-    /// Gives up as much of the window as stands in the queue, unless that has been in vain.
+    /// Reduces the window by what stands in the queue. If that did not help before, another flow fills the queue.
     fn drain_queue(&mut self, queue: u32, now: Instant) {
-        if self.futile == 0 {
-            self.before = self.window;
+        if self.futile_reductions == 0 {
+            self.window_before = self.window;
         }
-        self.futile += 1;
-        if self.futile > MAX_FUTILE_REDUCTIONS {
+        self.futile_reductions += 1;
+        if self.futile_reductions > MAX_FUTILE_REDUCTIONS {
             self.mode = Mode::Competitive;
-            self.rounds = 0;
-            self.window = self.window.max(self.before);
+            self.competitive_rounds = 0;
+            self.window = self.window.max(self.window_before);
             self.reduced_at = now;
             return;
         }
-        let window = scale(self.window, self.base_rtt(), self.base_rtt().saturating_add(queue).max(1));
-        self.reduce((window + self.datagram).max(self.window / 2).min(self.window - self.window / 8), now);
+        let base = self.base_rtt();
+        let window = scale(self.window, base, base.saturating_add(queue).max(1));
+        self.reduce(self.bounded_reduction(window + self.datagram), now);
     }
 
-    /// The share of losses, in 65,536ths, if more is lost than by chance.
+    /// The loss rate, if it is higher than random losses explain.
     fn congestion_loss(&mut self) -> Option<u32> {
-        let total = self.arrived.saturating_add(self.lost);
-        if total < MIN_LOSS_SAMPLE * self.datagram {
+        let total = self.acked_bytes.saturating_add(self.lost_bytes);
+        if total < LOSS_RATE_SAMPLE * self.datagram {
             return None;
         }
-        let share = scale(1 << 16, self.lost, total);
-        (self.arrived, self.lost) = (0, 0);
-        let usual = self.random_loss();
-        self.update_random_loss(share);
-        if share > usual + LOSS_MARGIN / 2 {
+        let rate = scale(ALL, self.lost_bytes, total);
+        (self.acked_bytes, self.lost_bytes) = (0, 0);
+        let random = self.random_loss();
+        self.note_loss_rate(rate);
+        if rate > random + LOSS_MARGIN / 2 {
             self.step = 1;
         }
         let margin = match self.mode {
             Mode::SlowStart => SLOW_START_LOSS_MARGIN,
-            // A queue and losses together are no chance.
+            // Losses while there is a queue are hardly random.
             Mode::Steady | Mode::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
             Mode::Steady | Mode::Competitive => LOSS_MARGIN,
         };
-        (share > usual + usual / 2 + margin).then_some(share)
+        (rate > random + random / 2 + margin).then_some(rate)
     }
 
-    /// The share of losses that is chance: the least of late, since ours come on top of it.
+    /// The random loss rate: the lowest one of late, since losses of our own making come on top of it.
     fn random_loss(&self) -> u32 {
-        let [current, last] = self.loss_rates;
+        let [current, last] = self.min_loss_rates;
         current.min(last).min(MAX_RANDOM_LOSS)
     }
 
-    fn update_random_loss(&mut self, share: u32) {
-        let [current, last] = &mut self.loss_rates;
-        *current = (*current).min(share);
-        self.loss_rates_seen += 1;
-        if self.loss_rates_seen >= LOSS_RATE_WINDOW {
-            self.loss_rates_seen = 0;
-            *last = core::mem::replace(current, share);
+    fn note_loss_rate(&mut self, rate: u32) {
+        let [current, last] = &mut self.min_loss_rates;
+        *current = (*current).min(rate);
+        self.loss_rates += 1;
+        if self.loss_rates >= LOSS_RATE_WINDOW {
+            self.loss_rates = 0;
+            *last = core::mem::replace(current, rate);
         }
     }
 
     pub(super) fn on_lost(&mut self, loss: &Loss) {
-        let virtual_time = match (self.trigger, loss.trigger) {
-            // Rather the acknowledgement was lost, or the other peer would miss the datagram as it missed others.
-            (LossTrigger::Nack, LossTrigger::TimeThreshold) => loss.bytes / 4,
-            (LossTrigger::TimeThreshold, _) | (_, LossTrigger::Nack) => loss.bytes,
+        let bytes = match loss.trigger {
+            LossTrigger::Nack => {
+                self.peer_sends_nacks = true;
+                loss.bytes
+            }
+            // A peer that sends negative acknowledgements would have sent one: the acknowledgement was lost, rather.
+            LossTrigger::TimeThreshold if self.peer_sends_nacks => loss.bytes / 4,
+            LossTrigger::TimeThreshold => loss.bytes,
         };
-        if loss.trigger == LossTrigger::Nack {
-            self.trigger = LossTrigger::Nack;
-        }
-        self.lost = self.lost.saturating_add(virtual_time);
+        self.lost_bytes = self.lost_bytes.saturating_add(bytes);
         if self.mode == Mode::Competitive && loss.sent_at >= self.reduced_at {
             self.enter_steady();
             self.reduce(self.window / 2, loss.now);
@@ -293,13 +305,13 @@ impl DelayBased {
     }
 
     pub(super) const fn on_spurious_loss(&mut self) {
-        self.lost = self.lost.saturating_sub(self.datagram);
+        self.lost_bytes = self.lost_bytes.saturating_sub(self.datagram);
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
         self.mode = Mode::SlowStart;
         self.window = MIN_DATAGRAMS * self.datagram;
-        self.futile = 0;
+        self.futile_reductions = 0;
     }
 }
 
@@ -341,13 +353,13 @@ mod tests {
                 self.delay_based.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, trigger });
             }
             for number in lost..window / DATAGRAM {
-                self.delay_based.on_acknowledged(&AckSample {
+                self.delay_based.on_ack(&AckSample {
                     now: self.now,
                     bytes: DATAGRAM,
                     in_flight: window,
                     newest: first.plus(number),
                     next: self.next,
-                    round_trip: EMPTY + queue,
+                    rtt: EMPTY + queue,
                     ack_span: 0,
                 });
             }

@@ -1,4 +1,4 @@
-//! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
+//! The window of datagram numbers: which arrived, which are to be acknowledged, and which are missing.
 
 use crate::cursor::{WireError, Writer};
 use crate::raknet::wire::Wire;
@@ -7,18 +7,18 @@ use crate::serial::U24;
 
 /// Datagrams behind the newest that are recently_lost.
 const WINDOW: u32 = 1024;
-/// A jump ahead of more is refused, before anything is computed from it (supplement 4.4).
+/// The longest jump ahead that is accepted (supplement 4.4).
 const MAX_JUMP: u32 = 50_000;
-/// Of a jump ahead, only the last so many are called missing (supplement 4.4).
+/// How many of the numbers before a jump are reported missing (supplement 4.4).
 const MAX_MISSING: u32 = 1_000;
 
 /// What a datagram number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DatagramStatus {
+pub(in super::super) enum DatagramStatus {
     New,
-    /// Arrived before: acknowledged again, not looked at.
+    /// Arrived before: acknowledged again, but not read again.
     Duplicate,
-    /// Arrived before, and some of its reliable messages found no room: they may now.
+    /// Arrived before, but there was no memory for some of its reliable messages.
     Deferred,
     /// Too far ahead or behind: as if it had never arrived.
     OutsideWindow,
@@ -61,18 +61,20 @@ impl Bits {
     }
 }
 
-/// The receiving side of the datagram numbers.
+/// The receive window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AckTracker {
+pub(in super::super) struct AckTracker {
     /// One more than the newest number that arrived.
     next: U24,
-    seen: Bits,
-    /// Of what was seen: not acknowledged yet. Of the others: arrived, but not with all its messages.
-    waiting: Bits,
+    /// Datagrams that arrived and whose messages were all taken.
+    received: Bits,
+    /// Set for a received datagram: it is to be acknowledged. Set for another one: it was deferred.
+    pending: Bits,
+    /// Datagrams that a negative acknowledgement is to name.
     missing: Bits,
     unacknowledged_count: u32,
     missing_count: u32,
-    /// The oldest number that was refused and not called missing since.
+    /// The oldest number that was deferred and that no negative acknowledgement has named since.
     oldest_deferred: Option<U24>,
 }
 
@@ -91,7 +93,7 @@ impl AckTracker {
     }
 
     /// What `number` means, without remembering it.
-    pub(super) fn classify(&self, number: U24) -> DatagramStatus {
+    pub(in super::super) fn classify(&self, number: U24) -> DatagramStatus {
         let is_older = number.is_older_than(self.next);
         if !is_older {
             return if number.since(self.next) > MAX_JUMP {
@@ -102,9 +104,9 @@ impl AckTracker {
         }
         if self.next.since(number) > WINDOW {
             DatagramStatus::OutsideWindow
-        } else if self.seen.get(number) {
+        } else if self.received.get(number) {
             DatagramStatus::Duplicate
-        } else if self.waiting.get(number) {
+        } else if self.pending.get(number) {
             DatagramStatus::Deferred
         } else {
             DatagramStatus::New
@@ -119,53 +121,53 @@ impl AckTracker {
         if !self.is_unacknowledged(number) {
             self.unacknowledged_count += 1;
         }
-        self.seen.set(number, true);
-        self.waiting.set(number, true);
+        self.received.set(number, true);
+        self.pending.set(number, true);
         self.forget_missing(number);
     }
 
-    /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
-    /// nobody gains from having it sent again before there is room.
+    /// Remembers that `number` arrived and that there was no memory for some of its messages. It is neither acknowledged
+    /// nor reported missing: it would be sent again in vain before there is memory.
     pub(super) fn defer(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.waiting.set(number, true);
+        self.pending.set(number, true);
         self.forget_missing(number);
         if self.oldest_deferred.is_none_or(|oldest| number.is_older_than(oldest)) {
             self.oldest_deferred = Some(number);
         }
     }
 
-    /// Whether numbers were refused since they were called missing last.
+    /// Whether numbers were deferred that no negative acknowledgement has named since.
     pub(super) const fn has_deferred(&self) -> bool {
         self.oldest_deferred.is_some()
     }
 
-    /// Calls missing what was refused: now there is room for it. The other peer sends at once what it would send after
-    /// a timeout only.
+    /// Reports deferred datagrams missing, since there is memory for them now. The other peer sends them again at once,
+    /// where it would wait for a timeout otherwise.
     pub(super) fn nack_deferred(&mut self) {
         let Some(deferred) = self.oldest_deferred.take() else { return };
         let oldest = self.next.minus(WINDOW);
         let first = if deferred.is_older_than(oldest) { oldest } else { deferred };
         for offset in 0..self.next.since(first).min(WINDOW) {
             let number = first.plus(offset);
-            if self.waiting.get(number) && !self.seen.get(number) && !self.missing.get(number) {
+            if self.pending.get(number) && !self.received.get(number) && !self.missing.get(number) {
                 self.missing.set(number, true);
                 self.missing_count += 1;
             }
         }
     }
 
-    /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.
+    /// Makes `number` the newest one. The numbers that it jumps over are missing; those behind the window are forgotten.
     fn advance_to(&mut self, number: U24) {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
-            self.seen.set(passed, false);
-            self.waiting.set(passed, false);
+            self.received.set(passed, false);
+            self.pending.set(passed, false);
             if behind > 0 && behind <= MAX_MISSING {
                 self.missing.set(passed, true);
                 self.missing_count += 1;
@@ -175,12 +177,12 @@ impl AckTracker {
     }
 
     fn is_unacknowledged(&self, number: U24) -> bool {
-        self.waiting.get(number) && self.seen.get(number)
+        self.pending.get(number) && self.received.get(number)
     }
 
     fn forget_unacknowledged(&mut self, number: U24) {
         if self.is_unacknowledged(number) {
-            self.waiting.set(number, false);
+            self.pending.set(number, false);
             self.unacknowledged_count -= 1;
         }
     }
@@ -192,7 +194,7 @@ impl AckTracker {
         }
     }
 
-    /// Composes a datagram of records in at most `limit` bytes and forgets what it lists; the rest stays for the next.
+    /// Composes a datagram of records in at most `limit` bytes. What it names is forgotten; the rest waits for the next one.
     pub(super) fn write(
         &mut self,
         kind: RecordKind,
@@ -238,10 +240,10 @@ impl AckTracker {
     /// The first run of listed numbers from `at` to `last`.
     fn next_run(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<Record> {
         let bits = match kind {
-            RecordKind::Ack => &self.waiting,
+            RecordKind::Ack => &self.pending,
             RecordKind::Nack => &self.missing,
         };
-        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.seen.get(number));
+        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.received.get(number));
         while !is_listed(at) {
             let skip = bits.clear_run(at).max(1);
             if skip > last.since(at) {

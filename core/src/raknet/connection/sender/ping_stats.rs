@@ -1,10 +1,11 @@
-//! What pings tell: how far away the other peer is, and what its clock says (supplement 3.3).
+//! What pongs say of the path and of the other peer's clock (supplement 3.3).
 
 use core::time::Duration;
 
+/// How many pings the average and the clock difference are computed from.
 const SAMPLES: usize = 5;
 
-/// The last five pings, and the shortest of all.
+/// The last pings, and the shortest of all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PingStats {
     /// How long they took, in microseconds; zero for none yet.
