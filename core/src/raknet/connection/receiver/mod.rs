@@ -191,9 +191,11 @@ impl Receiver {
             Arrival::TooFar => Err(ReceiveError::OutsideWindow),
             Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(ReceiveError::NoMemory),
             Arrival::New => {
-                let control = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages)?;
-                self.reliable.mark(cx.pool, capsule.reliable);
-                Ok(control)
+                let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
+                if handled.is_ok() {
+                    self.reliable.mark(cx.pool, capsule.reliable);
+                }
+                handled
             }
         }
     }
@@ -269,14 +271,17 @@ impl Receiver {
                 if !is_control {
                     self.deliver(cx, message, payload, takes_messages)?;
                 }
-                let Some(number) = channel else {
-                    return Ok(is_control.then_some(ControlMessage { payload, channel }));
-                };
-                self.channels.update(cx.pool, number, |channel, _| channel.advance(message));
-                if is_control {
-                    return Ok(Some(ControlMessage { payload, channel }));
+                let has_buffered = channel.is_some_and(|number| {
+                    self.channels.update(cx.pool, number, |channel, _| {
+                        channel.advance(message);
+                        channel.first().is_some()
+                    })
+                });
+                match channel {
+                    _ if is_control => Ok(Some(ControlMessage { payload, channel })),
+                    Some(number) if has_buffered => self.deliver_buffered(cx, number, takes_messages),
+                    Some(_) | None => Ok(None),
                 }
-                self.deliver_buffered(cx, number, takes_messages)
             }
             Disposition::Buffer => {
                 let message_block = self.store(cx, message, payload, Disposition::Buffer)?;

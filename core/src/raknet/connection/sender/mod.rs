@@ -383,7 +383,7 @@ impl Sender {
             return false;
         };
         let bytes = cx.pool.size(block);
-        let message = *cx.pool.header(block).outgoing();
+        let message = cx.pool.header(block).queued().message;
         if writer.written() + message.header_size() + bytes > limit {
             return false;
         }

@@ -273,7 +273,7 @@ impl SendQueue {
             SendSource::OldestLost | SendSource::PartlyAcknowledged | SendSource::NewestLost => resend(),
             SendSource::New(priority) => {
                 let message = self.new.get(priority.index())?.front()?;
-                self.may_be_sent(cx, cx.pool.header(message).outgoing())
+                self.may_be_sent(cx, &cx.pool.header(message).queued().message)
                     .then_some((QueueId::New(priority), message))
             }
         }
@@ -294,7 +294,7 @@ impl SendQueue {
 
     /// Lets the next message of a channel be sent after this one.
     fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
-        let message = cx.pool.header(message).outgoing();
+        let Queued { message, .. } = cx.pool.header(message).queued();
         let is_last = message.split_count <= message.split_index + 1;
         let reliability = message.reliability;
         if !is_last || !reliability.has_channel() || reliability.is_sequenced() {
