@@ -212,6 +212,13 @@ impl<'a> Peer<'a> {
         self.tables.pool.capacity()
     }
 
+    /// How often the memory was found inconsistent, which would be a bug of this crate: a build with debug assertions
+    /// panics there.
+    #[must_use]
+    pub const fn invalid_links(&self) -> u32 {
+        self.tables.pool.invalid_links()
+    }
+
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
     /// they wrap. The other peer must do the same.
     pub fn start_numbers_at(&mut self, number: U24) {

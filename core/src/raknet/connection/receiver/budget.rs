@@ -4,13 +4,13 @@ use super::reorder_buffer::Disposition;
 use crate::raknet::connection::context::Context;
 use crate::time::Instant;
 
-/// Blocks that received messages take, within the quota of the connection.
+/// Blocks that received messages take, within the quota of the connection. A pool has fewer than 2^32 blocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceiveBudget {
     /// Blocks of messages and parts that are buffered or wait for the application.
-    used: usize,
+    used: u32,
     /// Blocks that the pool promised to messages that arrive in parts.
-    promised: usize,
+    promised: u32,
     /// Since when nothing more has fitted although the application has read everything.
     exhausted_since: Option<Instant>,
 }
@@ -23,25 +23,25 @@ impl ReceiveBudget {
             Disposition::Deliver | Disposition::Discard => cx.receive_quota,
             Disposition::Buffer => cx.receive_quota / 2,
         };
-        self.used + self.promised + blocks <= quota
+        self.used as usize + self.promised as usize + blocks <= quota
     }
 
     /// Counts blocks that were taken.
     pub(super) const fn take(&mut self, blocks: usize) {
-        self.used += blocks;
+        self.used += blocks as u32;
     }
 
     /// Counts blocks that went back to the pool.
     pub(super) const fn give_back(&mut self, blocks: usize) {
-        self.used = self.used.saturating_sub(blocks);
+        self.used = self.used.saturating_sub(blocks as u32);
     }
 
     pub(super) const fn promise(&mut self, blocks: usize) {
-        self.promised += blocks;
+        self.promised += blocks as u32;
     }
 
     pub(super) const fn release_promise(&mut self, blocks: usize) {
-        self.promised = self.promised.saturating_sub(blocks);
+        self.promised = self.promised.saturating_sub(blocks as u32);
     }
 
     /// Something found room.

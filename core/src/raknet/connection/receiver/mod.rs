@@ -9,7 +9,7 @@ pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
 use reassembly::{ArrivedPart, Reassembly};
-use reorder_buffer::{Disposition, ReorderBuffer};
+use reorder_buffer::{Disposition, ReorderBuffer, disposition};
 
 use super::block_header::{BlockHeader, IncomingMessage};
 use super::channels::Channels;
@@ -20,10 +20,10 @@ use crate::cursor::Writer;
 use crate::raknet::delivery::Channel;
 use crate::raknet::event::Progress;
 use crate::raknet::stats::{ConnectionStats, DropReason};
-use crate::raknet::wire::capsule::CapsuleHeader;
+use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::raknet::wire::id;
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, Purpose, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, Link, Purpose, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -214,14 +214,10 @@ impl Receiver {
         }
         let payload = match capsule.split {
             None => Payload::Borrowed(payload),
-            Some(split) => {
-                let disposition = self.disposition(cx, &message);
-                let part = ArrivedPart { message, split, payload, disposition };
-                match self.on_part(cx, sizes, &part)? {
-                    Some(whole) => Payload::Stored(whole),
-                    None => return Ok(None),
-                }
-            }
+            Some(split) => match self.on_part(cx, sizes, message, split, payload)? {
+                Some(whole) => Payload::Stored(whole),
+                None => return Ok(None),
+            },
         };
         self.on_message(cx, &message, payload, takes_messages)
     }
@@ -243,9 +239,12 @@ impl Receiver {
         &mut self,
         cx: &mut Context<'_, '_>,
         sizes: Sizes,
-        part: &ArrivedPart<'_>,
-    ) -> Result<Option<Block>, ReceiveError> {
-        match self.reassembly.on_part(cx, &mut self.budget, sizes, part) {
+        message: IncomingMessage,
+        split: Split,
+        payload: &[u8],
+    ) -> Result<Link, ReceiveError> {
+        let part = ArrivedPart { message, split, payload, channels: &self.channels };
+        match self.reassembly.on_part(cx, &mut self.budget, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
             Ok(Some(whole)) => {
                 // The sender waits for this message with all its parts acknowledged but the last.
@@ -264,7 +263,7 @@ impl Receiver {
         payload: Payload<'d>,
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
-        match self.disposition(cx, message) {
+        match disposition(&self.channels, cx, message) {
             Disposition::Deliver => {
                 let channel = message.is_in_order().then_some(message.channel);
                 let is_control = is_control(cx, payload);
@@ -310,13 +309,6 @@ impl Receiver {
         }
     }
 
-    fn disposition(&self, cx: &Context<'_, '_>, message: &IncomingMessage) -> Disposition {
-        if !message.is_in_order() {
-            return Disposition::Deliver;
-        }
-        self.channels.get(cx.pool, message.channel).disposition(message)
-    }
-
     /// Delivers the buffered messages of a channel whose turn has come.
     fn deliver_buffered(
         &mut self,
@@ -326,7 +318,7 @@ impl Receiver {
     ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
         while let Some(first) = self.channels.get(cx.pool, number).first() {
             let message = *cx.pool.header(first).received();
-            let disposition = self.disposition(cx, &message);
+            let disposition = disposition(&self.channels, cx, &message);
             if disposition == Disposition::Buffer {
                 break;
             }

@@ -6,8 +6,9 @@
 
 use super::ReceiveError;
 use super::budget::ReceiveBudget;
-use super::reorder_buffer::Disposition;
+use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage, Part, Partial, key};
+use crate::raknet::connection::channels::Channels;
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::event::{Direction, Progress};
@@ -29,8 +30,15 @@ pub(super) struct ArrivedPart<'d> {
     pub(super) message: IncomingMessage,
     pub(super) split: Split,
     pub(super) payload: &'d [u8],
+    /// The channels, in whose order the message may have a place.
+    pub(super) channels: &'d Channels<ReorderBuffer>,
+}
+
+impl ArrivedPart<'_> {
     /// What would become of the whole message now.
-    pub(super) disposition: Disposition,
+    fn disposition(&self, cx: &Context<'_, '_>) -> Disposition {
+        disposition(self.channels, cx, &self.message)
+    }
 }
 
 impl Reassembly {
@@ -83,7 +91,7 @@ impl Reassembly {
         if promised >= cx.receive_quota.min(cx.pool.most(Purpose::Receive)) {
             return Err(ReceiveError::MessageTooLarge);
         }
-        if !budget.admits(cx, promised + 1, part.disposition) || !cx.pool.promise(promised) {
+        if !budget.admits(cx, promised + 1, part.disposition(cx)) || !cx.pool.promise(promised) {
             return Err(ReceiveError::NoMemory);
         }
         let header = BlockHeader::Partial(Partial {
@@ -159,7 +167,7 @@ fn store_part(
     // A part longer than the MTU allows takes more than was promised for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
     let fits = excess == 0
-        || budget.admits(cx, excess, part.disposition) && cx.pool.room(Purpose::Receive) >= excess;
+        || budget.admits(cx, excess, part.disposition(cx)) && cx.pool.room(Purpose::Receive) >= excess;
     let header = BlockHeader::Part(Part { owner, split_id, index });
     let stored = if fits { cx.pool.store(part.payload, Purpose::Promised, &header) } else { None };
     let block = stored.ok_or(ReceiveError::NoMemory)?;

@@ -1,7 +1,7 @@
 //! Ordered and sequenced messages of one channel (supplement 4.14).
 
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
-use crate::raknet::connection::channels::{Packed, pack, unpack};
+use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::serial::U24;
 use crate::storage::{Block, Link, OrderHeap, Pool};
@@ -73,6 +73,18 @@ impl ReorderBuffer {
     pub(super) fn free_all(mut self, cx: &mut Context<'_, '_>) -> usize {
         self.buffered.free_all(cx.pool)
     }
+}
+
+/// What to do with a message that may have a place in the order of its channel.
+pub(super) fn disposition(
+    channels: &Channels<ReorderBuffer>,
+    cx: &Context<'_, '_>,
+    message: &IncomingMessage,
+) -> Disposition {
+    if !message.is_in_order() {
+        return Disposition::Deliver;
+    }
+    channels.get(cx.pool, message.channel).disposition(message)
 }
 
 impl Packed for ReorderBuffer {

@@ -224,28 +224,23 @@ impl LossRecovery {
     }
 
     fn on_datagram_acked(&mut self, cx: &mut Context<'_, '_>, first: Block, summary: &mut AckSummary) {
-        let Some(datagram) = self.untrack(cx, first) else { return };
+        let header = cx.pool.header(first);
+        let Some(datagram) = header.datagram() else { return };
         let (number, sent_at) = (datagram.number, datagram.sent_at);
-        match *cx.pool.header(first) {
-            BlockHeader::Lost(_, ordinal) => self.on_spurious_loss(ordinal),
-            BlockHeader::InFlight(_, source) => {
-                summary.bytes += datagram.bytes;
-                if let Some(blocked) = &mut self.blocked_receiver {
-                    blocked.on_ack(source, &datagram.message);
-                }
-            }
-            BlockHeader::Raw
-            | BlockHeader::Outgoing(_)
-            | BlockHeader::SplitSend(_)
-            | BlockHeader::Receipt(..)
-            | BlockHeader::Received(_)
-            | BlockHeader::Part(_)
-            | BlockHeader::Partial(_) => {}
+        if let BlockHeader::Lost(_, ordinal) = *header {
+            self.on_spurious_loss(ordinal);
+        } else {
+            summary.bytes += datagram.bytes;
+        }
+        if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
+        {
+            blocked.on_ack(*source, &datagram.message);
         }
         self.datagrams_acknowledged += 1;
         let sent = (number, sent_at);
         let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
         summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
+        self.untrack(cx, first);
     }
 
     /// Takes the RTT sample and detects losses, after all records of an acknowledgement.
@@ -280,18 +275,20 @@ impl LossRecovery {
     }
 
     /// Takes a datagram out of the index and out of its list. Its header stays as it is.
-    fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) -> Option<Datagram> {
+    fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
+        let Some(&Datagram { number, bytes, .. }) = header.datagram() else {
+            debug_assert!(false, "not a datagram: {header:?}");
+            return;
+        };
         let is_lost = matches!(header, BlockHeader::Lost(..));
-        let datagram = *header.datagram()?;
-        cx.index.remove(cx.pool, key::datagram(cx.slot, datagram.number), first);
+        cx.index.remove(cx.pool, key::datagram(cx.slot, number), first);
         if is_lost {
             self.lost.remove(cx.pool, first);
         } else {
             self.in_flight.remove(cx.pool, first);
-            self.bytes_in_flight = self.bytes_in_flight.saturating_sub(datagram.bytes);
+            self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
         }
-        Some(datagram)
     }
 
     /// How old a datagram must be to count as lost once a later one was acknowledged, in microseconds: the time threshold
@@ -410,8 +407,11 @@ impl LossRecovery {
             self.blocked_receiver = None;
         }
         let first = next?;
-        let BlockHeader::Lost(_, ordinal) = *cx.pool.header(first) else { return None };
-        let Datagram { number, message, .. } = self.untrack(cx, first)?;
+        let BlockHeader::Lost(Datagram { number, message, .. }, ordinal) = *cx.pool.header(first) else {
+            debug_assert!(false, "not a lost datagram: {:?}", cx.pool.header(first));
+            return None;
+        };
+        self.untrack(cx, first);
         let replaced = self.recently_lost.push(number, ordinal);
         self.reordering_window = self.reordering_window.saturating_sub(replaced);
         *cx.pool.header_mut(first) = BlockHeader::Outgoing(Queued { message, ..Queued::default() });
@@ -492,9 +492,10 @@ impl LossRecovery {
         mut free: impl FnMut(&mut Context<'_, '_>, Block),
     ) {
         while let Some(first) = self.in_flight.oldest().or_else(|| self.lost.oldest()) {
-            if self.untrack(cx, first).is_none() {
+            if datagram(cx, first).is_none() {
                 return;
             }
+            self.untrack(cx, first);
             for_each_message(cx, first, &mut free);
         }
     }

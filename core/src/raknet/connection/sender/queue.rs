@@ -135,14 +135,14 @@ impl SendQueue {
         if is_recorded {
             self.splits.insert(cx, &message, purpose);
         }
+        let mut queued = Queued { message, virtual_time: 0, queued_at: cx.now };
         for part in payload.chunks(part_size) {
-            let virtual_time = self.assign_virtual_time(cx, delivery.priority);
-            let header = BlockHeader::Outgoing(Queued { message, virtual_time, queued_at: cx.now });
+            queued.virtual_time = self.assign_virtual_time(cx, delivery.priority);
             // The room was checked for all parts at once.
-            let Some(block) = cx.pool.store(part, purpose, &header) else { break };
+            let Some(block) = cx.pool.store(part, purpose, &BlockHeader::Outgoing(queued)) else { break };
             self.queue(delivery.priority).push(cx.pool, block);
             self.count_in(QueueId::New(delivery.priority), part.len());
-            message.split_index += 1;
+            queued.message.split_index += 1;
         }
         self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
