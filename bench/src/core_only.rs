@@ -71,8 +71,8 @@ fn cpu_time() -> Duration {
 /// The rows of two flows that share a bottleneck of 20 Mbit/s and 50 ms, in virtual time.
 pub(crate) fn fairness(effort: Effort) -> Vec<Row> {
     let seconds = if effort == Effort::Quick { 10 } else { 60 };
-    let equal = Race::run([CongestionControl::Adaptive; 2], seconds);
-    let mixed = Race::run([CongestionControl::Adaptive, CongestionControl::Classic], seconds);
+    let equal = Race::run([CongestionControl::DelayBased; 2], seconds);
+    let mixed = Race::run([CongestionControl::DelayBased, CongestionControl::NewReno], seconds);
     let share =
         |name: &str, share: f64| Row::new(name, share * 100.0, "% of the path", Better::Lower).goal(60.0);
     vec![

@@ -78,7 +78,7 @@
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
 //! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
-#![cfg_attr(not(all(feature = "adaptive", feature = "server", feature = "unconnected")), allow(dead_code))]
+#![cfg_attr(not(all(feature = "delay-based", feature = "server", feature = "unconnected")), allow(dead_code))]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -126,6 +126,6 @@ pub mod wire {
     pub use crate::cursor::{Reader, Source, Value, WireError, Writer};
     pub use crate::raknet::wire::{
         IP_UDP_OVERHEAD, MAX_DATAGRAM, MAX_MTU, MIN_MTU, SecuritySizes, Wire, address, capsule, control,
-        datagram, id, local, notice, offline, seal,
+        datagram, id, local, notice, offline, protection,
     };
 }

@@ -35,6 +35,13 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.capacity()
     }
 
+    /// How often the memory was found inconsistent, which would be a bug of this crate: a build with debug assertions
+    /// panics there.
+    #[must_use]
+    pub const fn invalid_links(&self) -> u32 {
+        self.tables.pool.invalid_links()
+    }
+
     /// Begins to open a connection as the configuration says. [`Event::Connected`](super::Event::Connected) or
     /// [`Event::ConnectFailed`](super::Event::ConnectFailed) says what became of it.
     ///

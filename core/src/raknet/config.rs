@@ -4,7 +4,6 @@ use core::time::Duration;
 
 use heapless::Vec;
 
-use super::connection::Security;
 use super::wire::{Guid, MAX_MTU, MIN_MTU};
 
 /// The versions of the protocol that a server accepts, at most eight.
@@ -42,19 +41,19 @@ pub enum DialledAddress {
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
 ///
 /// ```
-/// # #[cfg(feature = "adaptive")]
-/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::Adaptive);
+/// # #[cfg(feature = "delay-based")]
+/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::DelayBased);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// Follows the queue on the path: losses without one are chance and cost nothing but their resends. The default,
-    /// unless the crate is built without the feature `adaptive`.
-    #[cfg(feature = "adaptive")]
-    #[cfg_attr(feature = "adaptive", default)]
-    Adaptive,
-    #[cfg_attr(not(feature = "adaptive"), default)]
+    /// unless the crate is built without the feature `delay-based`.
+    #[cfg(feature = "delay-based")]
+    #[cfg_attr(feature = "delay-based", default)]
+    DelayBased,
+    #[cfg_attr(not(feature = "delay-based"), default)]
     /// Takes every loss for congestion and halves its window, as TCP of old and, worse, the original do.
-    Classic,
+    NewReno,
 }
 
 /// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
@@ -137,8 +136,18 @@ pub struct Config {
     pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
     pub resends: Resends,
-    /// How the datagrams of connections travel.
+    /// How the datagrams of connections are protected.
     pub(crate) security: Security,
+}
+
+/// How the datagrams of connections are protected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Security {
+    #[default]
+    None,
+    /// The protection of a test.
+    #[cfg(test)]
+    Test,
 }
 
 /// What becomes of messages from peers without a connection.

@@ -5,13 +5,13 @@
 //! The layers, from the bottom: [`wire`](crate::wire) knows bytes, `connection` knows one other peer, `responder`
 //! answers those that are not connected, `routing` decides what a datagram is for.
 
+mod amplification_budget;
 mod bans;
 mod config;
 pub(crate) mod connection;
-mod credit;
 pub(crate) mod delivery;
 mod error;
-mod extent;
+mod features;
 #[cfg(feature = "server")]
 mod listening;
 mod message_filter;

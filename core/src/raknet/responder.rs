@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use heapless::Deque;
 
+use super::amplification_budget::AmplificationBudget;
 use super::config::{Config, CookiePolicy};
 use super::connection::BlockHeader;
-use super::credit::Credit;
-use super::extent::{SERVER, UNCONNECTED, room};
+use super::features::{SERVER, UNCONNECTED, room};
 use super::stats::DropReason;
 use super::wire::Wire;
 use super::wire::offline::{
@@ -93,7 +93,7 @@ pub(super) struct StatelessResponder {
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: RateLimit<NETWORKS>,
-    credit: Credit,
+    amplification_budget: AmplificationBudget,
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
@@ -112,7 +112,7 @@ impl StatelessResponder {
         length: usize,
     ) {
         if config.cookies == CookiePolicy::Off {
-            self.credit.pay_in(&config.secret, &to, length, REPLY_1);
+            self.amplification_budget.pay_in(&config.secret, &to, length, REPLY_1);
         }
         self.answer(stats, to, Answer::Reply1 { mtu });
     }
@@ -121,7 +121,8 @@ impl StatelessResponder {
     /// answer is longer.
     pub(super) fn affords_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
         let answer = if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 };
-        config.cookies == CookiePolicy::Required || self.credit.take(&config.secret, to, length, answer)
+        config.cookies == CookiePolicy::Required
+            || self.amplification_budget.take(&config.secret, to, length, answer)
     }
 
     /// Queues a pong, unless its network or all together had enough.

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, Connection};
-use super::extent::{SERVER, UNCONNECTED};
+use super::features::{SERVER, UNCONNECTED};
 use super::responder::Answer;
 use super::stats::DropReason;
 use super::types::RakNet;

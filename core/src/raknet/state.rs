@@ -4,7 +4,7 @@ use heapless::{Deque, Vec};
 
 use super::bans::BanList;
 use super::config::Config;
-use super::extent::{SERVER, UNCONNECTED, room};
+use super::features::{SERVER, UNCONNECTED, room};
 use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;

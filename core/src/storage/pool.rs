@@ -3,7 +3,8 @@
 use super::{Block, Link, Slots};
 use crate::chunks::Piece;
 
-/// What the pool keeps beside the bytes of a block. `H` is what a protocol keeps of a message, in its first block.
+/// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
+/// block of the message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node<H> {
     /// The next block of the same message.
@@ -12,9 +13,9 @@ pub(crate) struct Node<H> {
     last: Link,
     /// The next message of a queue, or the next sibling in a heap.
     pub(super) after: Link,
-    /// The message sent before, or the first child in a heap.
+    /// The member before this one in a list, or the first child in a heap.
     pub(super) older: Link,
-    /// The message sent after.
+    /// The member after this one in a list.
     pub(super) newer: Link,
     /// The next message in the same bucket of an index.
     pub(super) bucket: Link,
@@ -22,17 +23,18 @@ pub(crate) struct Node<H> {
     used: u16,
     /// In the first block: bytes of the whole message.
     size: u32,
-    /// What the protocol keeps of the message.
+    /// The header of the message, in its first block.
     pub(crate) header: H,
 }
 
-/// What a block is wanted for: sending leaves the last blocks to receiving, or two full peers would wait for each
-/// other's acknowledgements for ever.
+/// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
+    /// Sending, which leaves a reserve of blocks to receiving. Without it two peers whose pools are full could not receive the
+    /// acknowledgements that they wait for.
     Send,
     Receive,
-    /// Receiving what was promised room before.
+    /// Receiving a part of a message for which blocks were promised.
     Promised,
 }
 
@@ -42,14 +44,20 @@ pub(crate) struct Pool<'a, H> {
     /// The bytes of all blocks, one after the other.
     bytes: Slots<'a, u8>,
     nodes: Slots<'a, Node<H>>,
-    /// Stands in for a block that does not exist, so that no link can lead to a panic.
-    spare: Node<H>,
+    /// The node of a block that does not exist. A link to one would be a bug, which must not make a server panic.
+    stand_in: Node<H>,
+    /// How often a link led to no block.
+    invalid_links: u32,
     block_size: usize,
+    /// The first free block that was used before.
     free: Link,
-    /// Blocks from here on were never used.
+    /// The first block that was never used.
     fresh: usize,
+    /// Free blocks.
     available: usize,
+    /// Free blocks that are promised to messages that arrive in parts.
     promised: usize,
+    /// Blocks that sending leaves to receiving.
     reserve: usize,
     /// Blocks of tables that stay for as long as a connection.
     tables: usize,
@@ -61,7 +69,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Self {
             bytes,
             nodes,
-            spare: Node::default(),
+            stand_in: Node::default(),
+            invalid_links: 0,
             block_size,
             free: None,
             fresh: 0,
@@ -114,10 +123,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
     }
 
-    /// How many blocks are sure to be free for `purpose` in time, while the tables stand that do.
+    /// How many blocks are free for `purpose` once all messages are gone, with the tables that there are.
     pub(crate) fn most(&self, purpose: Purpose) -> usize {
         let reserve = if purpose == Purpose::Send { self.reserve } else { 0 };
-        // A window of numbers may hold one for as long as nothing arrives.
+        // A `SparseWindow` may hold one block for as long as nothing arrives.
         self.capacity().saturating_sub(self.tables + reserve + 1)
     }
 
@@ -149,13 +158,24 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn node(&self, block: Block) -> &Node<H> {
-        self.nodes.get(block.index()).unwrap_or(&self.spare)
+        debug_assert!(block.index() < self.nodes.len(), "a link to no block: {block:?}");
+        self.nodes.get(block.index()).unwrap_or(&self.stand_in)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn node_mut(&mut self, block: Block) -> &mut Node<H> {
-        self.nodes.get_mut(block.index()).unwrap_or(&mut self.spare)
+        let node = self.nodes.get_mut(block.index());
+        debug_assert!(node.is_some(), "a link to no block: {block:?}");
+        node.unwrap_or_else(|| {
+            self.invalid_links = self.invalid_links.saturating_add(1);
+            &mut self.stand_in
+        })
+    }
+
+    /// How often something was written through a link to no block, which would be a bug.
+    pub(crate) const fn invalid_links(&self) -> u32 {
+        self.invalid_links
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]
@@ -181,7 +201,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node(message).after
     }
 
-    /// Puts a message before another one in a chain of its owner's.
+    /// Links a message to the one after it, in a chain whose owner keeps the head.
     pub(crate) fn put_before(&mut self, message: Block, after: Link) {
         self.node_mut(message).after = after;
     }
@@ -261,6 +281,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// A piece of the message that begins with `first`, and where the next one stands.
     pub(crate) fn piece(&self, first: Link, at: Piece) -> (&[u8], Option<Piece>) {
         let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
+        // The application may ask for a piece of another peer's message.
+        let block = block.filter(|block| block.index() < self.nodes.len());
         let Some(block) = block else { return (&[], None) };
         (self.bytes(block), self.next(block).map(|next| Piece::new(next.number())))
     }
@@ -302,7 +324,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(target)
     }
 
-    /// Appends the bytes of the message `tail` to the message `head`; `tail` is no message of its own then.
+    /// Appends the bytes of the message `tail` to the message `head`, of which `tail` is then a part.
     pub(crate) fn join(&mut self, head: Block, tail: Block) {
         let (end, size) = (self.node(tail).last, self.node(tail).size);
         if let Some(last) = self.node(head).last {
@@ -313,8 +335,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         node.size = node.size.saturating_add(size);
     }
 
-    /// Gives all blocks of a message but the first back, where only its header is still wanted, and returns how many
-    /// they were.
+    /// Frees all blocks of a message but the first, which keeps the header, and returns how many they were.
     pub(crate) fn truncate(&mut self, message: Block) -> usize {
         let node = self.node_mut(message);
         node.size = 0;
@@ -324,7 +345,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         rest.map_or(0, |rest| self.free(rest))
     }
 
-    /// Gives the blocks of a message back and returns how many they were.
+    /// Frees the blocks of a message and returns how many they were.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn free(&mut self, message: Block) -> usize {
@@ -403,6 +424,17 @@ pub(super) mod tests {
             assert_eq!(pool.truncate(message), 3);
             assert_eq!((pool.size(message), *pool.header(message), pool.available()), (0, 5, 15));
             assert_eq!(pool.free(message), 1);
+        });
+    }
+
+    /// The tests run with debug assertions, products without them.
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "a link to no block"))]
+    fn a_link_to_no_block_is_a_bug() {
+        with_pool(|pool| {
+            let nowhere = Block::at(16).expect("a number for a link");
+            pool.node_mut(nowhere).header = 7;
+            assert_eq!((pool.invalid_links(), *pool.header(nowhere)), (1, 7));
         });
     }
 }

@@ -1,81 +1,216 @@
-//! What a connection keeps of a message beside its bytes.
+//! What a connection keeps in the pool beside the bytes of a message.
 
+use super::send_source::SendSource;
 use crate::endpoint::{Outcome, Receipt};
 use crate::raknet::delivery::{Channel, Delivery, Priority, Reliability};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
 use crate::time::Instant;
 
-/// What an entry of the index stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A message, or a part of one that is to be sent.
+/// The header of the first block of a message: one variant for each role that the message can have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum BlockHeader {
+    /// Bytes that are no message of a connection, such as the state of channels or a password.
     #[default]
-    Message,
-    /// The first capsule of a datagram in flight.
-    Datagram,
-    /// The same of a datagram that was taken for lost and not resent yet.
-    LostDatagram,
-    /// The record of a message that arrives in parts.
-    Partial,
-    /// A part that arrived.
-    Part,
+    Raw,
+    /// A message to send, or a part of one. It waits in a queue, or is in flight behind the first message of its
+    /// datagram.
+    Outgoing(Queued),
+    /// The first message of a datagram in flight, and where the messages of that datagram came from.
+    InFlight(Datagram, SendSource),
+    /// The first message of a datagram that counts as lost, and how many datagrams were lost before it (modulo 2^32).
+    Lost(Datagram, u32),
     /// The record of a message that is sent in parts.
-    Sending,
+    SplitSend(SplitSend),
     /// What became of a message, for the application to read.
-    Receipt,
+    Receipt(Receipt, Outcome),
+    /// A message that arrived, for the application or until its turn on its channel.
+    Received(IncomingMessage),
+    /// A part that arrived.
+    Part(Part),
+    /// The record of a message that arrives in parts.
+    Partial(Partial),
 }
 
-/// What a connection keeps of a message, in the pool, beside its bytes.
+/// A message to send, or a part of one, as its capsule describes it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BlockHeader {
-    pub(super) role: Role,
-    pub(super) reliability: Reliability,
-    pub(super) channel: u8,
+pub(crate) struct OutgoingMessage {
+    pub(crate) reliability: Reliability,
+    pub(crate) channel: u8,
+    pub(crate) split_id: u16,
+    /// How many parts the message has; zero for a message that is whole.
+    pub(crate) split_count: u32,
+    pub(crate) split_index: u32,
+    /// The reliable message number; valid once the message was sent.
+    pub(crate) reliable: U24,
+    pub(crate) sequence: U24,
+    pub(crate) order: U24,
+    /// The number of the sender's receipt; zero for none.
+    pub(crate) receipt: u32,
+}
+
+/// A message to send and its place among those that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Queued {
+    pub(crate) message: OutgoingMessage,
+    /// Its virtual finish time in the weighted fair queueing of priorities.
+    pub(crate) virtual_time: u32,
+    pub(crate) queued_at: Instant,
+}
+
+/// A datagram that was sent with at least one message to acknowledge.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Datagram {
+    /// The first of its messages; the others hang on the same block.
+    pub(crate) message: OutgoingMessage,
     /// The slot of the connection.
-    pub(super) owner: u16,
-    pub(super) split_id: u16,
-    /// Zero for a message that is whole.
-    pub(super) split_count: u32,
-    pub(super) split_index: u32,
-    pub(super) reliable: U24,
-    pub(super) sequence: U24,
-    pub(super) order: U24,
-    /// Datagram: its number.
-    pub(super) datagram: U24,
-    /// To be sent: its turn among the priorities. Datagram: its course. Lost datagram: how many were lost before it.
-    pub(super) weight: u32,
-    /// What the sender's receipt is called; zero for none.
-    pub(super) receipt: u32,
-    /// Datagram: its bytes. Partial: the parts that arrived. Sending: the parts that were acknowledged.
-    pub(super) count: u32,
-    /// Receipt: what became of the message.
-    pub(super) outcome: Outcome,
-    /// Partial: blocks promised and not taken yet.
-    pub(super) promised: u32,
-    /// To be sent: when it was queued. Datagram: when it was sent.
-    pub(super) since: Instant,
+    pub(crate) owner: u16,
+    pub(crate) number: U24,
+    pub(crate) bytes: u32,
+    pub(crate) sent_at: Instant,
+}
+
+/// The record of a message that is sent in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SplitSend {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) split_id: u16,
+    pub(crate) parts: u32,
+    pub(crate) acknowledged: u32,
+    /// The number of the sender's receipt; zero for none.
+    pub(crate) receipt: u32,
+}
+
+/// A message that arrived, or a part of one, as its capsule described it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IncomingMessage {
+    pub(crate) reliability: Reliability,
+    pub(crate) channel: u8,
+    pub(crate) sequence: U24,
+    pub(crate) order: U24,
+}
+
+/// A part that arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Part {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) split_id: u16,
+    pub(crate) index: u32,
+}
+
+/// The record of a message that arrives in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Partial {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) message: IncomingMessage,
+    pub(crate) split_id: u16,
+    pub(crate) parts: u32,
+    pub(crate) received: u32,
+    /// Blocks that the pool promised for parts that are still to come.
+    pub(crate) promised: u32,
 }
 
 impl BlockHeader {
-    /// What is kept of a capsule that arrived.
-    pub(super) fn received(owner: u16, capsule: &CapsuleHeader) -> Self {
-        let split = capsule.split.unwrap_or_default();
-        Self {
-            owner,
-            reliability: capsule.reliability,
-            channel: capsule.channel,
-            split_id: split.id,
-            split_count: split.count,
-            split_index: split.index,
-            sequence: capsule.sequence,
-            order: capsule.order,
-            ..Self::default()
+    /// The message to send that this block begins.
+    #[inline]
+    pub(crate) fn outgoing(&self) -> &OutgoingMessage {
+        match self {
+            Self::Outgoing(queued) => &queued.message,
+            Self::InFlight(datagram, _) | Self::Lost(datagram, _) => &datagram.message,
+            Self::Raw
+            | Self::SplitSend(_)
+            | Self::Receipt(..)
+            | Self::Received(_)
+            | Self::Part(_)
+            | Self::Partial(_) => {
+                debug_assert!(false, "not a message to send: {self:?}");
+                &Queued::NONE.message
+            }
         }
     }
 
+    /// The message in a send queue that this block begins.
+    #[inline]
+    pub(crate) fn queued(&self) -> &Queued {
+        let Self::Outgoing(queued) = self else {
+            debug_assert!(false, "not a queued message: {self:?}");
+            return Queued::NONE;
+        };
+        queued
+    }
+
+    /// The message that arrived and that this block begins.
+    #[inline]
+    pub(crate) fn received(&self) -> &IncomingMessage {
+        const NONE: &IncomingMessage = &IncomingMessage {
+            reliability: Reliability::Unreliable,
+            channel: 0,
+            sequence: U24::new(0),
+            order: U24::new(0),
+        };
+        let Self::Received(message) = self else {
+            debug_assert!(false, "not a message that arrived: {self:?}");
+            return NONE;
+        };
+        message
+    }
+
+    /// The datagram that this block stands for, whether it is in flight or lost.
+    #[inline]
+    pub(crate) const fn datagram(&self) -> Option<&Datagram> {
+        match self {
+            Self::InFlight(datagram, _) | Self::Lost(datagram, _) => Some(datagram),
+            Self::Raw
+            | Self::Outgoing(_)
+            | Self::SplitSend(_)
+            | Self::Receipt(..)
+            | Self::Received(_)
+            | Self::Part(_)
+            | Self::Partial(_) => None,
+        }
+    }
+
+    /// The receipt that the header stands for.
+    pub(crate) const fn receipt(&self) -> Option<(Receipt, Outcome)> {
+        if let Self::Receipt(receipt, outcome) = self { Some((*receipt, *outcome)) } else { None }
+    }
+
+    /// How a message that arrived was sent.
+    pub(crate) fn delivery(&self) -> Delivery {
+        let Self::Received(message) = self else { return Delivery::default() };
+        Delivery {
+            reliability: message.reliability,
+            channel: Channel::new(message.channel).unwrap_or_default(),
+            priority: Priority::default(),
+        }
+    }
+}
+
+impl Queued {
+    /// Stands in for a message where a block has another role, which would be a bug.
+    const NONE: &Self = &Self {
+        message: OutgoingMessage {
+            reliability: Reliability::Unreliable,
+            channel: 0,
+            split_id: 0,
+            split_count: 0,
+            split_index: 0,
+            reliable: U24::new(0),
+            sequence: U24::new(0),
+            order: U24::new(0),
+            receipt: 0,
+        },
+        virtual_time: 0,
+        queued_at: Instant::ZERO,
+    };
+}
+
+impl OutgoingMessage {
     /// The capsule header for `bytes` bytes of payload.
-    pub(super) fn capsule(&self, bytes: usize) -> CapsuleHeader {
+    pub(crate) fn capsule(&self, bytes: usize) -> CapsuleHeader {
         let split = Split { count: self.split_count, id: self.split_id, index: self.split_index };
         CapsuleHeader {
             reliability: self.reliability,
@@ -84,55 +219,58 @@ impl BlockHeader {
             sequence: self.sequence,
             order: self.order,
             channel: self.channel,
-            split: (self.split_count > 0).then_some(split),
+            split: self.is_split().then_some(split),
         }
     }
 
-    pub(super) const fn header_size(&self) -> usize {
-        CapsuleHeader::size(self.reliability, self.split_count > 0)
+    pub(crate) const fn header_size(&self) -> usize {
+        CapsuleHeader::size(self.reliability, self.is_split())
     }
 
-    /// Whether the message has a place in its channel. A receipt reliability is never on the wire of a correct sender;
-    /// the original delivers it at once.
-    pub(super) const fn has_place(&self) -> bool {
-        self.reliability.has_channel() && !self.reliability.has_receipt()
-    }
-
-    /// The receipt that the header stands for.
-    pub(crate) fn receipt(&self) -> Option<(Receipt, Outcome)> {
-        (self.role == Role::Receipt).then_some((Receipt(self.receipt), self.outcome))
-    }
-
-    pub(crate) fn delivery(&self) -> Delivery {
-        Delivery {
-            reliability: self.reliability,
-            channel: Channel::new(self.channel).unwrap_or_default(),
-            priority: Priority::default(),
-        }
+    /// Whether this is a part of a longer message.
+    pub(crate) const fn is_split(&self) -> bool {
+        self.split_count > 0
     }
 }
 
-/// The keys of the index. Different things may share a key; the role and the owner tell them apart.
-pub(super) mod key {
+impl IncomingMessage {
+    pub(crate) const fn of(capsule: &CapsuleHeader) -> Self {
+        Self {
+            reliability: capsule.reliability,
+            channel: capsule.channel,
+            sequence: capsule.sequence,
+            order: capsule.order,
+        }
+    }
+
+    /// Whether the message has a place in the order of its channel. No correct sender writes a receipt reliability; the
+    /// original delivers such a message at once.
+    pub(crate) const fn is_in_order(&self) -> bool {
+        self.reliability.has_channel() && !self.reliability.has_receipt()
+    }
+}
+
+/// The keys of the index. Blocks of different roles or connections may share a key.
+pub(crate) mod key {
     use crate::serial::U24;
 
     const fn of(owner: u16, high: u16, low: u32) -> u64 {
         (owner as u64) << 48 | (high as u64) << 32 | low as u64
     }
 
-    pub(in super::super) const fn datagram(owner: u16, number: U24) -> u64 {
+    pub(crate) const fn datagram(owner: u16, number: U24) -> u64 {
         of(owner, 0, number.get())
     }
 
-    pub(in super::super) const fn partial(owner: u16, split_id: u16) -> u64 {
+    pub(crate) const fn partial(owner: u16, split_id: u16) -> u64 {
         of(owner, split_id, u32::MAX)
     }
 
-    pub(in super::super) const fn sending(owner: u16, split_id: u16) -> u64 {
+    pub(crate) const fn split_send(owner: u16, split_id: u16) -> u64 {
         of(owner, split_id, u32::MAX - 1)
     }
 
-    pub(in super::super) const fn part(owner: u16, split_id: u16, index: u32) -> u64 {
+    pub(crate) const fn part(owner: u16, split_id: u16, index: u32) -> u64 {
         of(owner, split_id, index)
     }
 }

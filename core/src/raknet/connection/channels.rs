@@ -8,7 +8,7 @@ use crate::storage::{Block, Link, Pool, Purpose};
 const NEAR: usize = 4;
 
 /// State that is kept as bytes. All zero is the state of a channel that nobody has used.
-pub(super) trait Packed: Copy + Default {
+pub(crate) trait Packed: Copy + Default {
     /// Bytes that it takes, at most 32, the smallest block there is.
     const BYTES: usize;
 
@@ -18,14 +18,14 @@ pub(super) trait Packed: Copy + Default {
 }
 
 /// Three numbers as bytes.
-pub(super) fn pack(numbers: [u32; 3], bytes: &mut [u8]) {
+pub(crate) fn pack(numbers: [u32; 3], bytes: &mut [u8]) {
     for (bytes, number) in bytes.chunks_exact_mut(4).zip(numbers) {
         bytes.copy_from_slice(&number.to_le_bytes());
     }
 }
 
 /// The numbers that [`pack`] wrote.
-pub(super) fn unpack(bytes: &[u8]) -> [u32; 3] {
+pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
     let mut numbers =
         bytes.chunks_exact(4).map(|bytes| bytes.first_chunk().copied().map_or(0, u32::from_le_bytes));
     core::array::from_fn(|_| numbers.next().unwrap_or(0))
@@ -33,7 +33,7 @@ pub(super) fn unpack(bytes: &[u8]) -> [u32; 3] {
 
 /// The state of every channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Channels<T> {
+pub(crate) struct Channels<T> {
     near: [T; NEAR],
     /// Blocks that hold the others, once one of them was used.
     far: Link,
@@ -42,7 +42,7 @@ pub(super) struct Channels<T> {
 impl<T: Packed> Channels<T> {
     /// Blocks that must be taken before the state of a channel can be changed.
     #[inline]
-    pub(super) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
+    pub(crate) fn missing_blocks<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> usize {
         if usize::from(channel) < NEAR || self.far.is_some() { 0 } else { Self::far_blocks(pool) }
     }
 
@@ -56,7 +56,7 @@ impl<T: Packed> Channels<T> {
 
     /// Takes the blocks that are missing; false, and none taken, if the pool does not have them.
     #[inline]
-    pub(super) fn prepare<H: Copy + Default>(
+    pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
         channel: u8,
@@ -95,7 +95,7 @@ impl<T: Packed> Channels<T> {
 
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    pub(super) fn get<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> T {
+    pub(crate) fn get<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> T {
         match self.near.get(usize::from(channel)) {
             Some(state) => *state,
             None => self.get_far(pool, channel).unwrap_or_default(),
@@ -110,7 +110,7 @@ impl<T: Packed> Channels<T> {
 
     /// Changes the state of a channel for which there is room.
     #[inline]
-    pub(super) fn update<'a, H: Copy + Default, R>(
+    pub(crate) fn update<'a, H: Copy + Default, R>(
         &mut self,
         pool: &mut Pool<'a, H>,
         channel: u8,
@@ -140,7 +140,7 @@ impl<T: Packed> Channels<T> {
     }
 
     /// Forgets everything, and gives the blocks back to the pool.
-    pub(super) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
         if let Some(far) = core::mem::take(self).far {
             pool.free_kept(far);
         }

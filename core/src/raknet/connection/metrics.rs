@@ -1,67 +1,62 @@
 //! What was counted in the last second and since the beginning (supplement 4.19).
 
+use crate::raknet::stats::Amount;
 use crate::time::Instant;
 
-/// What is counted, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
-    /// Of the application, accepted by `send`.
-    Pushed,
-    /// Of capsules sent for the first time, without headers.
-    Sent,
-    /// Of capsules sent again.
-    Resent,
-    /// Of messages delivered.
-    Processed,
-    /// Of capsules that arrived and were of no use: duplicates, outdated.
-    Ignored,
-    /// Of datagrams sent, without IP and UDP headers.
-    ActualSent,
-    /// Of datagrams that arrived.
-    ActualReceived,
+/// Bytes of one kind: in all, in the second that is running, and in the last whole one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    total: u64,
+    running: u32,
+    last: u32,
 }
 
-const COUNT: usize = 7;
-
-/// Seven sums: in all, in the second that is running, in the last whole one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Metrics {
-    total: [u64; COUNT],
-    running: [u32; COUNT],
-    last: [u32; COUNT],
+/// Counters of bytes, one for each of `N` metrics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Metrics<const N: usize> {
+    counters: [Counter; N],
     second: u32,
 }
 
-impl Metrics {
-    #[cfg_attr(target_pointer_width = "64", inline)]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    pub(super) fn add(&mut self, now: Instant, metric: Metric, bytes: usize) {
-        self.turn(now);
-        let index = metric as usize;
-        if let (Some(total), Some(running)) = (self.total.get_mut(index), self.running.get_mut(index)) {
-            *total += bytes as u64;
-            *running = running.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+impl<const N: usize> Default for Metrics<N> {
+    fn default() -> Self {
+        Self { counters: [Counter::default(); N], second: 0 }
+    }
+}
+
+impl<const N: usize> Metrics<N> {
+    #[inline]
+    pub(crate) fn add(&mut self, now: Instant, metric: usize, bytes: usize) {
+        add(&mut self.counters, &mut self.second, now, metric, bytes);
+    }
+
+    /// All counters as they are read at `now`.
+    pub(crate) fn amounts(&self, now: Instant) -> [Amount; N] {
+        let mut metrics = *self;
+        start_second(&mut metrics.counters, &mut metrics.second, now);
+        metrics.counters.map(|counter| Amount { total: counter.total, last_second: counter.last })
+    }
+}
+
+#[cfg_attr(target_pointer_width = "64", inline)]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn add(counters: &mut [Counter], second: &mut u32, now: Instant, metric: usize, bytes: usize) {
+    start_second(counters, second, now);
+    if let Some(counter) = counters.get_mut(metric) {
+        counter.total += bytes as u64;
+        counter.running = counter.running.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+}
+
+fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
+    let new = second_of(now);
+    if new != *second {
+        let follows = new == second.wrapping_add(1);
+        for counter in counters {
+            let running = core::mem::take(&mut counter.running);
+            counter.last = if follows { running } else { 0 };
         }
-    }
-
-    fn turn(&mut self, now: Instant) {
-        let second = second_of(now);
-        if second != self.second {
-            self.last = if second == self.second.wrapping_add(1) { self.running } else { [0; COUNT] };
-            self.running = [0; COUNT];
-            self.second = second;
-        }
-    }
-
-    pub(super) fn total(&self, metric: Metric) -> u64 {
-        self.total.get(metric as usize).copied().unwrap_or(0)
-    }
-
-    /// What was counted in the last whole second before `now`.
-    pub(super) fn last_second(&self, now: Instant, metric: Metric) -> u32 {
-        let mut turned = *self;
-        turned.turn(now);
-        turned.last.get(metric as usize).copied().unwrap_or(0)
+        *second = new;
     }
 }
 
@@ -77,17 +72,21 @@ mod tests {
         Instant::from_micros(millis * 1_000)
     }
 
+    const FIRST: usize = 0;
+
     #[test]
     fn seconds_turn_into_the_last_one() {
-        let mut metrics = Metrics::default();
-        metrics.add(at(100), Metric::Sent, 10);
-        metrics.add(at(900), Metric::Sent, 5);
-        assert_eq!(metrics.last_second(at(999), Metric::Sent), 0);
-        assert_eq!(metrics.last_second(at(1_000), Metric::Sent), 15);
-        metrics.add(at(1_500), Metric::Sent, 1);
-        assert_eq!(metrics.last_second(at(1_999), Metric::Sent), 15);
-        assert_eq!(metrics.last_second(at(2_000), Metric::Sent), 1);
-        assert_eq!(metrics.last_second(at(3_000), Metric::Sent), 0);
-        assert_eq!((metrics.total(Metric::Sent), metrics.total(Metric::Resent)), (16, 0));
+        let mut metrics = Metrics::<2>::default();
+        let last_second = |metrics: &Metrics<2>, millis| metrics.amounts(at(millis))[FIRST].last_second;
+        metrics.add(at(100), FIRST, 10);
+        metrics.add(at(900), FIRST, 5);
+        assert_eq!(last_second(&metrics, 999), 0);
+        assert_eq!(last_second(&metrics, 1_000), 15);
+        metrics.add(at(1_500), FIRST, 1);
+        assert_eq!(last_second(&metrics, 1_999), 15);
+        assert_eq!(last_second(&metrics, 2_000), 1);
+        assert_eq!(last_second(&metrics, 3_000), 0);
+        let [first, second] = metrics.amounts(at(3_000));
+        assert_eq!((first.total, second.total), (16, 0));
     }
 }

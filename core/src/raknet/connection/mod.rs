@@ -6,182 +6,114 @@
 //!   Opening --- reply 2 ---> Requested               Unverified
 //!                               |                         | connection request
 //!                               | accepted                v
-//!                               |                      Handling
+//!                               |                   AwaitingNewIncoming
 //!                               v                         | new incoming connection
 //!                           Connected <-------------------+
 //!                            |      |
 //!               disconnect() |      | disconnection notification
 //!                            v      v
-//!                        Closing   Draining (acknowledges what is resent for a while)
+//!                        Closing   Draining (acknowledges what is sent again for a while)
 //!                            |      |
 //!                            v      v
-//!                              Gone -- its last event is taken --> the slot is free
+//!                             Closed -- its last event is taken --> the slot is free
 //! ```
-//! Silence and refusals lead from every state to `Gone`. What only this end can know, such as memory that ran out, leads
-//! an open connection there by way of `Dismissing`, in which the other peer is told that it is over.
+//! Silence and refusals lead from every state to `Closed`. What only this end can know, such as memory that ran out, leads
+//! an open connection there by way of `Aborting`, in which the other peer is notified that it is over.
+//!
+//! The parts know nothing of each other but what stands below them, and meet here alone:
+//!
+//! ```text
+//!   handshake            state, opening and closing
+//!   sender   receiver    what is sent, with pings; what is received
+//!   recovery             datagrams in flight, acknowledgement, loss
+//!   congestion           the window
+//!   block_header, channels, context, metrics, protection, sizes, ...
+//! ```
 
-#[cfg(feature = "adaptive")]
-mod adaptive;
-mod arrivals;
 mod block_header;
 mod channels;
-mod classic;
-mod clock;
 mod congestion;
-mod flight;
+mod context;
 mod handshake;
 mod metrics;
-mod mode;
-mod order;
-mod outbox;
-mod pacing;
+mod protection;
 mod protocol;
-mod receive;
-mod round_trip;
+mod receiver;
+mod recovery;
+mod send_source;
+mod sender;
 mod sizes;
-mod split;
-mod stall;
-mod timer;
-mod transmit;
 
 use core::time::Duration;
 
-use arrivals::Arrivals;
 pub(crate) use block_header::BlockHeader;
-use channels::Channels;
-use clock::Clock;
-use congestion::INITIAL_DATAGRAMS;
-use flight::Flight;
-use handshake::{Farewell, Opening};
-use metrics::{Metric, Metrics};
-use mode::Mode;
-pub(crate) use mode::Security;
-use order::Incoming;
-use outbox::Outbox;
-use pacing::Pacer;
-use receive::Inbox;
+use context::{Context, Ending};
+use handshake::{End, Handshake, State};
+use protection::ConnectionProtection;
+use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
+use sender::Sender;
 use sizes::Sizes;
-use timer::Times;
 
 use super::delivery::Delivery;
 use super::reason::{ConnectFailure, DisconnectReason};
-use super::stats::{Amount, ConnectionStats};
-use super::types::{ConnectOptions, RakNet};
-use super::wire::Guid;
-use super::wire::control::{Control, MAX_PASSWORD};
-use crate::cursor::Writer;
-use crate::endpoint::Receipt;
-use crate::endpoint::{self, ConnectError, ConnectionState, SendError, Side};
-use crate::raknet::wire::Wire;
+use super::stats::{ConnectionStats, DropReason};
+use super::types::ConnectOptions;
+use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
+use super::wire::control::MAX_CONTROL;
+use super::wire::datagram::DatagramHeader;
+use super::wire::offline::Offline;
+use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
+use crate::cursor::{Reader, Source, WireError};
+use crate::endpoint::{ConnectError, ConnectionState, Progress, Receipt, SendError, Side};
 use crate::serial::U24;
-use crate::storage::{Link, Purpose, SparseWindow};
+use crate::storage::Block;
 use crate::time::Instant;
 
-/// What a connection borrows from its peer for the time of one call.
-pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, RakNet>;
-
-/// What the application is told at the end.
-type Ending = endpoint::Ending<RakNet>;
-
-#[derive(Clone, Copy, Debug, Default)]
-enum State {
-    #[default]
-    Free,
-    Opening(Opening),
-    Requested,
-    Unverified,
-    Handling,
-    /// The client gave a wrong password and is being told so.
-    Refusing,
-    Connected,
-    Closing,
-    Draining,
-    /// This end gave up, and says so to the other peer as long as that does not seem to know.
-    Dismissing,
-    Gone,
-}
-
-/// Events that are counted and not measured in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counters {
-    messages_sent: u64,
-    messages_received: u64,
-    datagrams_sent: u64,
-    datagrams_received: u64,
-}
+/// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
+const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
 
 /// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    guid: Guid,
     side: Side,
-    state: State,
-    /// The connection opened, and nobody was told yet.
-    opened: bool,
-    ending: Option<Ending>,
-    farewell: Farewell,
-    mode: Mode,
-    sizes: Sizes,
-    times: Times,
+    handshake: Handshake,
+    protection: ConnectionProtection,
+    sender: Sender,
+    receiver: Receiver,
+    made_at: Instant,
+    /// When something of the other peer arrived last.
+    last_received: Instant,
     /// How long the other peer may stay silent, in microseconds.
     timeout: u64,
-    /// What a client says to be let in, until it was said.
-    password: Link,
-    arrivals: Arrivals,
-    reliable: SparseWindow,
-    channels: Channels<Incoming>,
-    inbox: Inbox,
-    outbox: Outbox,
-    flight: Flight,
-    clock: Clock,
-    metrics: Metrics,
-    counters: Counters,
-    /// What the path carries, and what the application allows.
-    pacer: Pacer,
-    limiter: Pacer,
 }
 
 impl Connection {
     /// Begins to open a connection.
-    pub(crate) fn open(
+    pub(super) fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
     ) -> Result<(), ConnectError> {
-        if options.password.len() > MAX_PASSWORD {
-            return Err(ConnectError::PasswordTooLong);
-        }
-        self.begin(cx, Guid::UNASSIGNED, cx.config.mtu, Side::Client);
-        if !options.password.is_empty() {
-            self.password = cx.pool.store(options.password, Purpose::Send, &BlockHeader::default());
-            if self.password.is_none() {
-                self.state = State::Free;
-                return Err(ConnectError::NoMemory);
-            }
-        }
+        let handshake = Handshake::open(cx, options)?;
+        self.begin(cx, Side::Client, handshake, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
-        self.state = State::Opening(Opening::new(cx, options));
         Ok(())
     }
 
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, guid, mtu, Side::Server);
-        self.state = State::Unverified;
+        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16, side: Side) {
-        let mode = Mode::new(cx.config.security);
-        let sizes = Sizes::new(mtu, mode.overhead());
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
+        let protection = ConnectionProtection::new(cx.config.security);
         *self = Self {
-            guid,
             side,
-            mode,
-            sizes,
-            times: Times::new(cx.now),
-            outbox: Outbox::new(),
-            flight: Flight::new(cx.config.congestion_control, sizes.data_datagram()),
-            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(mtu)),
+            handshake,
+            protection,
+            sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
+            made_at: cx.now,
+            last_received: cx.now,
             ..Self::default()
         };
         self.set_timeout(cx.config.timeout);
@@ -190,10 +122,8 @@ impl Connection {
 
     /// Starts all counters just before they wrap, as a long life of the connection would.
     fn skip_to(&mut self, start: U24) {
-        self.arrivals = Arrivals::starting_at(start);
-        self.reliable = SparseWindow::new(start);
-        self.outbox = Outbox::starting_at(start);
-        self.flight = self.flight.starting_at(start);
+        self.receiver = Receiver::starting_at(start);
+        self.sender.start_numbers_at(start);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -205,75 +135,41 @@ impl Connection {
     }
 
     pub(crate) const fn guid(&self) -> Guid {
-        self.guid
+        self.handshake.guid()
     }
 
     pub(crate) const fn mtu(&self) -> u16 {
-        self.sizes.mtu()
+        self.sender.sizes().mtu()
     }
 
     /// Since when an incoming connection has been half open.
     pub(crate) fn half_open_since(&self) -> Option<Instant> {
-        self.is_unverified().then_some(self.times.state_since)
+        self.is_unverified().then_some(self.handshake.since())
     }
 
     /// When the connection was made.
     pub(crate) const fn made_at(&self) -> Instant {
-        self.times.made_at
+        self.made_at
     }
 
     pub(crate) const fn is_unverified(&self) -> bool {
-        matches!(self.state, State::Unverified)
+        matches!(self.handshake.state(), State::Unverified)
     }
 
     /// Whether the connection counts against the limit of incoming ones.
     pub(crate) const fn is_incoming(&self) -> bool {
-        matches!(self.side, Side::Server)
-            && matches!(self.state, State::Unverified | State::Handling | State::Connected | State::Closing)
+        matches!(self.side, Side::Server) && self.handshake.takes_incoming_slot()
     }
 
     pub(crate) const fn public_state(&self) -> ConnectionState {
-        match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::Handling => {
-                ConnectionState::Connecting
-            }
-            State::Connected => ConnectionState::Connected,
-            State::Closing | State::Refusing => ConnectionState::Disconnecting,
-            State::Free | State::Draining | State::Dismissing | State::Gone => ConnectionState::Disconnected,
-        }
+        self.handshake.public_state()
     }
 
     pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
-        let amount = |metric| Amount {
-            total: self.metrics.total(metric),
-            last_second: self.metrics.last_second(now, metric),
-        };
-        ConnectionStats {
-            messages_sent: self.counters.messages_sent,
-            messages_received: self.counters.messages_received,
-            datagrams_sent: self.counters.datagrams_sent,
-            datagrams_received: self.counters.datagrams_received,
-            datagrams_lost: self.flight.lost,
-            datagrams_late: self.flight.late,
-            datagrams_acknowledged: self.flight.acknowledged,
-            bytes_pushed: amount(Metric::Pushed),
-            bytes_sent: amount(Metric::Sent),
-            bytes_resent: amount(Metric::Resent),
-            bytes_processed: amount(Metric::Processed),
-            bytes_ignored: amount(Metric::Ignored),
-            actual_bytes_sent: amount(Metric::ActualSent),
-            actual_bytes_received: amount(Metric::ActualReceived),
-            waiting: self.outbox.waiting_new(),
-            waiting_resends: self.outbox.waiting_resends(),
-            round_trip: Duration::from_micros(self.flight.round_trip.smoothed().into()),
-            last_ping: self.clock.last(),
-            average_ping: self.clock.average(),
-            lowest_ping: self.clock.lowest(),
-            clock_difference: self.clock.difference(),
-            congestion_window: self.flight.congestion.window(),
-            in_flight: self.flight.bytes(),
-            mtu: self.sizes.mtu(),
-        }
+        let mut stats = ConnectionStats::default();
+        self.sender.fill_stats(now, &mut stats);
+        self.receiver.fill_stats(now, &mut stats);
+        stats
     }
 
     /// Accepts a message of the application.
@@ -283,101 +179,352 @@ impl Connection {
         payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        if !matches!(self.state, State::Connected) {
+        if !matches!(self.handshake.state(), State::Connected) {
             return Err(SendError::NotConnected);
         }
         let first = payload.first().ok_or(SendError::Empty)?;
         if *first < crate::wire::id::TIMESTAMP {
             return Err(SendError::ReservedId);
         }
-        let receipt = self.outbox.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
-        self.counters.messages_sent += 1;
-        self.metrics.add(cx.now, Metric::Pushed, payload.len());
-        Ok(receipt)
+        self.sender.send(cx, payload, delivery)
     }
 
-    /// Queues a message of RakNet itself; false when there is no memory for it.
-    fn send_control(&mut self, cx: &mut Context<'_, '_>, control: &Control<'_>, delivery: Delivery) -> bool {
-        let mut buffer = [0; crate::wire::control::MAX_CONTROL];
-        let mut writer = Writer::new(&mut buffer);
-        if control.write(&mut writer).is_err() {
-            return false;
-        }
-        self.outbox.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
+    /// The application disconnects: what was sent before is delivered first.
+    pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
+        let result = self.handshake.disconnect(cx.now);
+        self.end_on_error(cx, result);
     }
 
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
-        if let Some(password) = self.password.take() {
-            cx.pool.free(password);
+    /// Ends the connection, if it has not ended before: nothing is sent any more.
+    fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
+        if self.handshake.end(cx.now, self.side, end) {
+            self.sender.clear(cx);
+            self.receiver.clear_undelivered(cx);
         }
     }
 
-    /// Whether everything sent was acknowledged.
-    fn is_delivered(&self) -> bool {
-        self.outbox.is_empty() && self.flight.is_empty()
-    }
-
-    /// Ends the connection: nothing is sent any more, and the application is told `ending` if it knew of it.
-    fn end(&mut self, cx: &mut Context<'_, '_>, state: State, ending: Ending) {
-        let known = match (self.side, &self.state) {
-            (_, State::Free | State::Gone | State::Draining | State::Dismissing) => return,
-            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening(_) | State::Requested | State::Unverified | State::Handling | State::Refusing,
-            ) => false,
-        };
-        self.state = state;
-        if known {
-            self.ending = Some(ending);
+    fn end_on_error(&mut self, cx: &mut Context<'_, '_>, result: Result<(), End>) {
+        if let Err(end) = result {
+            self.end(cx, end);
         }
-        self.times.state_since = cx.now;
-        self.times.owed_since = None;
-        self.flight.clear(cx, &mut self.outbox);
-        self.outbox.clear(cx);
-        self.clear_received(cx);
     }
 
-    /// Ends the connection at once, for this reason or, before it was open, for that one.
-    fn break_off(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
-        let was_open = matches!(self.state, State::Connected | State::Closing);
-        if !was_open {
-            return self.end(cx, State::Gone, Ending::Failed(failure));
-        }
-        // A peer that is silent would not hear a farewell either.
-        let state = if reason == DisconnectReason::Lost { State::Gone } else { State::Dismissing };
-        self.farewell = Farewell::Due;
-        self.end(cx, state, Ending::Disconnected(reason));
+    /// Ends the connection at once, for `reason` or, if it was not open yet, for `failure`.
+    fn abort(&mut self, cx: &mut Context<'_, '_>, reason: DisconnectReason, failure: ConnectFailure) {
+        let end = self.handshake.abort(reason, failure);
+        self.end(cx, end);
     }
 
-    /// Takes the news that the connection is open.
-    pub(crate) fn take_opened(&mut self) -> bool {
-        core::mem::take(&mut self.opened)
+    /// Takes the event that the connection is open.
+    pub(crate) const fn take_opened(&mut self) -> bool {
+        self.handshake.take_opened()
     }
 
-    /// Takes the news that the connection is over.
+    /// Takes the event that the connection is over.
     pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
-        self.ending.take()
+        self.handshake.take_ending()
+    }
+
+    /// Takes the progress of a message in parts.
+    pub(crate) fn take_progress(&mut self) -> Option<Progress> {
+        self.receiver.take_progress().or_else(|| self.sender.take_progress())
+    }
+
+    /// Takes the next message or receipt for the application.
+    pub(crate) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
+        self.receiver.take_message(cx, || self.sender.pings.clock_difference())
+    }
+
+    /// Notes that the application has read a message whose memory went back to the pool.
+    pub(crate) const fn on_read(&mut self, blocks: usize) {
+        self.receiver.on_read(blocks);
+    }
+
+    /// Whether datagrams were deferred for which there may be memory now.
+    pub(crate) const fn has_refused(&self) -> bool {
+        self.receiver.has_deferred()
+    }
+
+    /// Asks for the datagrams that were deferred, once there is memory for most of them.
+    pub(crate) fn recall(&mut self, cx: &Context<'_, '_>) {
+        self.receiver.nack_deferred(cx);
     }
 
     /// Whether the application has something to be told now.
-    pub(crate) fn has_news(&self) -> bool {
-        let may_read =
-            !matches!(self.state, State::Handling | State::Requested | State::Unverified | State::Refusing);
-        self.has_own_news() || may_read && !self.inbox.is_empty()
+    pub(crate) const fn has_news(&self) -> bool {
+        self.has_own_news() || self.handshake.may_read() && !self.receiver.is_read()
     }
 
-    fn has_own_news(&self) -> bool {
-        self.opened || self.ending.is_some() || self.inbox.progress.is_some() || self.outbox.has_progress()
+    const fn has_own_news(&self) -> bool {
+        self.handshake.has_news() || self.receiver.has_progress() || self.sender.has_progress()
     }
 
     /// Frees the slot. What the application did not read is lost with it.
     pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.flight.clear(cx, &mut self.outbox);
-        self.outbox.clear(cx);
-        self.clear_received(cx);
-        self.inbox.clear(cx);
-        self.forget_password(cx);
-        self.state = State::Free;
+        self.sender.clear(cx);
+        self.receiver.clear(cx);
+        self.handshake.release(cx);
+    }
+
+    /// Takes an offline message that answers a client's request.
+    pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
+        let result = self.handshake.on_offline(cx, &mut self.sender, message);
+        self.end_on_error(cx, result);
+    }
+
+    /// Whether datagrams of this connection may begin with any byte.
+    pub(crate) const fn hides_first_bytes(&self) -> bool {
+        self.protection.hides_first_bytes()
+    }
+
+    /// Takes a datagram of this connection.
+    pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+        self.receiver.on_datagram(cx.now, datagram.len());
+        if datagram.len() > LONGEST_DATAGRAM {
+            cx.stats.drop(DropReason::BadDatagram);
+            return;
+        }
+        let mut buffer = [0; LONGEST_DATAGRAM];
+        match self.protection.open(datagram, &mut buffer) {
+            Some(opened) => self.handle_opened(cx, opened),
+            None => cx.stats.drop(DropReason::BadDatagram),
+        }
+    }
+
+    fn handle_opened(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+        let mut reader = Reader::new(datagram);
+        let parsed = match DatagramHeader::read(&mut reader) {
+            Ok(DatagramHeader::Data { number, .. }) => self.handle_data(cx, number, reader),
+            Ok(DatagramHeader::Ack { records, .. }) => self.sender.on_ack(cx, records, reader),
+            Ok(DatagramHeader::Nack { records }) => self.sender.on_nack(cx, records, reader),
+            Err(error) => Err(error),
+        };
+        self.collect_receipts(cx);
+        match parsed {
+            Ok(()) => self.last_received = cx.now,
+            Err(_) => cx.stats.drop(DropReason::BadDatagram),
+        }
+    }
+
+    /// Moves receipts to where the application reads.
+    fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
+        let (receipts, count) = self.sender.take_receipts();
+        self.receiver.push_receipts(cx, receipts, count);
+    }
+
+    fn handle_data(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        number: U24,
+        reader: Reader<'_>,
+    ) -> Result<(), WireError> {
+        let state = self.handshake.state();
+        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+            self.handshake.on_unexpected_datagram();
+            cx.stats.drop(DropReason::Unexpected);
+            return Ok(());
+        }
+        let status = self.receiver.classify(number);
+        let parsed = match status {
+            DatagramStatus::OutsideWindow => {
+                cx.stats.drop(DropReason::OutsideWindow);
+                return Ok(());
+            }
+            DatagramStatus::Duplicate => {
+                cx.stats.drop(DropReason::DuplicateDatagram);
+                Ok(())
+            }
+            DatagramStatus::New | DatagramStatus::Deferred => {
+                match self.handle_capsules(cx, reader, status) {
+                    Err(error) => {
+                        cx.stats.drop(match error {
+                            ReceiveError::NoMemory | ReceiveError::MessageTooLarge => DropReason::NoMemory,
+                            ReceiveError::OutsideWindow => DropReason::OutsideWindow,
+                        });
+                        self.receiver.defer(number);
+                        return Ok(());
+                    }
+                    Ok(parsed) => {
+                        self.receiver.on_datagram_taken();
+                        parsed
+                    }
+                }
+            }
+        };
+        let may_wait = self.sender.has_rtt() && self.handshake.state().is_open();
+        let latest = if may_wait { cx.now + cx.config.ack_delay } else { cx.now };
+        self.receiver.acknowledge(cx.now, number, latest);
+        parsed
+    }
+
+    /// Takes the capsules of a datagram. A malformed one ends it; what came before it stands. A capsule that finds no memory
+    /// does not keep out those behind it: they may be what frees memory.
+    fn handle_capsules(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        mut reader: Reader<'_>,
+        status: DatagramStatus,
+    ) -> Result<Result<(), WireError>, ReceiveError> {
+        let mut taken = Ok(());
+        let mut parsed = Ok(());
+        while reader.remaining() >= MIN_CAPSULE && self.takes_capsules() {
+            let capsule = match CapsuleHeader::read(&mut reader) {
+                Ok(capsule) => capsule,
+                // Zeros after the last capsule are padding.
+                Err(WireError::BadLength) => break,
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
+            };
+            match reader.take(capsule.length()) {
+                // Unreliable messages were delivered when the datagram arrived first.
+                Ok(_) if status == DatagramStatus::Deferred && !capsule.reliability.has_number_on_wire() => {}
+                Ok(payload) => taken = self.handle_capsule(cx, &capsule, payload).and(taken),
+                Err(error) => {
+                    parsed = Err(error);
+                    break;
+                }
+            }
+        }
+        taken.map(|()| parsed)
+    }
+
+    /// Whether messages of the other peer still count. A peer that has sent its disconnection notification sends it again
+    /// until it is acknowledged.
+    const fn takes_capsules(&self) -> bool {
+        let state = self.handshake.state();
+        !state.is_over() && !matches!(state, State::RejectingPassword)
+    }
+
+    fn handle_capsule(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        capsule: &CapsuleHeader,
+        payload: &[u8],
+    ) -> Result<(), ReceiveError> {
+        let takes_messages = !self.is_unverified();
+        let result = self.receiver.on_capsule(cx, self.sender.sizes(), capsule, payload, takes_messages);
+        if let Err(ReceiveError::MessageTooLarge) = result {
+            self.abort(cx, DisconnectReason::MessageTooLarge, ConnectFailure::Closed);
+        }
+        let mut control = result?;
+        while let Some(message) = control {
+            self.handle_control(cx, &message);
+            control = self.receiver.resume(cx, &message, !self.is_unverified())?;
+        }
+        Ok(())
+    }
+
+    /// Handles a message of RakNet itself.
+    fn handle_control(&mut self, cx: &mut Context<'_, '_>, control: &ControlMessage<'_>) {
+        let mut buffer = [0; MAX_CONTROL];
+        let payload = self.receiver.control_bytes(cx, control, &mut buffer);
+        if let (Some(payload), Some(remote)) = (payload, *cx.remote) {
+            let result = self.handshake.on_control(cx, &mut self.sender, remote, payload);
+            self.end_on_error(cx, result);
+        }
+    }
+
+    /// Composes the next datagram at the front of `buffer` and returns its length.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        let length = if let State::Opening(_) = self.handshake.state() {
+            self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
+        } else {
+            let length = self.compose(cx, buffer);
+            self.collect_receipts(cx);
+            self.protection.seal(buffer, length?)?
+        };
+        self.sender.on_datagram(cx.now, length);
+        Some(length)
+    }
+
+    fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        let sizes = self.sender.sizes();
+        let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
+        match self.handshake.state() {
+            State::Free | State::Opening(_) | State::Closed => return None,
+            State::Aborting => {
+                let due = self.handshake.take_closing_notification();
+                return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
+            }
+            State::Requested
+            | State::Unverified
+            | State::AwaitingNewIncoming
+            | State::RejectingPassword
+            | State::Connected
+            | State::Closing
+            | State::Draining => {}
+        }
+        // Acknowledgements do not wait for the congestion window: they are what opens it.
+        if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {
+            return Some(length);
+        }
+        let length = self.sender.compose(cx, buffer);
+        let is_closing = matches!(self.handshake.state(), State::Closing | State::RejectingPassword);
+        if length.is_some() || !is_closing || !self.sender.is_delivered() {
+            return length;
+        }
+        match self.handshake.finish_closing(cx, &mut self.sender) {
+            Ok(()) => self.sender.compose(cx, buffer),
+            Err(end) => {
+                self.end(cx, end);
+                None
+            }
+        }
+    }
+
+    /// When the connection wants to be looked at next.
+    pub(crate) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+        let in_state = match self.handshake.state() {
+            State::Free | State::Closed => return None,
+            State::Aborting => return self.handshake.deadline(cx),
+            State::Connected => self.sender.keep_alive_deadline(self.timeout()),
+            State::Opening(_)
+            | State::Requested
+            | State::Unverified
+            | State::AwaitingNewIncoming
+            | State::RejectingPassword
+            | State::Closing
+            | State::Draining => self.handshake.deadline(cx),
+        };
+        [
+            in_state,
+            self.receiver.ack_deadline(),
+            self.memory_deadline(),
+            self.sender.deadline(cx),
+            self.silence_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// When the other peer counts as lost; only one that owes an acknowledgement can be.
+    fn silence_deadline(&self) -> Option<Instant> {
+        let unacked_since = self.sender.unacked_since()?;
+        Some(unacked_since.max(self.last_received) + self.timeout())
+    }
+
+    /// When a connection ends into whose memory nothing more fits.
+    fn memory_deadline(&self) -> Option<Instant> {
+        self.receiver.exhausted_since().map(|since| since + self.timeout())
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
+        if self.silence_deadline().is_some_and(|at| at <= cx.now) {
+            return self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
+        }
+        if self.memory_deadline().is_some_and(|at| at <= cx.now) {
+            return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
+        }
+        self.sender.on_timeout(cx);
+        if matches!(self.handshake.state(), State::Connected) {
+            self.sender.keep_alive(cx, self.timeout());
+        } else {
+            let result = self.handshake.on_timeout(cx);
+            self.end_on_error(cx, result);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! A connection as the endpoint knows it.
 
-use super::{Connection, Context, State};
+use super::Connection;
+use super::context::Context;
+use super::handshake::State;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::raknet::delivery::Delivery;
 use crate::raknet::stats::ConnectionStats;
@@ -76,7 +78,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn identity(&self) -> Guid {
-        self.guid
+        self.guid()
     }
 
     fn stats(&self, now: Instant) -> ConnectionStats {
@@ -84,11 +86,11 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.state, State::Draining | State::Dismissing | State::Gone)
+        self.handshake.state().is_over()
     }
 
     fn is_finished(&self, _now: Instant) -> bool {
-        matches!(self.state, State::Gone) && !self.has_own_news() && self.inbox.is_empty()
+        matches!(self.handshake.state(), State::Closed) && !self.has_own_news() && self.receiver.is_read()
     }
 
     fn is_lingering(&self) -> bool {

@@ -9,42 +9,47 @@ const COUNTED_HEADER: usize = 9;
 
 /// What fits at one MTU, with `overhead` bytes in each datagram that belong to a secure mode (0 in plain mode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     mtu: u16,
     overhead: u16,
 }
 
 impl Sizes {
-    pub(super) const fn new(mtu: u16, overhead: u16) -> Self {
+    pub(crate) const fn new(mtu: u16, overhead: u16) -> Self {
         Self { mtu, overhead }
     }
 
-    pub(super) const fn mtu(self) -> u16 {
+    /// The same for another MTU.
+    pub(crate) const fn with_mtu(self, mtu: u16) -> Self {
+        Self { mtu, ..self }
+    }
+
+    pub(crate) const fn mtu(self) -> u16 {
         self.mtu
     }
 
     /// Bytes of a datagram without IP and UDP headers and without the overhead.
-    pub(super) const fn datagram(self) -> usize {
+    pub(crate) const fn datagram(self) -> usize {
         (self.mtu - IP_UDP_OVERHEAD) as usize - self.overhead as usize
     }
 
     /// Bytes of capsules in a datagram. The overhead is subtracted twice, as in the original.
-    pub(super) const fn body(self) -> usize {
+    pub(crate) const fn body(self) -> usize {
         self.datagram() - COUNTED_HEADER - self.overhead as usize
     }
 
     /// Bytes of a whole data datagram.
-    pub(super) const fn data_datagram(self) -> usize {
+    pub(crate) const fn data_datagram(self) -> usize {
         DATA_HEADER + self.body()
     }
 
     /// Bytes of the longest message that needs no splitting, and of every part but the last of one that does.
-    pub(super) const fn part(self) -> usize {
+    pub(crate) const fn part(self) -> usize {
         self.body() - MAX_HEADER
     }
 
     /// Bytes of the longest part that another implementation may send at this MTU.
-    pub(super) const fn foreign_part(self) -> usize {
+    pub(crate) const fn foreign_part(self) -> usize {
         self.datagram() - DATA_HEADER
     }
 }

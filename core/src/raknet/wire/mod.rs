@@ -4,7 +4,7 @@
 //! acknowledgement or negative acknowledgement). Without it, it is an [`offline`] message, which carries sixteen magic
 //! bytes at a place that its id fixes (supplement 2.1). [`control`] messages travel inside data datagrams as the
 //! payload of a [`capsule`]; so do the messages to the application, of which RakNet fixes a few ([`notice`]). Events that
-//! the original shows its own application as bytes are in [`local`] and never travel. [`seal`] is the place of a secure
+//! the original shows its own application as bytes are in [`local`] and never travel. [`protection`] is the place of a secure
 //! mode: the last step before a datagram leaves, and the first after it arrived.
 
 use crate::cursor::{Source, WireError, Writer};
@@ -17,7 +17,7 @@ pub mod id;
 pub mod local;
 pub mod notice;
 pub mod offline;
-pub mod seal;
+pub mod protection;
 mod security;
 
 pub use security::SecuritySizes;

@@ -7,7 +7,7 @@ use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, CongestionControl, ConnectionId, Delivery, Event, Peer, SendError};
 use rakwire::sim::{Bottleneck, Conditions, Dumbbell, Pair};
 
-use CongestionControl::{Adaptive, Classic};
+use CongestionControl::{DelayBased, NewReno};
 
 use crate::support::raknet::{client_config, server_config};
 use crate::support::ticking::Ticking;
@@ -164,7 +164,7 @@ fn print(name: &str, outcome: &Outcome) {
 
 #[test]
 fn one_flow_fills_a_path() {
-    for control in [Adaptive, Classic] {
+    for control in [DelayBased, NewReno] {
         let mut race = Race::new(path(100_000_000, ROUND_TRIP), vec![Flow::new(control)], 1);
         let outcome = race.run(seconds(5), seconds(15));
         print(&format!("{control:?}, 100 Mbit/s"), &outcome);
@@ -174,7 +174,7 @@ fn one_flow_fills_a_path() {
 
 #[test]
 fn flows_share_fairly() {
-    for control in [Adaptive, Classic] {
+    for control in [DelayBased, NewReno] {
         for count in [2_u64, 4] {
             for gap in [0, 3] {
                 let flows = (0..count).map(|number| Flow::from(control, seconds(gap * number))).collect();
@@ -182,7 +182,7 @@ fn flows_share_fairly() {
                 let outcome = race.run(seconds(gap * (count - 1)), seconds(gap * (count - 1) + 60));
                 print(&format!("{count} {control:?} flows, {gap} s apart, 20 Mbit/s"), &outcome);
                 assert!(outcome.jain() >= 0.9, "{count} {control:?}: {outcome:?}");
-                if control == Adaptive {
+                if control == DelayBased {
                     assert!(outcome.mean_queueing < Duration::from_millis(25), "{outcome:?}");
                     let fair = (0..2).all(|flow| (0.4..0.6).contains(&outcome.share(flow)));
                     assert!(count != 2 || fair, "{outcome:?}");
@@ -193,13 +193,13 @@ fn flows_share_fairly() {
 }
 
 #[test]
-fn an_adaptive_and_a_classic_flow_get_along() {
+fn a_delay_based_and_a_new_reno_flow_share_a_path() {
     for queue in [25, 50, 200] {
         for gaps in [[0, 0], [0, 3], [3, 0]] {
-            let flows = vec![Flow::from(Adaptive, seconds(gaps[0])), Flow::from(Classic, seconds(gaps[1]))];
+            let flows = vec![Flow::from(DelayBased, seconds(gaps[0])), Flow::from(NewReno, seconds(gaps[1]))];
             let mut race = Race::new(path(20_000_000, Duration::from_millis(queue)), flows, 1);
             let outcome = race.run(seconds(3), seconds(63));
-            print(&format!("Adaptive against Classic {gaps:?} s, queue of {queue} ms"), &outcome);
+            print(&format!("DelayBased against NewReno {gaps:?} s, queue of {queue} ms"), &outcome);
             assert!(outcome.share(0) <= 0.6, "{outcome:?}");
         }
     }
@@ -244,7 +244,7 @@ fn messages(control: CongestionControl, conditions: Conditions, seed: u64) -> (f
 
 #[test]
 fn chance_does_not_slow_messages_down() {
-    for control in [Adaptive, Classic] {
+    for control in [DelayBased, NewReno] {
         for (loss, goal) in [(0.0, 9_097.0), (0.01, 3.0 * 1_245.0), (0.05, 3.0 * 1_121.0), (0.2, 0.0)] {
             let conditions = Conditions { loss, latency: ROUND_TRIP / 2, ..Conditions::default() };
             let mut runs: Vec<_> = (0..5).map(|seed| messages(control, conditions, seed)).collect();
@@ -254,7 +254,7 @@ fn chance_does_not_slow_messages_down() {
                 "{control:?}, 20,000 messages, {:>2.0} % loss: {rate:>6.0}/s, p99 delivered after {late:?}",
                 loss * 100.0
             );
-            assert!(control == Classic || rate >= goal, "{control:?} {loss}: {rate}");
+            assert!(control == NewReno || rate >= goal, "{control:?} {loss}: {rate}");
         }
     }
 }
@@ -283,15 +283,15 @@ fn paths() -> [(&'static str, Conditions, f64); 11] {
 fn other_paths_are_used_too() {
     for (name, conditions, least) in paths() {
         let rate = conditions.bottleneck.map_or(0.0, |bottleneck| bottleneck.bits_per_second as f64);
-        for control in [Adaptive, Classic] {
+        for control in [DelayBased, NewReno] {
             let mut race = Race::new(conditions, vec![Flow::new(control)], 1);
             let outcome = race.run(seconds(5), seconds(25));
             print(&format!("{name}: {control:?}"), &outcome);
-            assert!(control == Classic || outcome.goodput[0] >= least * rate, "{name}: {outcome:?}");
+            assert!(control == NewReno || outcome.goodput[0] >= least * rate, "{name}: {outcome:?}");
         }
-        let flows = vec![Flow::new(Adaptive), Flow::from(Adaptive, seconds(5))];
+        let flows = vec![Flow::new(DelayBased), Flow::from(DelayBased, seconds(5))];
         let outcome = Race::new(conditions, flows, 1).run(seconds(10), seconds(40));
-        print(&format!("{name}: 2 Adaptive"), &outcome);
+        print(&format!("{name}: 2 DelayBased"), &outcome);
         assert!(outcome.jain() >= 0.7, "{name}: {outcome:?}");
     }
 }
@@ -301,14 +301,14 @@ fn other_paths_are_used_too() {
 fn late_acknowledgements_are_no_congestion() {
     for (tick, least) in [(10, 0.7), (100, 0.85)] {
         for rate in [5_000_000, 20_000_000, 100_000_000_u32] {
-            for control in [Adaptive, Classic] {
+            for control in [DelayBased, NewReno] {
                 let flow = Flow { tick: Duration::from_millis(tick), ..Flow::new(control) };
                 let mut race = Race::new(path(rate.into(), 2 * ROUND_TRIP), vec![flow], 1);
                 let outcome = race.run(seconds(5), seconds(25));
                 let name = format!("{} Mbit/s, acknowledged every {tick} ms: {control:?}", rate / 1_000_000);
                 print(&name, &outcome);
                 let wanted = least * f64::from(rate);
-                assert!(control == Classic || outcome.goodput[0] >= wanted, "{name}: {outcome:?}");
+                assert!(control == NewReno || outcome.goodput[0] >= wanted, "{name}: {outcome:?}");
             }
         }
     }

@@ -54,8 +54,8 @@ impl Sender {
         Self { net, id }
     }
 
-    fn classic() -> Self {
-        Self::new(|config| config.congestion_control = CongestionControl::Classic)
+    fn new_reno() -> Self {
+        Self::new(|config| config.congestion_control = CongestionControl::NewReno)
     }
 
     fn send(&mut self, messages: usize) {
@@ -148,7 +148,7 @@ fn acknowledgements_are_never_held_back() {
 
 #[test]
 fn resends_go_before_new_messages_and_keep_to_the_window() {
-    for control in [CongestionControl::Adaptive, CongestionControl::Classic] {
+    for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         sender.send(100);
         let window = sender.take_window();
@@ -237,7 +237,7 @@ fn many_messages_fit_one_datagram() {
 
 #[test]
 fn what_is_late_is_not_sent_again_and_takes_the_reduction_back() {
-    let mut sender = Sender::classic();
+    let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
     let before = sender.window();
@@ -252,7 +252,7 @@ fn what_is_late_is_not_sent_again_and_takes_the_reduction_back() {
 
 #[test]
 fn a_reduction_is_taken_back_even_after_the_resend() {
-    let mut sender = Sender::classic();
+    let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
     let before = sender.window();
@@ -271,7 +271,7 @@ fn a_reduction_is_taken_back_even_after_the_resend() {
 /// After something came late, a gap alone proves nothing for a while.
 #[test]
 fn reordering_teaches_patience() {
-    let mut sender = Sender::classic();
+    let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();
     sender.pass(LATENCY);
@@ -284,7 +284,7 @@ fn reordering_teaches_patience() {
 
 #[test]
 fn neither_misses_nor_forged_acknowledgements_open_the_window() {
-    for control in [CongestionControl::Adaptive, CongestionControl::Classic] {
+    for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         sender.send(1_000);
         let sent = sender.take_window();
@@ -306,7 +306,7 @@ fn neither_misses_nor_forged_acknowledgements_open_the_window() {
 /// A receiver that acknowledges everything at once, arrived or not, gets no more than the largest window.
 #[test]
 fn the_window_is_bounded() {
-    for control in [CongestionControl::Adaptive, CongestionControl::Classic] {
+    for control in [CongestionControl::DelayBased, CongestionControl::NewReno] {
         let mut sender = Sender::new(|config| config.congestion_control = control);
         let mut largest = 0;
         for _ in 0..400 {

@@ -1,6 +1,6 @@
 //! A mode that seals nothing but shows whether whoever uses it keeps the rules: eleven bytes at the end of a datagram.
 
-use rakwire::wire::seal::Seal;
+use rakwire::wire::protection::PacketProtection;
 
 /// Eight bytes of a checksum over all before them, then the datagram's number in three; what is not newer than what was
 /// opened before does not open.
@@ -13,7 +13,7 @@ pub(crate) struct Marked {
 pub(crate) const OVERHEAD: u16 = 11;
 const SUM: usize = 8;
 
-impl Seal for Marked {
+impl PacketProtection for Marked {
     fn overhead(&self) -> u16 {
         OVERHEAD
     }

@@ -8,7 +8,7 @@ use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::local::Local;
 use rakwire::wire::notice::Notice;
 use rakwire::wire::offline::{MAGIC, Offline};
-use rakwire::wire::seal::{Plain, Seal};
+use rakwire::wire::protection::{PacketProtection, Plain};
 use rakwire::wire::{Reader, SecuritySizes, Source, Value, Wire, WireError};
 
 use super::laws::written;

@@ -1,34 +1,34 @@
-//! When the next datagram may leave, so that a window is spread over its round trip.
+//! Pacing by a token bucket, so that a window is spread over a round trip (RFC 9002 section 7.7).
 
 use crate::time::Instant;
 
 /// Datagrams that may always leave together.
 const BURST_DATAGRAMS: u32 = 4;
-/// What may leave together at a high rate, in microseconds of it: twice what a coarse timer sleeps too long.
+/// What may leave together at a high rate, in microseconds of that rate: twice what a coarse timer oversleeps.
 const BURST_MICROS: u32 = 2_000;
-/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram costs more.
-const NAP_MICROS: u32 = 1_000;
+/// How long a sender sleeps at least before the next burst, in microseconds: a wake-up for each datagram would cost more.
+const MIN_SLEEP_MICROS: u32 = 1_000;
 
-/// Credit in bytes that grows with time up to a burst and that each datagram takes from.
+/// A token bucket: tokens in bytes grow with time up to a burst, and each datagram takes some.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pacer {
-    credit: i32,
+    tokens: i32,
     filled: Instant,
 }
 
 impl Pacer {
     /// A pacer that lets the first window leave at once.
     pub(super) fn new(bytes: u32) -> Self {
-        Self { credit: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
+        Self { tokens: i32::try_from(bytes).unwrap_or(i32::MAX), filled: Instant::ZERO }
     }
 
-    /// Whether a datagram may leave now. Time is only counted when the credit is used up, so a burst costs nothing.
+    /// Whether a datagram may leave now. Time is looked at only when the tokens are used up, so a burst costs nothing.
     #[inline]
     pub(super) fn allows(&mut self, now: Instant, datagram: u32, rate: impl FnOnce() -> u32) -> bool {
-        if self.credit <= 0 {
+        if self.tokens <= 0 {
             self.fill(now, datagram, rate());
         }
-        self.credit > 0
+        self.tokens > 0
     }
 
     fn fill(&mut self, now: Instant, datagram: u32, rate: u32) {
@@ -37,23 +37,23 @@ impl Pacer {
             let burst = in_time(rate, BURST_MICROS).max(BURST_DATAGRAMS.saturating_mul(datagram));
             let burst = i32::try_from(burst).unwrap_or(i32::MAX);
             let gained = i32::try_from(gained).unwrap_or(i32::MAX);
-            self.credit = self.credit.saturating_add(gained).min(burst);
+            self.tokens = self.tokens.saturating_add(gained).min(burst);
             self.filled = now;
         }
     }
 
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
-        self.credit = self.credit.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
+        self.tokens = self.tokens.saturating_sub(i32::try_from(bytes).unwrap_or(i32::MAX));
     }
 
-    /// When the next datagrams may leave; a time gone by while there is credit.
+    /// When the next datagrams may leave; in the past while there are tokens.
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(super) fn ready_at(&self, rate: u32) -> Instant {
-        let Some(debt) = 0_i32.checked_sub(self.credit).and_then(|debt| u32::try_from(debt).ok()) else {
+        let Some(debt) = 0_i32.checked_sub(self.tokens).and_then(|debt| u32::try_from(debt).ok()) else {
             return self.filled;
         };
-        let wanted = u64::from(debt) + u64::from(in_time(rate, NAP_MICROS).max(1));
+        let wanted = u64::from(debt) + u64::from(in_time(rate, MIN_SLEEP_MICROS).max(1));
         let wait = wanted * 1_000_000 / u64::from(rate.max(1)) + 1;
         self.filled.plus_micros(u32::try_from(wait).unwrap_or(u32::MAX))
     }

@@ -1,27 +1,27 @@
-//! Which datagrams arrived, which of them are still to be acknowledged, and which are missing.
+//! The window of datagram numbers: which arrived, which are to be acknowledged, and which are missing.
 
 use crate::cursor::{WireError, Writer};
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// Datagrams behind the newest that are remembered.
+/// Datagrams behind the newest that are recently_lost.
 const WINDOW: u32 = 1024;
-/// A jump ahead of more is refused, before anything is computed from it (supplement 4.4).
+/// The longest jump ahead that is accepted (supplement 4.4).
 const MAX_JUMP: u32 = 50_000;
-/// Of a jump ahead, only the last so many are called missing (supplement 4.4).
+/// How many of the numbers before a jump are reported missing (supplement 4.4).
 const MAX_MISSING: u32 = 1_000;
 
 /// What a datagram number means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(in super::super) enum DatagramStatus {
     New,
-    /// Arrived before: acknowledged again, not looked at.
+    /// Arrived before: acknowledged again, but not read again.
     Duplicate,
-    /// Arrived before, and some of its reliable messages found no room: they may now.
-    Again,
+    /// Arrived before, but there was no memory for some of its reliable messages.
+    Deferred,
     /// Too far ahead or behind: as if it had never arrived.
-    Outside,
+    OutsideWindow,
 }
 
 /// Which of the two lists a datagram of records is made from.
@@ -61,22 +61,24 @@ impl Bits {
     }
 }
 
-/// The receiving side of the datagram numbers.
+/// The receive window.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrivals {
+pub(in super::super) struct AckTracker {
     /// One more than the newest number that arrived.
     next: U24,
-    seen: Bits,
-    /// Of what was seen: not acknowledged yet. Of the others: arrived, but not with all its messages.
-    waiting: Bits,
+    /// Datagrams that arrived and whose messages were all taken.
+    received: Bits,
+    /// Set for a received datagram: it is to be acknowledged. Set for another one: it was deferred.
+    pending: Bits,
+    /// Datagrams that a negative acknowledgement is to name.
     missing: Bits,
     unacknowledged_count: u32,
     missing_count: u32,
-    /// The oldest number that was refused and not called missing since.
-    oldest_refused: Option<U24>,
+    /// The oldest number that was deferred and that no negative acknowledgement has named since.
+    oldest_deferred: Option<U24>,
 }
 
-impl Arrivals {
+impl AckTracker {
     /// The state of a connection that expects `next` first.
     pub(super) fn starting_at(next: U24) -> Self {
         Self { next, ..Self::default() }
@@ -91,23 +93,27 @@ impl Arrivals {
     }
 
     /// What `number` means, without remembering it.
-    pub(super) fn classify(&self, number: U24) -> Verdict {
+    pub(in super::super) fn classify(&self, number: U24) -> DatagramStatus {
         let is_older = number.is_older_than(self.next);
         if !is_older {
-            return if number.since(self.next) > MAX_JUMP { Verdict::Outside } else { Verdict::New };
+            return if number.since(self.next) > MAX_JUMP {
+                DatagramStatus::OutsideWindow
+            } else {
+                DatagramStatus::New
+            };
         }
         if self.next.since(number) > WINDOW {
-            Verdict::Outside
-        } else if self.seen.get(number) {
-            Verdict::Duplicate
-        } else if self.waiting.get(number) {
-            Verdict::Again
+            DatagramStatus::OutsideWindow
+        } else if self.received.get(number) {
+            DatagramStatus::Duplicate
+        } else if self.pending.get(number) {
+            DatagramStatus::Deferred
         } else {
-            Verdict::New
+            DatagramStatus::New
         }
     }
 
-    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`Verdict::Outside`].
+    /// Remembers that `number` arrived and is to be acknowledged. It must not be [`DatagramStatus::OutsideWindow`].
     pub(super) fn commit(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
@@ -115,53 +121,53 @@ impl Arrivals {
         if !self.is_unacknowledged(number) {
             self.unacknowledged_count += 1;
         }
-        self.seen.set(number, true);
-        self.waiting.set(number, true);
+        self.received.set(number, true);
+        self.pending.set(number, true);
         self.forget_missing(number);
     }
 
-    /// Remembers that `number` arrived and could not be taken whole. It is not acknowledged, and not called missing:
-    /// nobody gains from having it sent again before there is room.
-    pub(super) fn refuse(&mut self, number: U24) {
+    /// Remembers that `number` arrived and that there was no memory for some of its messages. It is neither acknowledged
+    /// nor reported missing: it would be sent again in vain before there is memory.
+    pub(super) fn defer(&mut self, number: U24) {
         if !number.is_older_than(self.next) {
             self.advance_to(number);
         }
-        self.waiting.set(number, true);
+        self.pending.set(number, true);
         self.forget_missing(number);
-        if self.oldest_refused.is_none_or(|oldest| number.is_older_than(oldest)) {
-            self.oldest_refused = Some(number);
+        if self.oldest_deferred.is_none_or(|oldest| number.is_older_than(oldest)) {
+            self.oldest_deferred = Some(number);
         }
     }
 
-    /// Whether numbers were refused since they were called missing last.
-    pub(super) const fn has_refused(&self) -> bool {
-        self.oldest_refused.is_some()
+    /// Whether numbers were deferred that no negative acknowledgement has named since.
+    pub(super) const fn has_deferred(&self) -> bool {
+        self.oldest_deferred.is_some()
     }
 
-    /// Calls missing what was refused: now there is room for it. The other peer sends at once what it would send after
-    /// a timeout only.
-    pub(super) fn recall(&mut self) {
-        let Some(refused) = self.oldest_refused.take() else { return };
+    /// Reports deferred datagrams missing, since there is memory for them now. The other peer sends them again at once,
+    /// where it would wait for a timeout otherwise.
+    pub(super) fn nack_deferred(&mut self) {
+        let Some(deferred) = self.oldest_deferred.take() else { return };
         let oldest = self.next.minus(WINDOW);
-        let first = if refused.is_older_than(oldest) { oldest } else { refused };
+        let first = if deferred.is_older_than(oldest) { oldest } else { deferred };
         for offset in 0..self.next.since(first).min(WINDOW) {
             let number = first.plus(offset);
-            if self.waiting.get(number) && !self.seen.get(number) && !self.missing.get(number) {
+            if self.pending.get(number) && !self.received.get(number) && !self.missing.get(number) {
                 self.missing.set(number, true);
                 self.missing_count += 1;
             }
         }
     }
 
-    /// Makes `number` the newest; the numbers that it jumps over are missing, those that fall behind are forgotten.
+    /// Makes `number` the newest one. The numbers that it jumps over are missing; those behind the window are forgotten.
     fn advance_to(&mut self, number: U24) {
         let jump = number.since(self.next);
         for behind in (0..=jump.min(WINDOW - 1)).rev() {
             let passed = number.minus(behind);
             self.forget_unacknowledged(passed);
             self.forget_missing(passed);
-            self.seen.set(passed, false);
-            self.waiting.set(passed, false);
+            self.received.set(passed, false);
+            self.pending.set(passed, false);
             if behind > 0 && behind <= MAX_MISSING {
                 self.missing.set(passed, true);
                 self.missing_count += 1;
@@ -171,12 +177,12 @@ impl Arrivals {
     }
 
     fn is_unacknowledged(&self, number: U24) -> bool {
-        self.waiting.get(number) && self.seen.get(number)
+        self.pending.get(number) && self.received.get(number)
     }
 
     fn forget_unacknowledged(&mut self, number: U24) {
         if self.is_unacknowledged(number) {
-            self.waiting.set(number, false);
+            self.pending.set(number, false);
             self.unacknowledged_count -= 1;
         }
     }
@@ -188,7 +194,7 @@ impl Arrivals {
         }
     }
 
-    /// Composes a datagram of records in at most `limit` bytes and forgets what it lists; the rest stays for the next.
+    /// Composes a datagram of records in at most `limit` bytes. What it names is forgotten; the rest waits for the next one.
     pub(super) fn write(
         &mut self,
         kind: RecordKind,
@@ -234,10 +240,10 @@ impl Arrivals {
     /// The first run of listed numbers from `at` to `last`.
     fn next_run(&self, kind: RecordKind, mut at: U24, last: U24) -> Option<Record> {
         let bits = match kind {
-            RecordKind::Ack => &self.waiting,
+            RecordKind::Ack => &self.pending,
             RecordKind::Nack => &self.missing,
         };
-        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.seen.get(number));
+        let is_listed = |number| bits.get(number) && (kind == RecordKind::Nack || self.received.get(number));
         while !is_listed(at) {
             let skip = bits.clear_run(at).max(1);
             if skip > last.since(at) {
@@ -276,10 +282,10 @@ mod tests {
     use crate::cursor::{Reader, Source};
     use std::vec::Vec;
 
-    fn listed(arrivals: &mut Arrivals, kind: RecordKind) -> Vec<(u32, u32)> {
+    fn listed(ack_tracker: &mut AckTracker, kind: RecordKind) -> Vec<(u32, u32)> {
         let mut buffer = [0; 1464];
         let mut writer = Writer::new(&mut buffer);
-        arrivals.write(kind, &mut writer, 1464).expect("room for records");
+        ack_tracker.write(kind, &mut writer, 1464).expect("room for records");
         let mut reader = Reader::new(writer.finish());
         let header = DatagramHeader::read(&mut reader).expect("a header");
         let (DatagramHeader::Ack { records: count, .. } | DatagramHeader::Nack { records: count }) = header
@@ -294,83 +300,86 @@ mod tests {
 
     #[test]
     fn gaps_are_missing_once_and_arrivals_acknowledged_once() {
-        let mut arrivals = Arrivals::default();
+        let mut ack_tracker = AckTracker::default();
         for number in [0, 1, 2, 5, 4, 9] {
-            assert_eq!(arrivals.classify(U24::new(number)), Verdict::New);
-            arrivals.commit(U24::new(number));
+            assert_eq!(ack_tracker.classify(U24::new(number)), DatagramStatus::New);
+            ack_tracker.commit(U24::new(number));
         }
-        assert_eq!(arrivals.classify(U24::new(4)), Verdict::Duplicate);
-        assert_eq!(arrivals.classify(U24::new(3)), Verdict::New);
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(3, 3), (6, 8)]);
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
-        assert_eq!((arrivals.missing(), arrivals.unacknowledged()), (0, 0));
-        assert!(listed(&mut arrivals, RecordKind::Ack).is_empty());
+        assert_eq!(ack_tracker.classify(U24::new(4)), DatagramStatus::Duplicate);
+        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::New);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(3, 3), (6, 8)]);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack), [(0, 2), (4, 5), (9, 9)]);
+        assert_eq!((ack_tracker.missing(), ack_tracker.unacknowledged()), (0, 0));
+        assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
     /// The limits of supplement 4.4: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
     #[test]
     fn jumps_are_bounded() {
-        let mut arrivals = Arrivals::default();
-        arrivals.commit(U24::new(0));
-        assert_eq!(arrivals.classify(U24::new(60_000)), Verdict::Outside);
-        arrivals.commit(U24::new(3_000));
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2_000, 2_999)]);
-        assert_eq!(arrivals.classify(U24::new(1_900)), Verdict::Outside);
-        assert_eq!(arrivals.classify(U24::new(1_999)), Verdict::New);
+        let mut ack_tracker = AckTracker::default();
+        ack_tracker.commit(U24::new(0));
+        assert_eq!(ack_tracker.classify(U24::new(60_000)), DatagramStatus::OutsideWindow);
+        ack_tracker.commit(U24::new(3_000));
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2_000, 2_999)]);
+        assert_eq!(ack_tracker.classify(U24::new(1_900)), DatagramStatus::OutsideWindow);
+        assert_eq!(ack_tracker.classify(U24::new(1_999)), DatagramStatus::New);
     }
 
     #[test]
     fn records_do_not_wrap_and_the_last_number_comes_last() {
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFC));
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFC));
         for step in 0..8 {
-            arrivals.commit(U24::new(0xFF_FFFC).plus(step));
+            ack_tracker.commit(U24::new(0xFF_FFFC).plus(step));
         }
         assert_eq!(
-            listed(&mut arrivals, RecordKind::Ack),
+            listed(&mut ack_tracker, RecordKind::Ack),
             [(0, 3), (0xFF_FFFC, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
         );
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFFE));
-        arrivals.commit(U24::new(0xFF_FFFE));
-        arrivals.commit(U24::new(0xFF_FFFF));
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack), [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]);
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFE));
+        ack_tracker.commit(U24::new(0xFF_FFFE));
+        ack_tracker.commit(U24::new(0xFF_FFFF));
+        assert_eq!(
+            listed(&mut ack_tracker, RecordKind::Ack),
+            [(0xFF_FFFE, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
+        );
     }
 
     #[test]
     fn what_was_refused_is_called_missing_once_there_is_room() {
-        let mut arrivals = Arrivals::default();
-        arrivals.commit(U24::new(0));
+        let mut ack_tracker = AckTracker::default();
+        ack_tracker.commit(U24::new(0));
         for number in [1, 3, 4] {
-            arrivals.refuse(U24::new(number));
+            ack_tracker.defer(U24::new(number));
         }
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(2, 2)]);
-        assert!(arrivals.has_refused());
-        assert_eq!(arrivals.classify(U24::new(3)), Verdict::Again);
-        arrivals.commit(U24::new(3));
-        arrivals.recall();
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(1, 1), (4, 4)]);
-        assert!(!arrivals.has_refused());
-        arrivals.refuse(U24::new(6));
-        arrivals.recall();
-        assert_eq!(listed(&mut arrivals, RecordKind::Nack), [(5, 6)]);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(2, 2)]);
+        assert!(ack_tracker.has_deferred());
+        assert_eq!(ack_tracker.classify(U24::new(3)), DatagramStatus::Deferred);
+        ack_tracker.commit(U24::new(3));
+        ack_tracker.nack_deferred();
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(1, 1), (4, 4)]);
+        assert!(!ack_tracker.has_deferred());
+        ack_tracker.defer(U24::new(6));
+        ack_tracker.nack_deferred();
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Nack), [(5, 6)]);
     }
 
     #[test]
     fn refusals_that_fell_behind_the_window_are_forgotten() {
-        let mut arrivals = Arrivals::starting_at(U24::new(0xFF_FFF0));
-        arrivals.refuse(U24::new(0xFF_FFF0));
-        (1..1_100).for_each(|step| arrivals.commit(U24::new(0xFF_FFF0).plus(step)));
-        arrivals.recall();
-        assert_eq!(arrivals.missing(), 0);
+        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFF0));
+        ack_tracker.defer(U24::new(0xFF_FFF0));
+        (1..1_100).for_each(|step| ack_tracker.commit(U24::new(0xFF_FFF0).plus(step)));
+        ack_tracker.nack_deferred();
+        assert_eq!(ack_tracker.missing(), 0);
     }
 
     #[test]
     fn what_does_not_fit_waits_for_the_next_datagram() {
-        let mut arrivals = Arrivals::default();
-        (0..20).for_each(|number| arrivals.commit(U24::new(number * 2)));
+        let mut ack_tracker = AckTracker::default();
+        (0..20).for_each(|number| ack_tracker.commit(U24::new(number * 2)));
         let mut buffer = [0; 64];
         let mut writer = Writer::new(&mut buffer);
-        arrivals.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
+        ack_tracker.write(RecordKind::Ack, &mut writer, 64).expect("room for some");
         assert_eq!(writer.finish().len(), ACK_HEADER + 14 * 4);
-        assert_eq!(listed(&mut arrivals, RecordKind::Ack).len(), 6);
+        assert_eq!(listed(&mut ack_tracker, RecordKind::Ack).len(), 6);
     }
 }

@@ -1,12 +1,13 @@
-//! What pings tell: how far away the other peer is, and what its clock says (supplement 3.3).
+//! What pongs say of the path and of the other peer's clock (supplement 3.3).
 
 use core::time::Duration;
 
+/// How many pings the average and the clock difference are computed from.
 const SAMPLES: usize = 5;
 
-/// The last five pings, and the shortest of all.
+/// The last pings, and the shortest of all.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct PingStats {
     /// How long they took, in microseconds; zero for none yet.
     micros: [u32; SAMPLES],
     /// The other clock minus ours at each of them, in milliseconds.
@@ -15,7 +16,7 @@ pub(super) struct Clock {
     lowest: u32,
 }
 
-impl Clock {
+impl PingStats {
     /// A ping took `ping`; the other clock read `remote` milliseconds when ours read `local`, half of it before now.
     pub(super) fn sample(&mut self, ping: Duration, local: u64, remote: u64) {
         let micros = u32::try_from(ping.as_micros()).unwrap_or(u32::MAX).max(1);
@@ -60,21 +61,21 @@ mod tests {
 
     #[test]
     fn the_fastest_of_the_last_five_sets_the_clock() {
-        let mut clock = Clock::default();
+        let mut ping_stats = PingStats::default();
         assert_eq!(
-            (clock.last(), clock.average(), clock.difference()),
+            (ping_stats.last(), ping_stats.average(), ping_stats.difference()),
             (Duration::ZERO, Duration::ZERO, None)
         );
         for (millis, remote) in [(50, 9_000), (10, 5_500), (30, 7_000)] {
-            clock.sample(Duration::from_millis(millis), 5_000, remote);
+            ping_stats.sample(Duration::from_millis(millis), 5_000, remote);
         }
-        assert_eq!(clock.last(), Duration::from_millis(30));
-        assert_eq!(clock.average(), Duration::from_millis(30));
-        assert_eq!(clock.difference(), Some(500));
+        assert_eq!(ping_stats.last(), Duration::from_millis(30));
+        assert_eq!(ping_stats.average(), Duration::from_millis(30));
+        assert_eq!(ping_stats.difference(), Some(500));
         for _ in 0..5 {
-            clock.sample(Duration::from_millis(20), 5_000, 4_000);
+            ping_stats.sample(Duration::from_millis(20), 5_000, 4_000);
         }
-        assert_eq!(clock.difference(), Some(-1_000));
-        assert_eq!(clock.lowest(), Duration::from_millis(10));
+        assert_eq!(ping_stats.difference(), Some(-1_000));
+        assert_eq!(ping_stats.lowest(), Duration::from_millis(10));
     }
 }

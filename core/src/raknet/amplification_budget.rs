@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 
 use siphasher::sip::SipHasher13;
 
-use super::extent::{SERVER, room};
+use super::features::{SERVER, room};
 use crate::storage::AddressKey;
 
 const GROUPS: usize = room(SERVER, 32);
@@ -13,9 +13,9 @@ const GROUPS: usize = room(SERVER, 32);
 /// Bytes that came without an answer, by groups of addresses: so many groups, by a keyed hash. No group ever gets more
 /// bytes than came in the names of its addresses.
 #[derive(Debug, Default)]
-pub(super) struct Credit([u16; GROUPS]);
+pub(super) struct AmplificationBudget([u16; GROUPS]);
 
-impl Credit {
+impl AmplificationBudget {
     fn of(&mut self, secret: &[u8; 16], source: &SocketAddr) -> Option<&mut u16> {
         let mut hasher = SipHasher13::new_with_key(secret);
         AddressKey(*source).hash(&mut hasher);
@@ -25,8 +25,8 @@ impl Credit {
     /// Notes that `request` bytes were answered with `answer` bytes.
     pub(super) fn pay_in(&mut self, secret: &[u8; 16], source: &SocketAddr, request: usize, answer: usize) {
         let surplus = u16::try_from(request.saturating_sub(answer)).unwrap_or(u16::MAX);
-        if let Some(credit) = self.of(secret, source) {
-            *credit = credit.saturating_add(surplus);
+        if let Some(budget) = self.of(secret, source) {
+            *budget = budget.saturating_add(surplus);
         }
     }
 
@@ -40,9 +40,9 @@ impl Credit {
         answer: usize,
     ) -> bool {
         let Ok(missing) = u16::try_from(answer.saturating_sub(request)) else { return false };
-        let Some(credit) = self.of(secret, source) else { return false };
-        let rest = credit.checked_sub(missing);
-        *credit = rest.unwrap_or(*credit);
+        let Some(budget) = self.of(secret, source) else { return false };
+        let rest = budget.checked_sub(missing);
+        *budget = rest.unwrap_or(*budget);
         rest.is_some()
     }
 }
@@ -53,25 +53,25 @@ mod tests {
 
     #[test]
     fn nobody_takes_more_than_was_paid_in() {
-        let (secret, mut credit) = ([3; 16], Credit::default());
+        let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
         let source = SocketAddr::from(([10, 0, 0, 1], 9));
-        assert!(credit.take(&secret, &source, 35, 35), "a short answer costs nothing");
-        assert!(!credit.take(&secret, &source, 34, 35));
-        credit.pay_in(&secret, &source, 31, 28);
-        credit.pay_in(&secret, &source, 20, 28);
-        assert!(!credit.take(&secret, &source, 30, 34), "a fourth byte was not paid");
-        assert_eq!((0..9).filter(|_| credit.take(&secret, &source, 34, 35)).count(), 3);
-        (0..100).for_each(|_| credit.pay_in(&secret, &source, 1_464, 28));
-        assert!(credit.take(&secret, &source, 0, usize::from(u16::MAX)), "it stops growing");
-        assert!(!credit.take(&secret, &source, 0, 1));
+        assert!(budget.take(&secret, &source, 35, 35), "a short answer costs nothing");
+        assert!(!budget.take(&secret, &source, 34, 35));
+        budget.pay_in(&secret, &source, 31, 28);
+        budget.pay_in(&secret, &source, 20, 28);
+        assert!(!budget.take(&secret, &source, 30, 34), "a fourth byte was not paid");
+        assert_eq!((0..9).filter(|_| budget.take(&secret, &source, 34, 35)).count(), 3);
+        (0..100).for_each(|_| budget.pay_in(&secret, &source, 1_464, 28));
+        assert!(budget.take(&secret, &source, 0, usize::from(u16::MAX)), "it stops growing");
+        assert!(!budget.take(&secret, &source, 0, 1));
     }
 
     #[test]
     fn most_others_have_nothing_of_it() {
-        let (secret, mut credit) = ([3; 16], Credit::default());
-        credit.pay_in(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
+        let (secret, mut budget) = ([3; 16], AmplificationBudget::default());
+        budget.pay_in(&secret, &SocketAddr::from(([10, 0, 0, 1], 9)), 1_464, 28);
         let others = (0..320).map(|port| SocketAddr::from(([10, 0, 0, 2], port)));
-        let lucky = others.filter(|other| credit.take(&secret, other, 34, 35)).count();
+        let lucky = others.filter(|other| budget.take(&secret, other, 34, 35)).count();
         assert!((1..40).contains(&lucky), "{lucky} of 320 share the group");
     }
 }

@@ -1,81 +1,73 @@
-//! What happens to the datagrams of a connection last before they leave and first after they arrived.
+//! The protection of datagrams: the last step before they leave, and the first after they arrived.
 //!
-//! There is the plain mode alone. A secure one adds a variant here with its [`Seal`], and its messages to the
+//! There is the plain mode alone. A secure one adds a variant here with its [`PacketProtection`], and its messages to the
 //! handshake; sizes, numbering, routing and the other end of every call stand.
 
-use crate::raknet::wire::seal::{Plain, Seal};
+use crate::raknet::config::Security;
+use crate::raknet::wire::protection::{PacketProtection, Plain};
 
-/// How the datagrams of a connection travel.
+/// The protection of the datagrams of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mode {
+pub(crate) enum ConnectionProtection {
     Plain(Plain),
     #[cfg(test)]
-    Marked(tests::Marked),
+    TestProtection(tests::TestProtection),
 }
 
-/// Which mode a peer uses for all its connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Security {
-    #[default]
-    None,
-    #[cfg(test)]
-    Marked,
-}
-
-impl Default for Mode {
+impl Default for ConnectionProtection {
     fn default() -> Self {
         Self::Plain(Plain)
     }
 }
 
-impl Mode {
-    pub(super) fn new(security: Security) -> Self {
+impl ConnectionProtection {
+    pub(crate) fn new(security: Security) -> Self {
         match security {
             Security::None => Self::default(),
             #[cfg(test)]
-            Security::Marked => Self::Marked(tests::Marked::default()),
+            Security::Test => Self::TestProtection(tests::TestProtection::default()),
         }
     }
 
     /// Whether datagrams of this connection may begin with any byte.
-    pub(super) const fn hides_first_bytes(self) -> bool {
+    pub(crate) const fn hides_first_bytes(self) -> bool {
         match self {
             Self::Plain(_) => false,
             #[cfg(test)]
-            Self::Marked(_) => true,
+            Self::TestProtection(_) => true,
         }
     }
 
-    pub(super) fn overhead(&self) -> u16 {
+    pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),
             #[cfg(test)]
-            Self::Marked(marked) => marked.overhead(),
+            Self::TestProtection(marked) => marked.overhead(),
         }
     }
 
     /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
-    pub(super) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+    pub(crate) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
             Self::Plain(plain) => plain.seal(datagram, length),
             #[cfg(test)]
-            Self::Marked(marked) => marked.seal(datagram, length),
+            Self::TestProtection(marked) => marked.seal(datagram, length),
         }
     }
 
     /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
     /// before.
-    pub(super) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+    pub(crate) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
         match self {
             Self::Plain(plain) => plain.open_copy(datagram, buffer),
             #[cfg(test)]
-            Self::Marked(marked) => marked.open_copy(datagram, buffer),
+            Self::TestProtection(marked) => marked.open_copy(datagram, buffer),
         }
     }
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use core::net::SocketAddr;
     use std::collections::VecDeque;
     use std::vec::Vec;
@@ -87,7 +79,7 @@ pub(super) mod tests {
 
     /// Flips every bit, numbers datagrams, and appends the number and a sum: as long as the original's secure mode.
     #[derive(Clone, Copy, Debug, Default)]
-    pub(in super::super) struct Marked {
+    pub(crate) struct TestProtection {
         sent: u32,
         opened: u32,
     }
@@ -98,7 +90,7 @@ pub(super) mod tests {
         bytes.iter().fold(7, |sum: u64, byte| sum.rotate_left(5) ^ u64::from(*byte))
     }
 
-    impl Seal for Marked {
+    impl PacketProtection for TestProtection {
         fn overhead(&self) -> u16 {
             OVERHEAD as u16
         }
@@ -146,7 +138,7 @@ pub(super) mod tests {
             let peers = core::array::from_fn(|index| {
                 let mut config = Config::new([index as u8 + 1; 32]);
                 config.max_incoming = 1;
-                config.security = Security::Marked;
+                config.security = Security::Test;
                 Peer::with_capacity(Capacity { connections: 1, blocks: 512, block_size: 512 }, config)
             });
             Self { peers, now: Instant::ZERO, log: Vec::new(), arrived: Vec::new() }
@@ -219,7 +211,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_size_leaves_room_for_the_mark() {
-        assert_eq!(Mode::new(Security::None).overhead(), 0);
-        assert_eq!(Mode::new(Security::Marked).overhead(), 11);
+        assert_eq!(ConnectionProtection::new(Security::None).overhead(), 0);
+        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 11);
     }
 }

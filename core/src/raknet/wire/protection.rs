@@ -16,11 +16,11 @@
 /// A mode that flips every bit and appends a mark:
 ///
 /// ```
-/// use rakwire::wire::seal::Seal;
+/// use rakwire::wire::protection::PacketProtection;
 ///
 /// struct Flip;
 ///
-/// impl Seal for Flip {
+/// impl PacketProtection for Flip {
 ///     fn overhead(&self) -> u16 {
 ///         1
 ///     }
@@ -42,7 +42,7 @@
 /// assert_eq!(Flip.open(&mut datagram), Some(7));
 /// assert_eq!(datagram[..7], [0xC0, 0, 1, 1, 0, 0, 0]);
 /// ```
-pub trait Seal {
+pub trait PacketProtection {
     /// By how many bytes `seal` makes a datagram longer: 0 in plain mode, 11 in the original's secure mode (8 of an
     /// authentication code, 3 of a counter). Must not change while a connection lives.
     fn overhead(&self) -> u16;
@@ -71,7 +71,7 @@ pub trait Seal {
 /// The plain mode: datagrams leave and arrive as they are.
 ///
 /// ```
-/// use rakwire::wire::seal::{Plain, Seal};
+/// use rakwire::wire::protection::{Plain, PacketProtection};
 ///
 /// let mut datagram = *b"\x84\0\0\0";
 /// assert_eq!(Plain.overhead(), 0);
@@ -81,7 +81,7 @@ pub trait Seal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plain;
 
-impl Seal for Plain {
+impl PacketProtection for Plain {
     #[inline]
     fn overhead(&self) -> u16 {
         0

@@ -1,0 +1,436 @@
+//! Congestion control by queueing delay: a standing queue is congestion, a loss without one need not be.
+//!
+//! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
+
+use super::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
+use crate::serial::U24;
+use crate::time::Instant;
+
+/// The largest window; it keeps the arithmetic from overflowing.
+const MAX_WINDOW: u32 = 1 << 28;
+/// The lower bound of the queueing delay that counts as too long, a quarter of the base RTT, in microseconds.
+const MIN_QUEUE_DELAY: u32 = 5_000;
+/// Its upper bound.
+const MAX_QUEUE_DELAY: u32 = 12_000;
+/// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
+const BASE_RTT_WINDOW: u32 = 10_000_000;
+/// RTT samples after which slow start may end within a round.
+const MIN_ROUND_SAMPLES: u8 = 4;
+/// Datagrams, acknowledged or lost, of which a loss rate is computed.
+const LOSS_RATE_SAMPLE: u32 = 128;
+/// A loss rate of 100 %: rates are counted in 65,536ths.
+const ALL: u32 = 1 << 16;
+/// The highest loss rate that counts as random. Losses of datagrams and of acknowledgements add up in it.
+const MAX_RANDOM_LOSS: u32 = ALL / 5;
+/// A loss rate this far above one and a half times the random one is congestion.
+const LOSS_MARGIN: u32 = ALL / 16;
+/// The same during slow start.
+const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
+/// Loss rates after which the lowest one of the rates before is forgotten.
+const LOSS_RATE_WINDOW: u8 = 8;
+/// Reductions in a row without effect on the queue after which another flow must be what keeps it long.
+const MAX_FUTILE_REDUCTIONS: u8 = 3;
+/// Rounds in competitive mode after which steady mode is tried again.
+const MAX_COMPETITIVE_ROUNDS: u8 = 32;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    /// The window doubles each round until a queue forms.
+    #[default]
+    SlowStart,
+    /// The window grows until a queue forms, and then shrinks by what stands in it.
+    Steady,
+    /// Another flow keeps the queue long: the window grows until something is lost, as `NewReno`'s does.
+    Competitive,
+}
+
+/// What was measured in the round trip that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Round {
+    since: Instant,
+    /// The acknowledgement of this number ends the round.
+    end: U24,
+    /// The lowest RTT, in microseconds; zero before the first sample.
+    min_rtt: u32,
+    samples: u8,
+    /// Bytes that were acknowledged.
+    bytes: u32,
+    /// Whether the sender ever used half of the window. If not, the round says nothing about the window.
+    window_used: bool,
+}
+
+/// A window of bytes that follows the queueing delay.
+///
+/// Once a round it compares the lowest RTT of the round with the base RTT. The difference is the delay of the queue that
+/// stands at the bottleneck; the lowest RTT counts because an acknowledgement may wait. Losses without a queue are random
+/// unless their rate rises: a random loss rate does not depend on what this end sends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DelayBased {
+    mode: Mode,
+    window: u32,
+    /// Bytes of a full datagram.
+    datagram: u32,
+    round: Round,
+    /// The lowest RTTs of this and of the last `BASE_RTT_WINDOW`.
+    min_rtts: [u32; 2],
+    min_rtt_since: Instant,
+    /// How long the other peer waits before it acknowledges, smoothed.
+    ack_span: u32,
+    /// Datagrams by which the window grows in the next round.
+    step: u32,
+    /// Bytes acknowledged since the last loss rate was computed.
+    acked_bytes: u32,
+    /// Bytes lost since then.
+    lost_bytes: u32,
+    /// The lowest loss rates of this and of the last `LOSS_RATE_WINDOW`.
+    min_loss_rates: [u32; 2],
+    /// Loss rates in this window so far.
+    loss_rates: u8,
+    /// Whether the other peer has ever reported a loss with a negative acknowledgement.
+    peer_sends_nacks: bool,
+    /// Reductions in a row that did not shorten the queue.
+    futile_reductions: u8,
+    /// The window before the first of them.
+    window_before: u32,
+    /// Rounds in competitive mode.
+    competitive_rounds: u8,
+    /// When the window was last reduced: a round that began before saw the larger window.
+    reduced_at: Instant,
+}
+
+impl DelayBased {
+    pub(super) fn new(datagram: u32) -> Self {
+        Self { window: INITIAL_DATAGRAMS * datagram, datagram, step: 1, ..Self::default() }
+    }
+
+    pub(super) const fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub(super) const fn pace(&self) -> Pace {
+        match self.mode {
+            Mode::SlowStart => Pace::SlowStart,
+            Mode::Steady | Mode::Competitive => Pace::Steady,
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
+        self.update_base_rtt(sample);
+        self.ack_span = self.ack_span - self.ack_span / 8 + sample.ack_span / 8;
+        let round = &mut self.round;
+        round.min_rtt = if round.min_rtt == 0 { sample.rtt } else { round.min_rtt.min(sample.rtt) };
+        round.samples = round.samples.saturating_add(1);
+        round.bytes = round.bytes.saturating_add(sample.bytes);
+        self.acked_bytes = self.acked_bytes.saturating_add(sample.bytes);
+        if sample.in_flight.saturating_mul(2) >= self.window {
+            self.round.window_used = true;
+            if self.mode == Mode::SlowStart {
+                self.grow(sample.bytes);
+            }
+        }
+        if !sample.newest.is_older_than(self.round.end) {
+            self.on_round_end(sample);
+            self.round = Round { since: sample.now, end: sample.next, ..Round::default() };
+        } else if self.mode == Mode::SlowStart
+            && self.round.samples == MIN_ROUND_SAMPLES
+            && self.queue_delay() > self.max_queue_delay() / 2
+        {
+            self.leave_slow_start(sample);
+        }
+    }
+
+    fn update_base_rtt(&mut self, sample: &AckSample) {
+        let [current, last] = &mut self.min_rtts;
+        if *current == 0 || sample.now.micros_since(self.min_rtt_since) > BASE_RTT_WINDOW {
+            *last = if *current == 0 { sample.rtt } else { *current };
+            *current = sample.rtt;
+            self.min_rtt_since = sample.now;
+        }
+        *current = (*current).min(sample.rtt);
+    }
+
+    /// The RTT of the path without a queue, in microseconds.
+    fn base_rtt(&self) -> u32 {
+        let [current, last] = self.min_rtts;
+        current.min(last)
+    }
+
+    /// The delay of the standing queue, in microseconds.
+    fn queue_delay(&self) -> u32 {
+        self.round.min_rtt.saturating_sub(self.base_rtt())
+    }
+
+    /// The queueing delay that is too long. The other peer's wait before it acknowledges looks like a queue.
+    fn max_queue_delay(&self) -> u32 {
+        let tolerated = (self.base_rtt() / 4).clamp(MIN_QUEUE_DELAY, MAX_QUEUE_DELAY);
+        tolerated.max(self.ack_span - self.ack_span / 4)
+    }
+
+    fn grow(&mut self, bytes: u32) {
+        self.window = self.window.saturating_add(bytes).min(MAX_WINDOW);
+    }
+
+    fn reduce(&mut self, window: u32, now: Instant) {
+        self.window = window.max(MIN_DATAGRAMS * self.datagram);
+        self.reduced_at = now;
+        self.step = 1;
+    }
+
+    /// Sets the window to what the path carried in this round.
+    fn leave_slow_start(&mut self, sample: &AckSample) {
+        let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
+        let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
+        self.mode = Mode::Steady;
+        self.reduce(carried.max(self.window / 4), sample.now);
+    }
+
+    fn on_round_end(&mut self, sample: &AckSample) {
+        let (queue, limit) = (self.queue_delay(), self.max_queue_delay());
+        if self.round.since <= self.reduced_at {
+            (self.acked_bytes, self.lost_bytes) = (0, 0);
+            return;
+        }
+        let congestion_loss = self.congestion_loss();
+        if !self.round.window_used {
+            return;
+        }
+        match self.mode {
+            Mode::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
+                self.leave_slow_start(sample)
+            }
+            Mode::SlowStart => {}
+            Mode::Steady if queue > limit => self.drain_queue(queue, sample.now),
+            Mode::Steady => {
+                self.futile_reductions = 0;
+                if let Some(rate) = congestion_loss {
+                    let left = scale(self.window, ALL - rate, ALL);
+                    self.reduce(self.bounded_reduction(left), sample.now);
+                } else {
+                    self.step = if queue < limit / 2 { self.step + 1 } else { self.step.div_ceil(2) };
+                    self.grow(self.step * self.datagram);
+                }
+            }
+            Mode::Competitive => {
+                self.competitive_rounds = self.competitive_rounds.saturating_add(1);
+                self.grow(self.datagram);
+                if queue < limit / 2 || self.competitive_rounds > MAX_COMPETITIVE_ROUNDS {
+                    self.enter_steady();
+                }
+            }
+        }
+    }
+
+    /// The window after a reduction to `wanted`: by an eighth at least, and by half at most.
+    fn bounded_reduction(&self, wanted: u32) -> u32 {
+        wanted.max(self.window / 2).min(self.window - self.window / 8)
+    }
+
+    fn enter_steady(&mut self) {
+        self.mode = Mode::Steady;
+        self.futile_reductions = 0;
+        self.step = 1;
+    }
+
+    /// Reduces the window by what stands in the queue. If that did not help before, another flow fills the queue.
+    fn drain_queue(&mut self, queue: u32, now: Instant) {
+        if self.futile_reductions == 0 {
+            self.window_before = self.window;
+        }
+        self.futile_reductions += 1;
+        if self.futile_reductions > MAX_FUTILE_REDUCTIONS {
+            self.mode = Mode::Competitive;
+            self.competitive_rounds = 0;
+            self.window = self.window.max(self.window_before);
+            self.reduced_at = now;
+            return;
+        }
+        let base = self.base_rtt();
+        let window = scale(self.window, base, base.saturating_add(queue).max(1));
+        self.reduce(self.bounded_reduction(window + self.datagram), now);
+    }
+
+    /// The loss rate, if it is higher than random losses explain.
+    fn congestion_loss(&mut self) -> Option<u32> {
+        let total = self.acked_bytes.saturating_add(self.lost_bytes);
+        if total < LOSS_RATE_SAMPLE * self.datagram {
+            return None;
+        }
+        let rate = scale(ALL, self.lost_bytes, total);
+        (self.acked_bytes, self.lost_bytes) = (0, 0);
+        let random = self.random_loss();
+        self.note_loss_rate(rate);
+        if rate > random + LOSS_MARGIN / 2 {
+            self.step = 1;
+        }
+        let margin = match self.mode {
+            Mode::SlowStart => SLOW_START_LOSS_MARGIN,
+            // Losses while there is a queue are hardly random.
+            Mode::Steady | Mode::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
+            Mode::Steady | Mode::Competitive => LOSS_MARGIN,
+        };
+        (rate > random + random / 2 + margin).then_some(rate)
+    }
+
+    /// The random loss rate: the lowest one of late, since losses of our own making come on top of it.
+    fn random_loss(&self) -> u32 {
+        let [current, last] = self.min_loss_rates;
+        current.min(last).min(MAX_RANDOM_LOSS)
+    }
+
+    fn note_loss_rate(&mut self, rate: u32) {
+        let [current, last] = &mut self.min_loss_rates;
+        *current = (*current).min(rate);
+        self.loss_rates += 1;
+        if self.loss_rates >= LOSS_RATE_WINDOW {
+            self.loss_rates = 0;
+            *last = core::mem::replace(current, rate);
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        let bytes = match loss.trigger {
+            LossTrigger::Nack => {
+                self.peer_sends_nacks = true;
+                loss.bytes
+            }
+            // A peer that sends negative acknowledgements would have sent one: the acknowledgement was lost, rather.
+            LossTrigger::TimeThreshold if self.peer_sends_nacks => loss.bytes / 4,
+            LossTrigger::TimeThreshold => loss.bytes,
+        };
+        self.lost_bytes = self.lost_bytes.saturating_add(bytes);
+        if self.mode == Mode::Competitive && loss.sent_at >= self.reduced_at {
+            self.enter_steady();
+            self.reduce(self.window / 2, loss.now);
+        }
+    }
+
+    pub(super) const fn on_spurious_loss(&mut self) {
+        self.lost_bytes = self.lost_bytes.saturating_sub(self.datagram);
+    }
+
+    pub(super) fn on_persistent_congestion(&mut self) {
+        self.mode = Mode::SlowStart;
+        self.window = MIN_DATAGRAMS * self.datagram;
+        self.futile_reductions = 0;
+    }
+}
+
+/// `whole * numerator / denominator`, for a numerator that is not larger.
+fn scale(whole: u32, numerator: u32, denominator: u32) -> u32 {
+    let product = u64::from(whole) * u64::from(numerator);
+    u32::try_from(product / u64::from(denominator.max(1))).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATAGRAM: u32 = 1_000;
+    const EMPTY: u32 = 50_000;
+
+    /// A path: its ping_stats, and the next number.
+    struct Path {
+        delay_based: DelayBased,
+        now: Instant,
+        next: U24,
+    }
+
+    impl Path {
+        fn new() -> Self {
+            Self { delay_based: DelayBased::new(DATAGRAM), now: Instant::ZERO, next: U24::new(0) }
+        }
+
+        /// A round trip in which a window of datagrams leaves, of which `lost` are lost, and a queue of so many
+        /// microseconds stands. The window after it.
+        fn round(&mut self, queue: u32, lost: u32) -> u32 {
+            let window = self.delay_based.window();
+            let sent_at = self.now;
+            self.now = self.now.plus_micros(EMPTY + queue);
+            let first = self.next;
+            self.next = self.next.plus(window / DATAGRAM);
+            for ordinal in 0..lost {
+                let (now, trigger) = (self.now, LossTrigger::Nack);
+                self.delay_based.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, trigger });
+            }
+            for number in lost..window / DATAGRAM {
+                self.delay_based.on_ack(&AckSample {
+                    now: self.now,
+                    bytes: DATAGRAM,
+                    in_flight: window,
+                    newest: first.plus(number),
+                    next: self.next,
+                    rtt: EMPTY + queue,
+                    ack_span: 0,
+                });
+            }
+            self.delay_based.window()
+        }
+
+        fn rounds(&mut self, rounds: u32, queue: u32) -> u32 {
+            (0..rounds).map(|_| self.round(queue, 0)).last().unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn the_search_doubles_until_a_queue_forms() {
+        let mut path = Path::new();
+        assert_eq!(path.round(0, 0), 20 * DATAGRAM);
+        assert_eq!(path.round(0, 0), 40 * DATAGRAM);
+        assert_eq!(path.delay_based.pace(), Pace::SlowStart);
+        let window = path.rounds(2, 10_000);
+        assert_eq!(path.delay_based.pace(), Pace::Steady);
+        assert!((10 * DATAGRAM..80 * DATAGRAM).contains(&window), "{window}");
+    }
+
+    #[test]
+    fn chance_costs_nothing() {
+        let mut path = Path::new();
+        for _ in 0..6 {
+            let before = path.delay_based.window();
+            let after = path.round(0, before / DATAGRAM / 10);
+            assert!(after > before, "{after} after {before}");
+        }
+    }
+
+    #[test]
+    fn losses_that_grow_are_congestion() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(10, 0);
+        let after = (0..4).map(|_| path.round(0, path.delay_based.window() / DATAGRAM / 3)).min();
+        assert!(after < Some(before * 7 / 8), "{after:?} after {before}");
+    }
+
+    #[test]
+    fn the_window_gives_up_what_stands_in_the_queue() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(3, 0);
+        let after = path.rounds(2, 25_000);
+        assert!(after.abs_diff(before * 2 / 3) <= 8 * DATAGRAM, "{after} after {before}");
+    }
+
+    #[test]
+    fn a_queue_that_stays_is_shared_until_something_is_lost() {
+        let mut path = Path::new();
+        path.rounds(4, 0);
+        path.rounds(2, 10_000);
+        let before = path.rounds(3, 0);
+        let contested = path.rounds(20, 30_000);
+        assert!(contested >= before, "{contested} after {before}");
+        assert_eq!(path.delay_based.mode, Mode::Competitive);
+        let after = path.round(30_000, 1);
+        assert!(after <= contested / 2 + DATAGRAM, "{after} after {contested}");
+        assert_eq!(path.delay_based.mode, Mode::Steady);
+    }
+
+    #[test]
+    fn silence_begins_the_search_anew() {
+        let mut path = Path::new();
+        path.rounds(6, 0);
+        path.delay_based.on_persistent_congestion();
+        assert_eq!((path.delay_based.window(), path.delay_based.pace()), (8 * DATAGRAM, Pace::SlowStart));
+    }
+}

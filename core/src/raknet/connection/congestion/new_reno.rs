@@ -1,0 +1,184 @@
+//! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance, recovery.
+
+use super::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use crate::time::Instant;
+
+/// The largest window; it keeps the arithmetic from overflowing.
+const MAX_WINDOW: u32 = 1 << 28;
+
+/// A window of bytes that every loss halves.
+///
+/// As in the original (supplement 4.8) the window grows only while the sender uses it: in slow start by the bytes
+/// acknowledged, in congestion avoidance by a datagram for each window acknowledged. Unlike there, a loss halves the
+/// window, at most once a round trip, instead of setting it to one datagram; and if all losses of a reduction were
+/// spurious, the reduction is undone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct NewReno {
+    window: u32,
+    /// The slow start threshold.
+    ssthresh: u32,
+    /// Bytes of a full datagram.
+    datagram: u32,
+    /// When the recovery period began: losses of datagrams sent before belong to it.
+    recovery_start: Instant,
+    /// Bytes acknowledged in congestion avoidance since the window last grew.
+    acked_bytes: u32,
+    /// The window and the slow start threshold before the last reduction.
+    before: (u32, u32),
+    /// Losses of the last reduction that have not turned out to be spurious.
+    losses: u32,
+    /// The ordinal of the first of them.
+    first_loss: u32,
+}
+
+impl NewReno {
+    pub(super) fn new(datagram: u32) -> Self {
+        Self { window: INITIAL_DATAGRAMS * datagram, ssthresh: MAX_WINDOW, datagram, ..Self::default() }
+    }
+
+    pub(super) const fn window(&self) -> u32 {
+        self.window
+    }
+
+    pub(super) const fn pace(&self) -> Pace {
+        if self.window < self.ssthresh { Pace::SlowStart } else { Pace::Steady }
+    }
+
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
+        if sample.in_flight.saturating_mul(2) < self.window {
+            return;
+        }
+        let growth = match self.pace() {
+            Pace::SlowStart => sample.bytes,
+            Pace::Steady => self.avoidance_growth(sample.bytes),
+        };
+        self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
+    }
+
+    fn avoidance_growth(&mut self, bytes: u32) -> u32 {
+        self.acked_bytes = self.acked_bytes.saturating_add(bytes);
+        if self.acked_bytes < self.window {
+            return 0;
+        }
+        self.acked_bytes -= self.window;
+        self.datagram
+    }
+
+    pub(super) fn on_lost(&mut self, loss: &Loss) {
+        if loss.sent_at < self.recovery_start {
+            self.losses += 1;
+            return;
+        }
+        self.before = (self.window, self.ssthresh);
+        self.losses = 1;
+        self.first_loss = loss.ordinal;
+        self.recovery_start = loss.now;
+        self.ssthresh = self.half_window();
+        self.window = self.ssthresh;
+        self.acked_bytes = 0;
+    }
+
+    /// RFC 9002 section 7.3.2: a loss reduction factor of one half.
+    fn half_window(&self) -> u32 {
+        (self.window / 2).max(MIN_DATAGRAMS * self.datagram)
+    }
+
+    pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
+        let is_of_earlier_reduction = ordinal.wrapping_sub(self.first_loss) > u32::MAX / 2;
+        if self.losses == 0 || is_of_earlier_reduction {
+            return;
+        }
+        self.losses -= 1;
+        if self.losses == 0 {
+            self.window = self.window.max(self.before.0);
+            self.ssthresh = self.ssthresh.max(self.before.1);
+            self.recovery_start = Instant::ZERO;
+        }
+    }
+
+    pub(super) fn on_persistent_congestion(&mut self) {
+        self.ssthresh = self.half_window();
+        self.window = MIN_DATAGRAMS * self.datagram;
+        self.acked_bytes = 0;
+        self.losses = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raknet::connection::congestion::LossTrigger;
+    use crate::serial::U24;
+
+    const DATAGRAM: u32 = 1_000;
+
+    fn acknowledge(new_reno: &mut NewReno, times: u32, in_flight: u32) {
+        for _ in 0..times {
+            new_reno.on_ack(&AckSample {
+                now: Instant::ZERO,
+                bytes: DATAGRAM,
+                in_flight,
+                newest: U24::new(0),
+                next: U24::new(1),
+                rtt: 1,
+                ack_span: 0,
+            });
+        }
+    }
+
+    /// The ordinal of the loss is the time of sending.
+    fn lose(new_reno: &mut NewReno, sent_at: u32, now: u64) {
+        let (now, ordinal) = (Instant::from_micros(now), sent_at);
+        let sent_at = Instant::from_micros(sent_at.into());
+        new_reno.on_lost(&Loss { now, sent_at, bytes: DATAGRAM, ordinal, trigger: LossTrigger::Nack });
+    }
+
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds() {
+        let mut new_reno = NewReno::new(DATAGRAM);
+        let window = new_reno.window();
+        acknowledge(&mut new_reno, 10, window);
+        assert_eq!(new_reno.window(), 2 * window);
+        lose(&mut new_reno, 5, 9);
+        let window = new_reno.window();
+        assert_eq!(window, 10 * DATAGRAM);
+        acknowledge(&mut new_reno, 10, window);
+        assert_eq!(new_reno.window(), window + DATAGRAM);
+    }
+
+    #[test]
+    fn one_reduction_a_round_trip() {
+        let mut new_reno = NewReno::new(DATAGRAM);
+        acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
+        lose(&mut new_reno, 5, 9);
+        lose(&mut new_reno, 8, 10);
+        assert_eq!(new_reno.window(), 50 * DATAGRAM);
+        lose(&mut new_reno, 9, 12);
+        assert_eq!(new_reno.window(), 25 * DATAGRAM);
+        new_reno.on_persistent_congestion();
+        assert_eq!(new_reno.window(), MIN_DATAGRAMS * DATAGRAM);
+    }
+
+    #[test]
+    fn an_unused_window_does_not_grow() {
+        let mut new_reno = NewReno::new(DATAGRAM);
+        let window = new_reno.window();
+        acknowledge(&mut new_reno, 100, DATAGRAM);
+        assert_eq!(new_reno.window(), window);
+    }
+
+    #[test]
+    fn a_reduction_is_taken_back_when_all_its_losses_were_none() {
+        let mut new_reno = NewReno::new(DATAGRAM);
+        acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
+        lose(&mut new_reno, 5, 9);
+        lose(&mut new_reno, 6, 10);
+        new_reno.on_spurious_loss(4);
+        new_reno.on_spurious_loss(5);
+        assert_eq!(new_reno.window(), 50 * DATAGRAM);
+        new_reno.on_spurious_loss(6);
+        assert_eq!(new_reno.window(), 100 * DATAGRAM);
+        new_reno.on_spurious_loss(6);
+        assert_eq!((new_reno.window(), new_reno.pace()), (100 * DATAGRAM, Pace::SlowStart));
+    }
+}

@@ -1,0 +1,62 @@
+//! The states of a connection.
+
+use super::opening::Opening;
+use crate::endpoint::ConnectionState;
+use crate::raknet::connection::context::Ending;
+use crate::raknet::reason::ConnectFailure;
+
+/// The state of a connection; the module of the connection draws how they follow each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) enum State {
+    #[default]
+    Free,
+    Opening(Opening),
+    Requested,
+    Unverified,
+    AwaitingNewIncoming,
+    /// The client gave a wrong password and is being told so.
+    RejectingPassword,
+    Connected,
+    Closing,
+    Draining,
+    /// This end gave up, and notifies the other peer as long as that seems not to know.
+    Aborting,
+    Closed,
+}
+
+/// The state that a connection ends in, and why it ends.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct End {
+    pub(super) state: State,
+    pub(super) ending: Ending,
+}
+
+impl End {
+    /// The connection could not be opened.
+    pub(super) const fn failed(failure: ConnectFailure) -> Self {
+        Self { state: State::Closed, ending: Ending::Failed(failure) }
+    }
+}
+
+impl State {
+    pub(super) const fn public(&self) -> ConnectionState {
+        match self {
+            Self::Opening(_) | Self::Requested | Self::Unverified | Self::AwaitingNewIncoming => {
+                ConnectionState::Connecting
+            }
+            Self::Connected => ConnectionState::Connected,
+            Self::Closing | Self::RejectingPassword => ConnectionState::Disconnecting,
+            Self::Free | Self::Draining | Self::Aborting | Self::Closed => ConnectionState::Disconnected,
+        }
+    }
+
+    /// Whether the connection was open and has not ended.
+    pub(in super::super) const fn is_open(&self) -> bool {
+        matches!(self, Self::Connected | Self::Closing)
+    }
+
+    /// Whether the connection has ended.
+    pub(in super::super) const fn is_over(&self) -> bool {
+        matches!(self, Self::Draining | Self::Aborting | Self::Closed)
+    }
+}

@@ -1,0 +1,529 @@
+//! What a connection receives: datagrams, capsules, messages (supplement 4.13, 4.14).
+
+mod ack_tracker;
+mod budget;
+mod reassembly;
+mod reorder_buffer;
+
+pub(super) use ack_tracker::DatagramStatus;
+use ack_tracker::{AckTracker, RecordKind};
+use budget::ReceiveBudget;
+use reassembly::{ArrivedPart, Reassembly};
+use reorder_buffer::{Disposition, ReorderBuffer, disposition};
+
+use super::block_header::{BlockHeader, IncomingMessage};
+use super::channels::Channels;
+use super::context::Context;
+use super::metrics::Metrics;
+use super::sizes::Sizes;
+use crate::cursor::Writer;
+use crate::endpoint::Progress;
+use crate::raknet::delivery::Channel;
+use crate::raknet::stats::{ConnectionStats, DropReason};
+use crate::raknet::wire::capsule::{CapsuleHeader, Split};
+use crate::raknet::wire::id;
+use crate::serial::U24;
+use crate::storage::{Arrival, Block, Link, Purpose, Queue, SparseWindow};
+use crate::time::Instant;
+
+/// Datagrams after which an acknowledgement no longer waits for more.
+const ACK_AT_ONCE: u32 = 8;
+
+/// Bytes that are counted.
+#[derive(Clone, Copy)]
+enum ReceivedBytes {
+    /// Of messages that the application read.
+    Processed,
+    /// Of capsules that were duplicates or outdated.
+    Ignored,
+    /// Of datagrams, without IP and UDP headers.
+    Datagrams,
+}
+
+/// Why a capsule could not be taken: its datagram is not acknowledged, so the other peer sends it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReceiveError {
+    NoMemory,
+    OutsideWindow,
+    /// The message can never fit into the memory of one connection.
+    MessageTooLarge,
+}
+
+/// The bytes of a message.
+#[derive(Clone, Copy)]
+pub(super) enum Payload<'d> {
+    /// In the datagram that is being handled.
+    Borrowed(&'d [u8]),
+    /// In the pool.
+    Stored(Block),
+}
+
+/// A message of RakNet itself.
+#[derive(Clone, Copy)]
+pub(super) struct ControlMessage<'d> {
+    pub(super) payload: Payload<'d>,
+    /// The channel on which buffered messages may be deliverable after this one.
+    channel: Option<u8>,
+}
+
+/// The receiving side of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Receiver {
+    datagrams: AckTracker,
+    /// When the datagrams that arrived are to be acknowledged.
+    ack_at: Option<Instant>,
+    /// The reliable message numbers that arrived.
+    reliable: SparseWindow,
+    channels: Channels<ReorderBuffer>,
+    reassembly: Reassembly,
+    /// Messages and receipts for the application.
+    inbox: Queue,
+    budget: ReceiveBudget,
+    metrics: Metrics<3>,
+    messages_received: u64,
+    datagrams_received: u64,
+}
+
+impl Receiver {
+    /// A receiver that expects the numbers of datagrams and messages to start at `start`.
+    pub(super) fn starting_at(start: U24) -> Self {
+        let (datagrams, reliable) = (AckTracker::starting_at(start), SparseWindow::new(start));
+        Self { datagrams, reliable, ..Self::default() }
+    }
+
+    /// Adds its figures to the statistics.
+    pub(super) fn fill_stats(&self, now: Instant, stats: &mut ConnectionStats) {
+        let [processed, ignored, datagrams] = self.metrics.amounts(now);
+        stats.messages_received = self.messages_received;
+        stats.datagrams_received = self.datagrams_received;
+        stats.bytes_processed = processed;
+        stats.bytes_ignored = ignored;
+        stats.actual_bytes_received = datagrams;
+    }
+
+    fn count(&mut self, now: Instant, metric: ReceivedBytes, bytes: usize) {
+        self.metrics.add(now, metric as usize, bytes);
+    }
+
+    /// Counts a datagram of any kind that arrived.
+    pub(super) fn on_datagram(&mut self, now: Instant, bytes: usize) {
+        self.count(now, ReceivedBytes::Datagrams, bytes);
+    }
+
+    /// What the number of a data datagram means.
+    pub(super) fn classify(&self, number: U24) -> DatagramStatus {
+        self.datagrams.classify(number)
+    }
+
+    /// Counts a data datagram whose capsules were all taken.
+    pub(super) const fn on_datagram_taken(&mut self) {
+        self.datagrams_received += 1;
+    }
+
+    /// Notes that a datagram is to be acknowledged, at `latest`.
+    pub(super) fn acknowledge(&mut self, now: Instant, number: U24, latest: Instant) {
+        self.datagrams.commit(number);
+        if self.datagrams.unacknowledged() >= ACK_AT_ONCE || latest <= now {
+            self.ack_at = Some(now);
+        } else if self.ack_at.is_none() {
+            self.ack_at = Some(latest);
+        }
+    }
+
+    /// Notes that there was no memory for all of a datagram.
+    pub(super) fn defer(&mut self, number: U24) {
+        self.datagrams.defer(number);
+    }
+
+    /// When an acknowledgement is due.
+    pub(super) fn ack_deadline(&self) -> Option<Instant> {
+        self.ack_at.filter(|_| self.datagrams.unacknowledged() > 0)
+    }
+
+    /// Composes an acknowledgement if one is due, or a negative one.
+    pub(super) fn compose(&mut self, now: Instant, sizes: Sizes, buffer: &mut [u8]) -> Option<usize> {
+        if self.datagrams.unacknowledged() > 0 && self.ack_at.is_none_or(|at| at <= now) {
+            let length = self.compose_records(RecordKind::Ack, sizes, buffer);
+            if self.datagrams.unacknowledged() == 0 {
+                self.ack_at = None;
+            }
+            if length.is_some() {
+                return length;
+            }
+        }
+        if self.datagrams.missing() == 0 {
+            return None;
+        }
+        self.compose_records(RecordKind::Nack, sizes, buffer)
+    }
+
+    fn compose_records(&mut self, kind: RecordKind, sizes: Sizes, buffer: &mut [u8]) -> Option<usize> {
+        let mut writer = Writer::new(buffer);
+        self.datagrams.write(kind, &mut writer, sizes.body()).ok()?;
+        Some(writer.written())
+    }
+
+    /// Takes a capsule. A message of RakNet itself is returned to be handled, after which
+    /// [`resume`](Self::resume) continues.
+    pub(super) fn on_capsule<'d>(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sizes: Sizes,
+        capsule: &CapsuleHeader,
+        payload: &'d [u8],
+        takes_messages: bool,
+    ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
+        if !capsule.reliability.has_number_on_wire() {
+            // Nothing waits for an unreliable message, so it does not matter that it found no room.
+            let exhausted_since = self.budget.exhausted_since();
+            let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
+            if handled.is_err() {
+                self.budget.set_exhausted_since(exhausted_since);
+            }
+            return handled;
+        }
+        match self.reliable.check(cx.pool, capsule.reliable) {
+            Arrival::Duplicate => {
+                self.count(cx.now, ReceivedBytes::Ignored, payload.len());
+                cx.stats.drop(DropReason::DuplicateMessage);
+                Ok(None)
+            }
+            Arrival::TooFar => Err(ReceiveError::OutsideWindow),
+            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(ReceiveError::NoMemory),
+            Arrival::New => {
+                let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
+                if handled.is_ok() {
+                    self.reliable.mark(cx.pool, capsule.reliable);
+                }
+                handled
+            }
+        }
+    }
+
+    fn on_new_capsule<'d>(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sizes: Sizes,
+        capsule: &CapsuleHeader,
+        payload: &'d [u8],
+        takes_messages: bool,
+    ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
+        let message = IncomingMessage::of(capsule);
+        if message.is_in_order() {
+            self.prepare_channel(cx, message.channel)?;
+        }
+        let payload = match capsule.split {
+            None => Payload::Borrowed(payload),
+            Some(split) => match self.on_part(cx, sizes, message, split, payload)? {
+                Some(whole) => Payload::Stored(whole),
+                None => return Ok(None),
+            },
+        };
+        self.on_message(cx, &message, payload, takes_messages)
+    }
+
+    /// Takes the memory of a channel that was not used yet. It is taken once for a connection, so beside the quota of its
+    /// messages.
+    #[inline]
+    fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
+        let missing = self.channels.missing_blocks(cx.pool, channel);
+        if missing == 0 || self.channels.prepare(cx.pool, channel, Purpose::Receive) {
+            Ok(())
+        } else {
+            Err(self.no_room(cx))
+        }
+    }
+
+    /// Keeps a part, and returns the whole message if it was the last one.
+    fn on_part(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sizes: Sizes,
+        message: IncomingMessage,
+        split: Split,
+        payload: &[u8],
+    ) -> Result<Link, ReceiveError> {
+        let part = ArrivedPart { message, split, payload, channels: &self.channels };
+        match self.reassembly.on_part(cx, &mut self.budget, sizes, &part) {
+            Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
+            Ok(Some(whole)) => {
+                // The sender waits for this message with all its parts acknowledged but the last.
+                self.ack_at = Some(cx.now);
+                Ok(Some(whole))
+            }
+            result => result,
+        }
+    }
+
+    /// Takes a whole message: delivers it, keeps it for its turn, or drops it as outdated.
+    fn on_message<'d>(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        message: &IncomingMessage,
+        payload: Payload<'d>,
+        takes_messages: bool,
+    ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
+        match disposition(&self.channels, cx, message) {
+            Disposition::Deliver => {
+                let channel = message.is_in_order().then_some(message.channel);
+                let is_control = is_control(cx, payload);
+                if !is_control {
+                    self.deliver(cx, message, payload, takes_messages)?;
+                }
+                let has_buffered = channel.is_some_and(|number| {
+                    self.channels.update(cx.pool, number, |channel, _| {
+                        channel.advance(message);
+                        channel.first().is_some()
+                    })
+                });
+                match channel {
+                    _ if is_control => Ok(Some(ControlMessage { payload, channel })),
+                    Some(number) if has_buffered => self.deliver_buffered(cx, number, takes_messages),
+                    Some(_) | None => Ok(None),
+                }
+            }
+            Disposition::Buffer => {
+                let message_block = self.store(cx, message, payload, Disposition::Buffer)?;
+                self.channels.update(cx.pool, message.channel, |channel, pool| {
+                    channel.push(pool, message_block);
+                });
+                Ok(None)
+            }
+            Disposition::Discard => {
+                self.ignore(cx, payload);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Continues after a message of RakNet itself was handled.
+    pub(super) fn resume(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        control: &ControlMessage<'_>,
+        takes_messages: bool,
+    ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
+        match control.channel {
+            Some(number) => self.deliver_buffered(cx, number, takes_messages),
+            None => Ok(None),
+        }
+    }
+
+    /// Delivers the buffered messages of a channel whose turn has come.
+    fn deliver_buffered(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        number: u8,
+        takes_messages: bool,
+    ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
+        while let Some(first) = self.channels.get(cx.pool, number).first() {
+            let message = *cx.pool.header(first).received();
+            let disposition = disposition(&self.channels, cx, &message);
+            if disposition == Disposition::Buffer {
+                break;
+            }
+            self.channels.update(cx.pool, number, |channel, pool| {
+                channel.pop(pool);
+                if disposition == Disposition::Deliver {
+                    channel.advance(&message);
+                }
+            });
+            let payload = Payload::Stored(first);
+            if disposition == Disposition::Discard {
+                self.ignore(cx, payload);
+            } else if is_control(cx, payload) {
+                return Ok(Some(ControlMessage { payload, channel: Some(number) }));
+            } else {
+                self.deliver(cx, &message, payload, takes_messages)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Queues a message for the application.
+    fn deliver(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        message: &IncomingMessage,
+        payload: Payload<'_>,
+        takes_messages: bool,
+    ) -> Result<(), ReceiveError> {
+        if !takes_messages {
+            cx.stats.drop(DropReason::BadControl);
+            self.discard(cx, payload);
+            return Ok(());
+        }
+        let message = self.store(cx, message, payload, Disposition::Deliver)?;
+        self.inbox.push(cx.pool, message);
+        self.budget.on_fit();
+        Ok(())
+    }
+
+    /// The bytes of a message of RakNet itself; a stored one is freed, and its bytes are copied to `buffer`.
+    pub(super) fn control_bytes<'b>(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        control: &ControlMessage<'b>,
+        buffer: &'b mut [u8],
+    ) -> Option<&'b [u8]> {
+        match control.payload {
+            Payload::Borrowed(payload) => Some(payload),
+            Payload::Stored(message) => {
+                let bytes = cx.pool.copy(message, buffer);
+                self.discard(cx, control.payload);
+                if bytes.is_none() {
+                    cx.stats.drop(DropReason::BadControl);
+                }
+                bytes
+            }
+        }
+    }
+
+    /// Copies a message into the pool, unless it is there already.
+    fn store(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        message: &IncomingMessage,
+        payload: Payload<'_>,
+        disposition: Disposition,
+    ) -> Result<Block, ReceiveError> {
+        let payload = match payload {
+            Payload::Stored(message) => return Ok(message),
+            Payload::Borrowed(payload) => payload,
+        };
+        let blocks = cx.pool.blocks_for(payload.len());
+        let stored = if self.budget.admits(cx, blocks, disposition) {
+            cx.pool.store(payload, Purpose::Receive, &BlockHeader::Received(*message))
+        } else {
+            None
+        };
+        let Some(message) = stored else {
+            return Err(self.no_room(cx));
+        };
+        self.budget.on_fit();
+        self.budget.take(blocks);
+        Ok(message)
+    }
+
+    fn no_room(&mut self, cx: &Context<'_, '_>) -> ReceiveError {
+        self.budget.on_no_room(cx.now, self.inbox.is_empty());
+        ReceiveError::NoMemory
+    }
+
+    /// Since when nothing more has fitted into the memory of the connection.
+    pub(super) const fn exhausted_since(&self) -> Option<Instant> {
+        self.budget.exhausted_since()
+    }
+
+    /// Drops a message that a newer one has outdated.
+    fn ignore(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
+        let bytes = match payload {
+            Payload::Borrowed(payload) => payload.len(),
+            Payload::Stored(message) => cx.pool.size(message),
+        };
+        self.count(cx.now, ReceivedBytes::Ignored, bytes);
+        cx.stats.drop(DropReason::OutOfSequence);
+        self.discard(cx, payload);
+    }
+
+    fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
+        if let Payload::Stored(message) = payload {
+            self.budget.give_back(cx.pool.free(message));
+        }
+    }
+
+    /// Queues receipts for the application, one block each.
+    pub(super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue, count: usize) {
+        self.inbox.append(cx.pool, receipts);
+        self.budget.take(count);
+    }
+
+    /// Whether nothing waits for the application.
+    pub(super) const fn is_read(&self) -> bool {
+        self.inbox.is_empty()
+    }
+
+    pub(super) const fn has_progress(&self) -> bool {
+        self.reassembly.progress.is_some()
+    }
+
+    /// Takes the progress of a message that arrives in parts.
+    pub(super) const fn take_progress(&mut self) -> Option<Progress> {
+        self.reassembly.progress.take()
+    }
+
+    /// Takes the next message or receipt for the application. `clock_difference` is the other peer's clock minus this one.
+    pub(super) fn take_message(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        clock_difference: impl FnOnce() -> Option<i64>,
+    ) -> Option<Block> {
+        let message = self.inbox.pop(cx.pool)?;
+        self.budget.on_fit();
+        if cx.pool.header(message).receipt().is_none() {
+            self.messages_received += 1;
+            self.count(cx.now, ReceivedBytes::Processed, cx.pool.size(message));
+            translate_timestamp(cx, message, clock_difference);
+        }
+        Some(message)
+    }
+
+    /// The application has read a message, whose blocks went back to the pool.
+    pub(super) const fn on_read(&mut self, blocks: usize) {
+        self.budget.give_back(blocks);
+    }
+
+    /// Whether datagrams were deferred for which there may be memory now.
+    pub(super) const fn has_deferred(&self) -> bool {
+        self.datagrams.has_deferred()
+    }
+
+    /// Reports deferred datagrams missing once half of the quota is free: with less, most of them would be deferred again.
+    pub(super) fn nack_deferred(&mut self, cx: &Context<'_, '_>) {
+        if self.budget.admits(cx, 0, Disposition::Buffer) {
+            self.datagrams.nack_deferred();
+        }
+    }
+
+    /// Frees what arrived and cannot be delivered any more. Messages for the application stay.
+    pub(super) fn clear_undelivered(&mut self, cx: &mut Context<'_, '_>) {
+        self.reassembly.clear(cx, &mut self.budget);
+        self.reliable.clear(cx.pool);
+        for channel in 0..Channel::COUNT as u8 {
+            let freed = self.channels.get(cx.pool, channel).free_all(cx);
+            self.budget.give_back(freed);
+        }
+        self.channels.clear(cx.pool);
+        self.budget.on_fit();
+    }
+
+    /// Frees everything.
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear_undelivered(cx);
+        self.inbox.free_all(cx.pool);
+        self.reassembly.progress = None;
+        self.budget = ReceiveBudget::default();
+    }
+}
+
+/// Whether a message is for RakNet itself and not for the application.
+fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
+    let first_byte = match payload {
+        Payload::Borrowed(payload) => payload.first(),
+        Payload::Stored(message) => cx.pool.bytes(message).first(),
+    };
+    first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
+}
+
+/// Translates the sender's time in a message with a time stamp to this peer's clock (supplement 3.3).
+fn translate_timestamp(
+    cx: &mut Context<'_, '_>,
+    message: Block,
+    clock_difference: impl FnOnce() -> Option<i64>,
+) {
+    let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
+    let Some(difference) = clock_difference() else { return };
+    if let Some(time) = rest.first_chunk_mut::<8>() {
+        *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
+    }
+}

@@ -1,0 +1,231 @@
+//! Messages that arrive in parts (supplement 4.15).
+//!
+//! The first part to arrive makes a record and has the pool promise blocks for all parts; without them the part is refused
+//! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
+//! whatever order they arrive in.
+
+use super::ReceiveError;
+use super::budget::ReceiveBudget;
+use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
+use crate::endpoint::{Direction, Progress};
+use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage, Part, Partial, key};
+use crate::raknet::connection::channels::Channels;
+use crate::raknet::connection::context::Context;
+use crate::raknet::connection::sizes::Sizes;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::capsule::Split;
+use crate::storage::{Block, Link, Purpose, Queue};
+
+/// The records of messages that arrive in parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reassembly {
+    records: Queue,
+    /// How far one of the messages has come, if the application is to be told.
+    pub(super) progress: Option<Progress>,
+}
+
+/// A part as it arrived.
+#[derive(Clone, Copy)]
+pub(super) struct ArrivedPart<'d> {
+    pub(super) message: IncomingMessage,
+    pub(super) split: Split,
+    pub(super) payload: &'d [u8],
+    /// The channels, in whose order the message may have a place.
+    pub(super) channels: &'d Channels<ReorderBuffer>,
+}
+
+impl ArrivedPart<'_> {
+    /// What would become of the whole message now.
+    fn disposition(&self, cx: &Context<'_, '_>) -> Disposition {
+        disposition(self.channels, cx, &self.message)
+    }
+}
+
+impl Reassembly {
+    /// Keeps a part, and returns the whole message if it was the last one.
+    pub(super) fn on_part(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        budget: &mut ReceiveBudget,
+        sizes: Sizes,
+        part: &ArrivedPart<'_>,
+    ) -> Result<Link, ReceiveError> {
+        let split = part.split;
+        let record = match find_partial(cx, split.id) {
+            Some(record) if agrees(cx.pool.header(record), part) => record,
+            Some(_) => {
+                cx.stats.drop(DropReason::BadSplit);
+                return Ok(None);
+            }
+            None => self.admit(cx, budget, sizes, part)?,
+        };
+        if find_part(cx, split.id, split.index).is_some() {
+            cx.stats.drop(DropReason::DuplicateMessage);
+            return Ok(None);
+        }
+        store_part(cx, budget, sizes, record, part)?;
+        let Some(partial) = partial_mut(cx, record) else { return Ok(None) };
+        partial.received += 1;
+        let (done, parts) = (partial.received, partial.parts);
+        if done.checked_rem(cx.config.progress_interval) == Some(0) {
+            let (direction, message) = (Direction::Receiving, split.id);
+            self.progress = Some(Progress { direction, message, done, parts });
+        }
+        if done < parts {
+            return Ok(None);
+        }
+        Ok(self.complete(cx, budget, record, part))
+    }
+
+    /// Makes the record of a message, with blocks promised for all of it.
+    fn admit(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        budget: &mut ReceiveBudget,
+        sizes: Sizes,
+        part: &ArrivedPart<'_>,
+    ) -> Result<Block, ReceiveError> {
+        let blocks_per_part = cx.pool.blocks_for(sizes.foreign_part());
+        let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
+        let promised = count.saturating_mul(blocks_per_part);
+        if promised >= cx.receive_quota.min(cx.pool.most(Purpose::Receive)) {
+            return Err(ReceiveError::MessageTooLarge);
+        }
+        if !budget.admits(cx, promised + 1, part.disposition(cx)) || !cx.pool.promise(promised) {
+            return Err(ReceiveError::NoMemory);
+        }
+        let header = BlockHeader::Partial(Partial {
+            owner: cx.slot,
+            message: part.message,
+            split_id: part.split.id,
+            parts: part.split.count,
+            received: 0,
+            promised: u32::try_from(promised).unwrap_or(u32::MAX),
+        });
+        let Some(record) = cx.pool.store(&[], Purpose::Receive, &header) else {
+            cx.pool.release_promise(promised);
+            return Err(ReceiveError::NoMemory);
+        };
+        cx.index.insert(cx.pool, key::partial(cx.slot, part.split.id), record);
+        self.records.push(cx.pool, record);
+        budget.promise(promised);
+        budget.on_fit();
+        budget.take(1);
+        Ok(record)
+    }
+
+    /// Puts the parts of a complete message together and removes its record.
+    fn complete(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        budget: &mut ReceiveBudget,
+        record: Block,
+        part: &ArrivedPart<'_>,
+    ) -> Link {
+        let mut whole: Link = None;
+        for index in 0..part.split.count {
+            let Some(part) = take_part(cx, part.split.id, index) else {
+                continue;
+            };
+            match whole {
+                None => whole = Some(part),
+                Some(head) => cx.pool.join(head, part),
+            }
+        }
+        self.records.remove(cx.pool, record);
+        free_record(cx, budget, record, part.split.id);
+        if let Some(whole) = whole {
+            *cx.pool.header_mut(whole) = BlockHeader::Received(part.message);
+        }
+        whole
+    }
+
+    /// Frees the parts of messages that will never be complete. The work is bounded by the blocks promised to them.
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget) {
+        while let Some(record) = self.records.pop(cx.pool) {
+            let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { continue };
+            for index in 0..parts {
+                if let Some(part) = take_part(cx, split_id, index) {
+                    budget.give_back(cx.pool.free(part));
+                }
+            }
+            free_record(cx, budget, record, split_id);
+        }
+    }
+}
+
+/// Keeps a part, in blocks that were promised for it.
+fn store_part(
+    cx: &mut Context<'_, '_>,
+    budget: &mut ReceiveBudget,
+    sizes: Sizes,
+    record: Block,
+    part: &ArrivedPart<'_>,
+) -> Result<(), ReceiveError> {
+    let (owner, split_id, index) = (cx.slot, part.split.id, part.split.index);
+    let blocks = cx.pool.blocks_for(part.payload.len());
+    // A part longer than the MTU allows takes more than was promised for it.
+    let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
+    let fits = excess == 0
+        || budget.admits(cx, excess, part.disposition(cx)) && cx.pool.room(Purpose::Receive) >= excess;
+    let header = BlockHeader::Part(Part { owner, split_id, index });
+    let stored = if fits { cx.pool.store(part.payload, Purpose::Promised, &header) } else { None };
+    let block = stored.ok_or(ReceiveError::NoMemory)?;
+    budget.on_fit();
+    cx.index.insert(cx.pool, key::part(owner, split_id, index), block);
+    budget.take(blocks);
+    release_promise(cx, budget, record, blocks - excess);
+    Ok(())
+}
+
+/// Takes `blocks` blocks, or what is left, off the promise for a message.
+fn release_promise(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block, blocks: usize) {
+    let Some(partial) = partial_mut(cx, record) else { return };
+    let released = blocks.min(partial.promised as usize);
+    partial.promised -= u32::try_from(released).unwrap_or(partial.promised);
+    cx.pool.release_promise(released);
+    budget.release_promise(released);
+}
+
+fn free_record(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block, split_id: u16) {
+    release_promise(cx, budget, record, usize::MAX);
+    cx.index.remove(cx.pool, key::partial(cx.slot, split_id), record);
+    cx.pool.free(record);
+    budget.give_back(1);
+}
+
+/// Whether a part says the same of its message as the first one that arrived.
+fn agrees(record: &BlockHeader, part: &ArrivedPart<'_>) -> bool {
+    let BlockHeader::Partial(record) = record else { return false };
+    record.parts == part.split.count && record.message == part.message
+}
+
+fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut Partial> {
+    let header = cx.pool.header_mut(record);
+    let BlockHeader::Partial(partial) = header else {
+        debug_assert!(false, "not the record of a message that arrives in parts: {header:?}");
+        return None;
+    };
+    Some(partial)
+}
+
+fn find_partial(cx: &mut Context<'_, '_>, split_id: u16) -> Link {
+    let owner = cx.slot;
+    cx.index.find(cx.pool, key::partial(owner, split_id), |header| {
+        matches!(header, BlockHeader::Partial(partial) if partial.owner == owner && partial.split_id == split_id)
+    })
+}
+
+fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+    let owner = cx.slot;
+    cx.index.find(cx.pool, key::part(owner, split_id, index), |header| {
+        let BlockHeader::Part(part) = header else { return false };
+        part.owner == owner && part.split_id == split_id && part.index == index
+    })
+}
+
+fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+    let part = find_part(cx, split_id, index)?;
+    cx.index.remove(cx.pool, key::part(cx.slot, split_id, index), part);
+    Some(part)
+}

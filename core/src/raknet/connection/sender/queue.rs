@@ -1,0 +1,404 @@
+//! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
+
+use super::priority::{VirtualClock, is_earlier};
+use super::split_sends::SplitSends;
+use crate::endpoint::SendError;
+use crate::endpoint::{Outcome, Progress, Receipt};
+use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, Queued};
+use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
+use crate::raknet::connection::context::Context;
+use crate::raknet::connection::send_source::SendSource;
+use crate::raknet::connection::sizes::Sizes;
+use crate::raknet::delivery::{Delivery, Parts, Priority};
+use crate::raknet::stats::Waiting;
+use crate::serial::U24;
+use crate::storage::{Block, Link, Purpose, Queue};
+
+/// The next indices of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct ChannelIndices {
+    order: U24,
+    sequence: U24,
+    /// The ordering index of the next message to send: those behind it would only wait for it at the other end.
+    next_to_send: U24,
+}
+
+impl Packed for ChannelIndices {
+    const BYTES: usize = 12;
+
+    fn pack(&self, bytes: &mut [u8]) {
+        pack([self.order.get(), self.sequence.get(), self.next_to_send.get()], bytes);
+    }
+
+    fn unpack(bytes: &[u8]) -> Self {
+        let [order, sequence, next_to_send] = unpack(bytes).map(U24::new);
+        Self { order, sequence, next_to_send }
+    }
+}
+
+/// Messages that wait to be sent, and the numbers that they get.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendQueue {
+    /// Lost messages, which go before new ones.
+    resend: Queue,
+    /// New messages, by priority.
+    new: [Queue; Priority::COUNT],
+    /// How many messages and bytes stand in `new` and, last, in `resend`.
+    amounts: [Waiting; Priority::COUNT + 1],
+    clock: VirtualClock,
+    channels: Channels<ChannelIndices>,
+    next_reliable: U24,
+    next_receipt: u32,
+    /// Blocks of messages that wait or are in flight.
+    blocks: u32,
+    splits: SplitSends,
+    /// Receipts for the application.
+    receipts: Queue,
+    receipt_count: u32,
+}
+
+/// A queue of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QueueId {
+    Resend,
+    New(Priority),
+}
+
+impl SendQueue {
+    pub(super) fn starting_at(reliable: U24) -> Self {
+        Self { next_reliable: reliable, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.resend.is_empty() && self.new.iter().all(Queue::is_empty)
+    }
+
+    pub(super) const fn waiting_new(&self) -> [Waiting; Priority::COUNT] {
+        let [immediate, high, medium, low, _] = self.amounts;
+        [immediate, high, medium, low]
+    }
+
+    pub(super) const fn waiting_resends(&self) -> Waiting {
+        let [.., resends] = self.amounts;
+        resends
+    }
+
+    fn amount(&mut self, queue: QueueId) -> &mut Waiting {
+        let [immediate, high, medium, low, resend] = &mut self.amounts;
+        match queue {
+            QueueId::Resend => resend,
+            QueueId::New(Priority::Immediate) => immediate,
+            QueueId::New(Priority::High) => high,
+            QueueId::New(Priority::Medium) => medium,
+            QueueId::New(Priority::Low) => low,
+        }
+    }
+
+    fn count_in(&mut self, queue: QueueId, bytes: usize) {
+        let amount = self.amount(queue);
+        amount.messages += 1;
+        amount.bytes = amount.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    fn count_out(&mut self, queue: QueueId, bytes: usize) {
+        let amount = self.amount(queue);
+        amount.messages = amount.messages.saturating_sub(1);
+        amount.bytes = amount.bytes.saturating_sub(u32::try_from(bytes).unwrap_or(u32::MAX));
+    }
+
+    pub(super) const fn has_resends(&self) -> bool {
+        !self.resend.is_empty()
+    }
+
+    /// Copies a message into the pool, in parts if it does not fit one capsule.
+    pub(super) fn push(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sizes: Sizes,
+        payload: &[u8],
+        delivery: Delivery,
+        purpose: Purpose,
+    ) -> Result<Option<Receipt>, SendError> {
+        // Never zero, which the compiler cannot know: so no division by it can panic.
+        let part_size = sizes.part().max(1);
+        let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
+        let parts = if count > 1 { Parts::Many } else { Parts::One };
+        let is_recorded =
+            parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
+        self.admit(cx, payload.len(), blocks, delivery, purpose)?;
+        let mut message = self.number(cx, delivery, parts);
+        if parts == Parts::Many {
+            message.split_count = u32::try_from(count).unwrap_or(u32::MAX);
+            message.split_id = self.splits.take_id();
+        }
+        if is_recorded {
+            self.splits.insert(cx, &message, purpose);
+        }
+        let mut queued = Queued { message, virtual_time: 0, queued_at: cx.now };
+        for part in payload.chunks(part_size) {
+            queued.virtual_time = self.assign_virtual_time(cx, delivery.priority);
+            // The room was checked for all parts at once.
+            let Some(block) = cx.pool.store(part, purpose, &BlockHeader::Outgoing(queued)) else { break };
+            self.queue(delivery.priority).push(cx.pool, block);
+            self.count_in(QueueId::New(delivery.priority), part.len());
+            queued.message.split_index += 1;
+        }
+        self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
+        Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
+    }
+
+    /// How many blocks the parts of a message take.
+    fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
+        let part = part.max(1);
+        if bytes <= part {
+            return cx.pool.blocks_for(bytes);
+        }
+        let last = (bytes % part).div_ceil(cx.pool.block_size());
+        bytes / part * cx.pool.blocks_for(part) + last
+    }
+
+    /// Makes sure that there is room for a message, and for the state of its channel.
+    fn admit(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        bytes: usize,
+        blocks: usize,
+        delivery: Delivery,
+        purpose: Purpose,
+    ) -> Result<(), SendError> {
+        if bytes == 0 {
+            return Err(SendError::Empty);
+        }
+        if purpose == Purpose::Send {
+            if blocks > cx.send_quota {
+                return Err(SendError::NeverFits);
+            }
+            if self.blocks as usize + blocks > cx.send_quota {
+                return Err(SendError::QuotaExceeded);
+            }
+        }
+        let channel = delivery.channel.number();
+        let has_channel = delivery.reliability.has_channel();
+        let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
+        if blocks + missing > cx.pool.room(purpose) {
+            return Err(if blocks + missing > cx.pool.most(purpose) {
+                SendError::NeverFits
+            } else {
+                SendError::PoolExhausted
+            });
+        }
+        if missing > 0 && !self.channels.prepare(cx.pool, channel, purpose) {
+            return Err(SendError::PoolExhausted);
+        }
+        Ok(())
+    }
+
+    /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> OutgoingMessage {
+        let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
+        let reliability = delivery.reliability.on_wire(parts);
+        let mut message = OutgoingMessage { reliability, receipt, ..OutgoingMessage::default() };
+        if !delivery.reliability.has_channel() {
+            return message;
+        }
+        message.channel = delivery.channel.number();
+        self.channels.update(cx.pool, message.channel, |channel, _| {
+            message.order = channel.order;
+            if delivery.reliability.is_sequenced() {
+                message.sequence = channel.sequence;
+                channel.sequence = channel.sequence.next();
+            } else {
+                channel.order = channel.order.next();
+                channel.sequence = U24::new(0);
+            }
+        });
+        message
+    }
+
+    const fn queue(&mut self, priority: Priority) -> &mut Queue {
+        let [immediate, high, medium, low] = &mut self.new;
+        match priority {
+            Priority::Immediate => immediate,
+            Priority::High => high,
+            Priority::Medium => medium,
+            Priority::Low => low,
+        }
+    }
+
+    fn assign_virtual_time(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
+        let head = self.earliest(cx, |_| true);
+        let head = head.map(|(priority, message)| (priority, cx.pool.header(message).queued().virtual_time));
+        self.clock.assign(priority, head)
+    }
+
+    /// The message with the earliest virtual time among the first ones of each priority that `may` be sent.
+    fn earliest(
+        &self,
+        cx: &Context<'_, '_>,
+        may: impl Fn(&OutgoingMessage) -> bool,
+    ) -> Option<(Priority, Block)> {
+        let [immediate, high, medium, low] = &self.new;
+        let mut best: Option<(Priority, Block, u32)> = None;
+        let mut consider = |priority, queue: &Queue| {
+            let Some(block) = queue.front() else { return };
+            let Queued { message, virtual_time, .. } = cx.pool.header(block).queued();
+            if best.is_none_or(|(_, _, earliest)| is_earlier(*virtual_time, earliest)) && may(message) {
+                best = Some((priority, block, *virtual_time));
+            }
+        };
+        consider(Priority::Immediate, immediate);
+        consider(Priority::High, high);
+        consider(Priority::Medium, medium);
+        consider(Priority::Low, low);
+        best.map(|(priority, block, _)| (priority, block))
+    }
+
+    /// Whether everything before a message on its channel has been sent. A message never overtakes those that it would
+    /// wait for at the other end: it would only take the room that they need. The message that was queued first may
+    /// always be sent, so there is always one.
+    fn may_be_sent(&self, cx: &Context<'_, '_>, message: &OutgoingMessage) -> bool {
+        let next_to_send = || self.channels.get(cx.pool, message.channel).next_to_send;
+        !message.reliability.has_channel() || !message.order.is_newer_than(next_to_send())
+    }
+
+    /// The next message from this source.
+    pub(super) fn next(&self, cx: &Context<'_, '_>, source: SendSource) -> Option<(QueueId, Block)> {
+        let resend = || self.resend.front().map(|message| (QueueId::Resend, message));
+        match source {
+            SendSource::Usual => resend().or_else(|| {
+                let (priority, message) = self.earliest(cx, |message| self.may_be_sent(cx, message))?;
+                Some((QueueId::New(priority), message))
+            }),
+            SendSource::OldestLost | SendSource::PartlyAcknowledged | SendSource::NewestLost => resend(),
+            SendSource::New(priority) => {
+                let message = self.new.get(priority.index())?.front()?;
+                self.may_be_sent(cx, &cx.pool.header(message).queued().message)
+                    .then_some((QueueId::New(priority), message))
+            }
+        }
+    }
+
+    /// Takes the message that [`next`](Self::next) named.
+    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, id: QueueId) -> Link {
+        let message = match id {
+            QueueId::Resend => self.resend.pop(cx.pool)?,
+            QueueId::New(priority) => self.queue(priority).pop(cx.pool)?,
+        };
+        self.count_out(id, cx.pool.size(message));
+        if id != QueueId::Resend {
+            self.advance_channel(cx, message);
+        }
+        Some(message)
+    }
+
+    /// Lets the next message of a channel be sent after this one.
+    fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        let Queued { message, .. } = cx.pool.header(message).queued();
+        let is_last = message.split_count <= message.split_index + 1;
+        let reliability = message.reliability;
+        if !is_last || !reliability.has_channel() || reliability.is_sequenced() {
+            return;
+        }
+        let (number, next_to_send) = (message.channel, message.order.next());
+        self.channels.update(cx.pool, number, |channel, _| channel.next_to_send = next_to_send);
+    }
+
+    /// A reliable message gets its number when it is sent first, so priorities leave no gaps.
+    pub(super) const fn take_reliable_number(&mut self) -> U24 {
+        let number = self.next_reliable;
+        self.next_reliable = number.next();
+        number
+    }
+
+    /// Receipts count from 1; zero is none.
+    const fn take_receipt(&mut self) -> u32 {
+        self.next_receipt = self.next_receipt.wrapping_add(1);
+        if self.next_receipt == 0 {
+            self.next_receipt = 1;
+        }
+        self.next_receipt
+    }
+
+    /// Queues a lost message behind those that were lost before. An unreliable one stays lost.
+    pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        if !cx.pool.header(message).outgoing().reliability.is_reliable() {
+            self.resolve(cx, message, Outcome::Lost);
+            return;
+        }
+        self.resend.push(cx.pool, message);
+        self.count_in(QueueId::Resend, cx.pool.size(message));
+    }
+
+    /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
+    pub(super) fn resolve(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
+        let header = cx.pool.header(message).outgoing();
+        let (split_id, receipt) = (header.split_id, header.receipt);
+        if header.is_split() {
+            self.free(cx, message);
+            self.resolve_part(cx, split_id);
+        } else if receipt != 0 {
+            let freed = cx.pool.truncate(message);
+            self.give_back(freed);
+            self.push_receipt(cx, message, Receipt(receipt), outcome);
+        } else {
+            self.free(cx, message);
+        }
+    }
+
+    /// A part of a message was acknowledged.
+    fn resolve_part(&mut self, cx: &mut Context<'_, '_>, split_id: u16) {
+        let Some((record, send)) = self.splits.on_part_acked(cx, split_id) else { return };
+        if send.receipt == 0 {
+            self.free(cx, record);
+        } else {
+            self.push_receipt(cx, record, Receipt(send.receipt), Outcome::Acknowledged);
+        }
+    }
+
+    /// Makes a receipt for the application of what is left of a message.
+    fn push_receipt(&mut self, cx: &mut Context<'_, '_>, message: Block, receipt: Receipt, outcome: Outcome) {
+        *cx.pool.header_mut(message) = BlockHeader::Receipt(receipt, outcome);
+        self.receipts.push(cx.pool, message);
+        self.receipt_count += 1;
+    }
+
+    /// Takes the receipts for the application, one block each, and how many they are.
+    pub(super) fn take_receipts(&mut self) -> (Queue, usize) {
+        let count = core::mem::take(&mut self.receipt_count) as usize;
+        self.give_back(count);
+        (core::mem::take(&mut self.receipts), count)
+    }
+
+    /// Takes the progress of a message that is sent in parts.
+    pub(super) const fn take_progress(&mut self) -> Option<Progress> {
+        self.splits.progress.take()
+    }
+
+    pub(super) const fn has_progress(&self) -> bool {
+        self.splits.progress.is_some()
+    }
+
+    /// Gives a message back to the pool.
+    pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        let freed = cx.pool.free(message);
+        self.give_back(freed);
+    }
+
+    fn give_back(&mut self, blocks: usize) {
+        self.blocks = self.blocks.saturating_sub(u32::try_from(blocks).unwrap_or(u32::MAX));
+    }
+
+    /// Gives everything that waits back to the pool.
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
+        let mut freed = self.resend.free_all(cx.pool) + self.receipts.free_all(cx.pool);
+        self.channels.clear(cx.pool);
+        for queue in &mut self.new {
+            freed += queue.free_all(cx.pool);
+        }
+        freed += self.splits.clear(cx);
+        self.amounts = Default::default();
+        self.receipt_count = 0;
+        self.give_back(freed);
+    }
+}
