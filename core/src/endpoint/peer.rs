@@ -35,11 +35,11 @@ impl<P: Protocol> Peer<'_, P> {
         self.tables.pool.capacity()
     }
 
-    /// How often the memory was found inconsistent, which would be a bug of this crate: a build with debug assertions
-    /// panics there.
+    /// Whether the memory has always been consistent. If not, that is a bug of this crate, at which a build with debug
+    /// assertions panics.
     #[must_use]
-    pub const fn invalid_links(&self) -> u32 {
-        self.tables.pool.invalid_links()
+    pub fn is_intact(&self) -> bool {
+        self.tables.pool.is_intact()
     }
 
     /// Begins to open a connection as the configuration says. [`Event::Connected`](super::Event::Connected) or

@@ -46,13 +46,13 @@ pub enum DialledAddress {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
-    /// Follows the queue on the path: losses without one are chance and cost nothing but their resends. The default,
-    /// unless the crate is built without the feature `delay-based`.
+    /// Follows the queueing delay of the path: losses without a queue count as random and do not reduce the window. The
+    /// default, unless the crate is built without the feature `delay-based`.
     #[cfg(feature = "delay-based")]
     #[cfg_attr(feature = "delay-based", default)]
     DelayBased,
     #[cfg_attr(not(feature = "delay-based"), default)]
-    /// Takes every loss for congestion and halves its window, as TCP of old and, worse, the original do.
+    /// Takes every loss for congestion and halves the window (RFC 6582).
     NewReno,
 }
 

@@ -112,7 +112,7 @@ impl StatelessResponder {
         length: usize,
     ) {
         if config.cookies == CookiePolicy::Off {
-            self.amplification_budget.pay_in(&config.secret, &to, length, REPLY_1);
+            self.amplification_budget.add(&config.secret, &to, length, REPLY_1);
         }
         self.answer(stats, to, Answer::Reply1 { mtu });
     }

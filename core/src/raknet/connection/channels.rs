@@ -1,10 +1,10 @@
-//! What a connection keeps of each of its 32 channels: of the first few at hand, of the others in the pool, since
-//! hardly a game uses them.
+//! The state of the 32 channels of a connection. That of the first few is part of the connection; that of the others
+//! stands in the pool, since few games use them.
 
 use crate::raknet::delivery::Channel;
 use crate::storage::{Block, Link, Pool, Purpose};
 
-/// Channels whose state stands in the connection.
+/// Channels whose state is part of the connection.
 const NEAR: usize = 4;
 
 /// State that is kept as bytes. All zero is the state of a channel that nobody has used.
@@ -35,7 +35,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Channels<T> {
     near: [T; NEAR],
-    /// Blocks that hold the others, once one of them was used.
+    /// Blocks with the state of the others, once one of them was used.
     far: Link,
 }
 
@@ -82,7 +82,7 @@ impl<T: Packed> Channels<T> {
         true
     }
 
-    /// Where the state of a channel that is not at hand stands.
+    /// Where in the pool the state of a channel stands.
     fn place<H: Copy + Default>(&self, pool: &Pool<'_, H>, channel: u8) -> Option<(Block, usize)> {
         let place = usize::from(channel).checked_sub(NEAR)?;
         let in_block = Self::in_block(pool);
@@ -116,7 +116,7 @@ impl<T: Packed> Channels<T> {
         channel: u8,
         change: impl FnOnce(&mut T, &mut Pool<'a, H>) -> R,
     ) -> R {
-        // Where flash is scarce one way for all is smaller.
+        // Where flash is scarce, the same code for all channels is smaller.
         if cfg!(target_pointer_width = "64")
             && let Some(near) = self.near.get_mut(usize::from(channel))
         {

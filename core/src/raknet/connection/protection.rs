@@ -1,7 +1,7 @@
 //! The protection of datagrams: the last step before they leave, and the first after they arrived.
 //!
-//! There is the plain mode alone. A secure one adds a variant here with its [`PacketProtection`], and its messages to the
-//! handshake; sizes, numbering, routing and the other end of every call stand.
+//! There is none but the plain mode. A secure mode adds a variant here with its [`PacketProtection`], and its messages to
+//! the handshake; sizes, numbering and routing are ready for it.
 
 use crate::raknet::config::Security;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
