@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::setup::WASM;
 use crate::shell::Shell;
+use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
 pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire_bg.wasm";

@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::corpus::{self, Corpora};
-use crate::setup::{self, Need};
+use crate::setup::Need;
 use crate::shell::Shell;
+use crate::tasks;
 
 /// Where the targets and their inputs lie.
 pub(crate) const FOLDER: &str = "fuzz";
@@ -41,7 +42,7 @@ pub(crate) struct SoakOptions {
 
 /// `cargo xtask fuzz`.
 pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
-    setup::run(shell, &[Need::CargoFuzz])?;
+    tasks::set_up(shell, &[Need::CargoFuzz])?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     let share = format!("-max_total_time={}", share(options.seconds));
     for target in TARGETS {

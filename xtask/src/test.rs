@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::citations;
 use crate::demo;
+use crate::firmware;
 use crate::fuzz;
 use crate::interop;
 use crate::mcu;
@@ -14,10 +15,11 @@ use crate::modules;
 use crate::named_tests as documentation;
 use crate::npm_size;
 use crate::schedule::{Load, Resource};
-use crate::setup::{Need, THUMB, WASM, oldest_rust};
+use crate::setup::{Need, oldest_rust};
 use crate::shell::Shell;
 use crate::size;
 use crate::stage::Stage;
+use crate::targets::{THUMB, WASM};
 use crate::words;
 
 /// What a page in a browser needs that talks to our programs and to foreign ones.
@@ -150,7 +152,7 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             "firmware",
             "the firmwares are formatted, and no lint warns",
             &[Need::Components, Need::FirmwareTargets],
-            mcu::lints,
+            firmware::lints,
         ),
         Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
     ];

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::Done;
+use super::done::Done;
 use super::system;
 use crate::shell::Shell;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use nix::unistd::Uid;
 
-use super::Done;
+use super::done::Done;
 use crate::shell::Shell;
 
 /// Whether this run has fetched the lists of packages.
