@@ -21,6 +21,9 @@ const DEFAULT_SECONDS: u32 = 60;
 /// The longest input in bytes: long ones only take time.
 const LONGEST: &str = "-max_len=512";
 
+/// What the fuzzer needs.
+pub(crate) const NEEDS: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
+
 /// How long to look for faults.
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
@@ -42,7 +45,7 @@ pub(crate) struct SoakOptions {
 
 /// `cargo xtask fuzz`.
 pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
-    tasks::set_up(shell, &[Need::CargoFuzz])?;
+    tasks::set_up(shell, &NEEDS)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     let share = format!("-max_total_time={}", share(options.seconds));
     for target in TARGETS {

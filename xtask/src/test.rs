@@ -12,7 +12,7 @@ use crate::fuzz;
 use crate::interop;
 use crate::mcu;
 use crate::modules;
-use crate::named_tests as documentation;
+use crate::named_tests;
 use crate::npm_size;
 use crate::schedule::{Load, Resource};
 use crate::setup::{Need, oldest_rust};
@@ -32,7 +32,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
-        Stage::new("docs", "the tests that the documentation names exist", &[], documentation::check),
+        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
         Stage::new(
             "cargo",
             "the tests of all crates that need nothing else",
@@ -110,7 +110,7 @@ fn measuring_stages() -> [Stage; 3] {
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",
-            &[Need::CargoFuzz],
+            &fuzz::NEEDS,
             fuzz::stage,
         ),
         Stage::new(
@@ -220,7 +220,8 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
     shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
     npm_size::check(shell)?;
     artifacts::built_programs(shell)?;
-    shell.cmd_in("wasm", "npm", ["test"]).run()
+    // The tests build an example for browsers.
+    shell.cmd_for(WASM, "wasm", "npm", ["test"]).run()
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {

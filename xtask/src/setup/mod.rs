@@ -2,7 +2,6 @@
 
 mod browser;
 mod done;
-mod emulator;
 mod need;
 mod npm;
 mod peers;
@@ -13,13 +12,15 @@ mod tools;
 use anyhow::{Result, anyhow};
 
 pub(crate) use self::done::Done;
-pub(crate) use self::emulator::QEMU;
 pub(crate) use self::need::Need;
 pub(crate) use self::peers::PROGRAMS as PEERS;
 pub(crate) use self::rust::oldest_rust;
 use crate::artifacts;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
+
+/// QEMU for Arm boards: the program, and the package of the distribution.
+pub(crate) const QEMU: &str = "qemu-system-arm";
 
 /// Sees to it that what is needed is there.
 pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
@@ -31,8 +32,9 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::WasmTarget => rust::target(shell, WASM),
         Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
         Need::Chromium => browser::chromium(shell),
-        Need::Valgrind => system::valgrind(shell),
-        Need::Qemu => emulator::qemu(shell),
+        Need::CppCompiler => system::program(shell, "c++", "g++"),
+        Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
+        Need::Qemu => system::program(shell, QEMU, QEMU),
         Need::DefmtPrint => tools::defmt_print(shell),
         Need::WasmBindgen => tools::wasm_bindgen(shell),
         Need::WasmPack => tools::wasm_pack(shell),
@@ -70,6 +72,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Chromium => {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
+        Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),

@@ -12,6 +12,9 @@ pub(crate) enum Need {
     WasmTarget,
     FirmwareTargets,
     Chromium,
+    /// What the fuzzer's own code is built with.
+    CppCompiler,
+    /// What counts instructions.
     Valgrind,
     Qemu,
     DefmtPrint,
@@ -37,7 +40,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 16] = [
+    pub(crate) const TOOLS: [Self; 17] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -45,6 +48,7 @@ impl Need {
         Self::WasmTarget,
         Self::FirmwareTargets,
         Self::Chromium,
+        Self::CppCompiler,
         Self::Valgrind,
         Self::Qemu,
         Self::DefmtPrint,
@@ -67,6 +71,7 @@ impl Need {
             Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
