@@ -154,6 +154,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             &[Need::Components, Need::FirmwareTargets],
             firmware::lints,
         ),
+        Stage::new(
+            "fuzz-lints",
+            "the targets of fuzzing are formatted, and no lint warns",
+            &[Need::Components],
+            fuzz::lints,
+        ),
         Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
     ];
     stages.extend(test_stages());
@@ -161,8 +167,7 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
 }
 
 fn fmt(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()?;
-    shell.cmd_in(fuzz::FOLDER, "cargo", ["fmt", "--check"]).run()
+    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
 }
 
 fn deny(shell: &Shell) -> Result<()> {
