@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use tar::Archive;
 
-use crate::targets;
+use crate::targets::{self, Target};
 
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// Runs a target over its inputs; returns how many they are.
-fn replay(name: &str, target: fn(&[u8])) -> usize {
+fn replay(name: &str, target: Target) -> usize {
     let path = here(&format!("corpus/{name}.tar.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut count = 0;

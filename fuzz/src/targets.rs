@@ -4,8 +4,11 @@ use crate::model::operation::Sequence;
 use crate::model::{self, rabbit as values, wire, world};
 use crate::snowfight as play;
 
+/// What is run with an input.
+pub type Target = fn(&[u8]);
+
 /// Every target by its name.
-pub const ALL: [(&str, fn(&[u8])); 7] = [
+pub const ALL: [(&str, Target); 7] = [
     ("datagram", datagram),
     ("endpoint", endpoint),
     ("game", game),

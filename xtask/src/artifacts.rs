@@ -1,4 +1,4 @@
-//! What the commands build: the npm package, the game's package, the page and the programs.
+//! What the commands build: the packages and pages for browsers, the programs, and the tests.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::setup::WASM;
 use crate::shell::Shell;
+use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
 pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire_bg.wasm";
@@ -153,7 +153,8 @@ pub(crate) fn target_dir(shell: &Shell) -> Result<PathBuf> {
     folder.map(PathBuf::from).context("`cargo metadata` names no target folder")
 }
 
-fn remove_file(path: &Path) -> Result<()> {
+/// Removes a file that an earlier run may have left.
+pub(crate) fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{} cannot be removed", path.display()))

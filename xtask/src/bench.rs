@@ -5,8 +5,9 @@ use clap::{Args, Subcommand};
 
 use crate::artifacts;
 use crate::mcu;
-use crate::setup::{self, Need};
+use crate::setup::Need;
 use crate::shell::Shell;
+use crate::tasks;
 
 /// What to measure.
 #[derive(Args)]
@@ -60,10 +61,10 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 
 fn raknet(shell: &Shell, options: &Options) -> Result<()> {
     if options.instructions {
-        setup::run(shell, &[Need::Valgrind])?;
+        tasks::set_up(shell, &[Need::Valgrind])?;
         return run(shell, &["instructions", "--write"]);
     }
-    setup::run(shell, &[Need::Peers])?;
+    tasks::set_up(shell, &[Need::Peers])?;
     let runs = options.runs.to_string();
     let mut args = vec!["run", "--runs", &runs];
     if options.quick {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-use crate::setup::WASM;
 use crate::shell::Shell;
+use crate::targets::WASM;
 
 /// All that the core may pull in: small crates that need no operating system, whatever features are on.
 const CORE_MAY_USE: [&str; 11] = [

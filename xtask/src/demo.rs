@@ -9,15 +9,19 @@ use clap::Args;
 
 use crate::artifacts::{self, PAGE};
 use crate::mcu::{self, Machine};
-use crate::process;
 use crate::service::Service;
-use crate::setup::{self, Need};
+use crate::setup::Need;
 use crate::shell::Shell;
 use crate::smoke;
+use crate::stop;
+use crate::tasks;
 
 const DEFAULT_PORT: u16 = 8080;
 /// Lets the system choose.
 const ANY_PORT: u16 = 0;
+/// How many bots play before anybody joins, for the command line.
+const BOTS: &str = "4";
+const NO_BOTS: &str = "0";
 const POLL: Duration = Duration::from_millis(50);
 
 /// What the demo needs. The page takes longest, so it comes first.
@@ -43,17 +47,18 @@ pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
     if options.smoke {
         // The last line of the standard output is the outcome, so nothing else goes there.
         let quiet = shell.with_free_stdout();
-        setup::run(&quiet, &SMOKE_NEEDS)?;
+        tasks::set_up(&quiet, &SMOKE_NEEDS)?;
         shell.print(smoke_test(&quiet)?);
         return Ok(());
     }
     let port = Port::wanted(options.port).choose()?;
-    setup::run(shell, &NEEDS)?;
-    let mut demo = Demo::start(shell, port, Company::Bots)?;
+    let more = if options.mcu { &mcu::PLAYER_NEEDS[..] } else { &[] };
+    tasks::set_up(shell, &[&NEEDS[..], more].concat())?;
+    let mut demo = Demo::start(shell, port, BOTS)?;
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let url = demo.url();
     println!("\n    Play at  {url}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
-    while !process::interrupted() {
+    while !stop::interrupted() {
         demo.check()?;
         board.as_mut().map_or(Ok(()), Machine::check)?;
         thread::sleep(POLL);
@@ -64,33 +69,17 @@ pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
 
 /// Lets pages play the demo, which was built, and gives back the line of JSON that says how it went.
 pub(crate) fn smoke_test(shell: &Shell) -> Result<String> {
-    let mut crowd = Demo::start(shell, ANY_PORT, Company::Bots)?;
-    let seen = smoke::look(shell, crowd.url());
+    play(shell, BOTS, smoke::look)?;
+    play(shell, NO_BOTS, smoke::fight)
+}
+
+/// Starts a demo with so many bots, and lets pages play it at its address.
+fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str) -> Result<String>) -> Result<String> {
+    let mut demo = Demo::start(shell, ANY_PORT, bots)?;
+    let outcome = game(shell, demo.url());
     // A server that died is the better explanation of a page that failed.
-    crowd.check()?;
-    seen?;
-    drop(crowd);
-    let mut demo = Demo::start(shell, ANY_PORT, Company::Nobody)?;
-    let outcome = smoke::fight(shell, demo.url());
     demo.check()?;
     outcome
-}
-
-/// Who is in the game before anybody comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
-    Nobody,
-    Bots,
-}
-
-impl Company {
-    /// How many there are, for the command line.
-    fn count(self) -> &'static str {
-        match self {
-            Self::Nobody => "0",
-            Self::Bots => "4",
-        }
-    }
 }
 
 /// The port that the page is served at.
@@ -134,10 +123,10 @@ struct Demo {
 
 impl Demo {
     /// Starts what was built.
-    fn start(shell: &Shell, port: u16, company: Company) -> Result<Self> {
+    fn start(shell: &Shell, port: u16, bots: &str) -> Result<Self> {
         let programs = artifacts::built_programs(shell)?;
         let any = "127.0.0.1:0";
-        let args = ["--listen", any, "--listen-raknet", any, "--bots", company.count()];
+        let args = ["--listen", any, "--listen-raknet", any, "--bots", bots];
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
         let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;

@@ -6,11 +6,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::corpus::{self, Corpora};
-use crate::setup::{self, Need};
+use crate::setup::Need;
 use crate::shell::Shell;
+use crate::tasks;
 
 /// Where the targets and their inputs lie.
-pub(crate) const FOLDER: &str = "fuzz";
+const FOLDER: &str = "fuzz";
 const TARGETS: [&str; 7] = ["datagram", "offline", "endpoint", "game", "rabbit", "message", "snowfight"];
 /// How many inputs the stage of the tests tries of each target: about a minute's worth in all. They come from one seed,
 /// so that a change is judged by what it changed, and not by luck; looking for more is the command's business.
@@ -19,6 +20,9 @@ const STAGE_RUNS: [u32; 7] = [8_000_000, 20_000_000, 15_000, 5_000, 400_000, 400
 const DEFAULT_SECONDS: u32 = 60;
 /// The longest input in bytes: long ones only take time.
 const LONGEST: &str = "-max_len=512";
+
+/// What the fuzzer needs.
+pub(crate) const NEEDS: [Need; 2] = [Need::CargoFuzz, Need::CppCompiler];
 
 /// How long to look for faults.
 #[derive(Args)]
@@ -41,7 +45,7 @@ pub(crate) struct SoakOptions {
 
 /// `cargo xtask fuzz`.
 pub(crate) fn command(shell: &Shell, options: &FuzzOptions) -> Result<()> {
-    setup::run(shell, &[Need::CargoFuzz])?;
+    tasks::set_up(shell, &NEEDS)?;
     cargo_fuzz(shell, &["build", "--sanitizer", "none"])?;
     let share = format!("-max_total_time={}", share(options.seconds));
     for target in TARGETS {
@@ -86,12 +90,24 @@ fn replay(shell: &Shell) -> Result<()> {
     if with_corpus != targets {
         bail!("there are inputs for {}, but the targets are {}", with_corpus.join(", "), targets.join(", "));
     }
+    cargo(shell, &["test"])
+}
+
+/// Formatting and lints of what the targets do; the programs themselves build for the fuzzer alone.
+pub(crate) fn lints(shell: &Shell) -> Result<()> {
+    cargo(shell, &["fmt", "--check"])?;
+    cargo(shell, &["clippy", "--lib", "--tests", "--", "-D", "warnings"])
+}
+
+/// A command of cargo for the targets as ordinary functions.
+fn cargo(shell: &Shell, args: &[&str]) -> Result<()> {
     let target_dir = shell.path("target/fuzz/replay");
-    let test = shell.cmd_in(FOLDER, "cargo", ["test"]);
-    test.with(|command| {
-        command.env("CARGO_TARGET_DIR", target_dir);
-    })
-    .run()
+    let command = shell.cmd_in(FOLDER, "cargo", args.iter().copied());
+    command
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", target_dir);
+        })
+        .run()
 }
 
 fn corpora(shell: &Shell) -> Corpora {

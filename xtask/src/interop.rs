@@ -5,7 +5,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::artifacts::target_dir;
+use crate::artifacts::{remove_file, target_dir};
 use crate::shell::Shell;
 
 const PAGE: &str = "docs/interop.md";
@@ -14,9 +14,11 @@ const UPDATE: &str = "UPDATE_INTEROP";
 
 /// The stage of `cargo xtask test`.
 pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let found = target_dir(shell)?.join("tmp/interop.md");
+    // What an earlier run found says nothing about this one.
+    remove_file(&found)?;
     // Within the whole workspace, so that nothing is built again with fewer features.
     shell.cmd("cargo", ["test", "--workspace", "--test", "interop"]).run()?;
-    let found = target_dir(shell)?.join("tmp/interop.md");
     let found =
         fs::read_to_string(&found).with_context(|| format!("the tests left no {}", found.display()))?;
     if env::var_os(UPDATE).is_some() {

@@ -9,14 +9,17 @@ mod checks;
 mod citations;
 mod corpus;
 mod demo;
+mod firmware;
 mod fuzz;
 mod interop;
 mod log;
 mod mcu;
+mod measurements;
 mod modules;
 mod named_tests;
 mod npm_size;
 mod process;
+mod runner;
 mod schedule;
 mod service;
 mod setup;
@@ -24,6 +27,8 @@ mod shell;
 mod size;
 mod smoke;
 mod stage;
+mod stop;
+mod targets;
 mod tasks;
 mod test;
 mod tracked;
@@ -85,7 +90,7 @@ struct Selection {
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) if process::interrupted() => {
+        Err(_) if stop::interrupted() => {
             eprintln!("\nxtask: interrupted");
             ExitCode::from(130)
         }
@@ -97,12 +102,12 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<()> {
-    process::watch_signals()?;
+    stop::watch_signals()?;
     let shell = Shell::new()?;
     match cli.command {
-        Command::Setup => setup::run(&shell, &Need::TOOLS),
-        Command::Wasm => setup::run(&shell, &[Need::NpmPackage]),
-        Command::Web => setup::run(&shell, &[Need::Page]),
+        Command::Setup => tasks::set_up(&shell, &Need::TOOLS),
+        Command::Wasm => tasks::set_up(&shell, &[Need::NpmPackage]),
+        Command::Web => tasks::set_up(&shell, &[Need::Page]),
         Command::Demo(options) => demo::run(&shell, &options),
         Command::Size(options) => size::command(&shell, &options),
         Command::Mcu(options) => mcu::command(&shell, &options),
@@ -120,7 +125,7 @@ fn run_stages(shell: &Shell, stages: &[stage::Stage], selection: &Selection) -> 
         return Ok(());
     }
     match &selection.only {
-        None => stage::run(shell, stages),
-        Some(name) => stage::run_only(shell, stage::find(stages, name)?),
+        None => runner::run(shell, stages),
+        Some(name) => runner::run_only(shell, stage::find(stages, name)?),
     }
 }

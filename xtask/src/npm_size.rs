@@ -18,7 +18,7 @@ struct Row {
 
 /// What a size means beside the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
+enum Comparison {
     /// It is of another compiler, which the table does not know.
     Unknown,
     Within,
@@ -33,14 +33,14 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
     let version = shell.cmd("rustc", ["--version"]).output()?.stdout;
     let rustc = version.split_whitespace().nth(1).context("`rustc --version` names no version")?;
     let rows = rows(&shell.read(TABLE)?);
-    match judge(&rows, rustc, gzip) {
-        Verdict::Unknown => shell.print(format_args!(
+    match compare(&rows, rustc, gzip) {
+        Comparison::Unknown => shell.print(format_args!(
             "{TABLE} has no size for rustc {rustc}; add the row `| {rustc} | {gzip} |` to have it checked"
         )),
-        Verdict::Within => {
+        Comparison::Within => {
             shell.print(format_args!("{}: {gzip} bytes with gzip, as {TABLE} allows", artifacts::WASM_FILE));
         }
-        Verdict::TooLarge { most } => bail!(
+        Comparison::TooLarge { most } => bail!(
             "{} has {gzip} bytes with gzip, more than the {most} that {TABLE} allows; make it smaller, or say in the \
              change what the bytes are for and write {gzip} into the row of rustc {rustc}",
             artifacts::WASM_FILE
@@ -49,10 +49,10 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-fn judge(rows: &[Row], rustc: &str, gzip: u64) -> Verdict {
-    let Some(row) = rows.iter().find(|row| row.rustc == rustc) else { return Verdict::Unknown };
+fn compare(rows: &[Row], rustc: &str, gzip: u64) -> Comparison {
+    let Some(row) = rows.iter().find(|row| row.rustc == rustc) else { return Comparison::Unknown };
     let most = row.gzip + row.gzip * TOLERANCE / 100;
-    if gzip > most { Verdict::TooLarge { most } } else { Verdict::Within }
+    if gzip > most { Comparison::TooLarge { most } } else { Comparison::Within }
 }
 
 /// The rows `| version | bytes |` of a table.
@@ -81,14 +81,14 @@ mod tests {
     #[test]
     fn two_percent_are_within_and_no_more() {
         let rows = rows(TEXT);
-        for (rustc, gzip, verdict) in [
-            ("1.95.0", 10, Verdict::Within),
-            ("1.95.0", 46_920, Verdict::Within),
-            ("1.95.0", 46_921, Verdict::TooLarge { most: 46_920 }),
-            ("1.96.0", 46_000, Verdict::TooLarge { most: 45_900 }),
-            ("1.97.0", 99_999, Verdict::Unknown),
+        for (rustc, gzip, comparison) in [
+            ("1.95.0", 10, Comparison::Within),
+            ("1.95.0", 46_920, Comparison::Within),
+            ("1.95.0", 46_921, Comparison::TooLarge { most: 46_920 }),
+            ("1.96.0", 46_000, Comparison::TooLarge { most: 45_900 }),
+            ("1.97.0", 99_999, Comparison::Unknown),
         ] {
-            assert_eq!(judge(&rows, rustc, gzip), verdict, "{rustc} {gzip}");
+            assert_eq!(compare(&rows, rustc, gzip), comparison, "{rustc} {gzip}");
         }
     }
 }

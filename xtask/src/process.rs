@@ -6,8 +6,6 @@
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,36 +14,10 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::log::Log;
+use crate::stop::Stop;
 
 const POLL: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(5);
-
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-
-/// Turns SIGINT, SIGTERM and SIGHUP into [`interrupted`].
-pub(crate) fn watch_signals() -> Result<()> {
-    ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::SeqCst))
-        .context("the signal handler cannot be set")
-}
-
-/// Whether this process has been told to stop.
-pub(crate) fn interrupted() -> bool {
-    INTERRUPTED.load(Ordering::SeqCst)
-}
-
-/// Ends the children of a run before their time, once it is set or this process has been told to stop.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        interrupted() || self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// A command line to run, with its words for messages.
 pub(crate) struct Cmd {

@@ -1,4 +1,4 @@
-//! What all commands share: the repository's folders, the children's variables, and what is ready.
+//! What all commands share: the repository's folders, and the surroundings of child processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 
 use crate::log::Log;
-use crate::process::{Cmd, Stop};
-use crate::setup::Need;
+use crate::process::Cmd;
+use crate::stop::Stop;
 
 /// The name of the linked toolchain that `.ci/cross-toolchain` makes.
 pub(crate) const CROSS_TOOLCHAIN: &str = "cross";
 
-/// The surroundings of every child process. Clones share everything but the log and the word to stop.
+/// The surroundings of every child process. Clones share everything but the log and what ends them.
 #[derive(Clone)]
 pub(crate) struct Shell {
     shared: Arc<Shared>,
@@ -35,10 +35,10 @@ struct Shared {
 /// What the set-up found out.
 #[derive(Default)]
 struct State {
+    /// For all children.
     variables: BTreeMap<&'static str, OsString>,
     /// The targets that only the linked toolchain can build for.
     cross_targets: BTreeSet<&'static str>,
-    ready: BTreeSet<Need>,
 }
 
 impl Shell {
@@ -85,14 +85,6 @@ impl Shell {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn is_ready(&self, need: Need) -> bool {
-        self.state().ready.contains(&need)
-    }
-
-    pub(crate) fn set_ready(&self, need: Need) {
-        self.state().ready.insert(need);
     }
 
     /// A path inside the repository.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use anyhow::{Error, Result, anyhow};
 
 use crate::log::Log;
-use crate::process::Stop;
 use crate::schedule::{self, Constraints, Ended, Event, Job, Load, Outcome, Resource};
 use crate::setup::{self, Done, Need};
 use crate::shell::Shell;
 use crate::stage::Stage;
+use crate::stop::Stop;
 
 const LOGS: &str = "target/xtask";
 /// Set-up that took less is not worth a line of the table.
@@ -20,14 +20,14 @@ const NOTABLE: Duration = Duration::from_secs(1);
 
 /// Something to do.
 #[derive(Clone, Copy)]
-enum What<'s> {
+enum Work<'s> {
     Need(Need),
     Stage(&'s Stage),
 }
 
 /// Something to do, and what is known once it is done.
 struct Task<'s> {
-    what: What<'s>,
+    work: Work<'s>,
     /// What a step of the set-up found or did.
     done: OnceLock<Done>,
 }
@@ -52,17 +52,22 @@ impl Report {
     }
 }
 
+/// Sees to it that all this is there.
+pub(crate) fn set_up(shell: &Shell, needs: &[Need]) -> Result<()> {
+    run(shell, needs, &[]).into_result()
+}
+
 /// Runs stages and sees to what they need, and to these needs. What each prints is shown in one piece when it ends, and
 /// stands in a file below target/ meanwhile.
 pub(crate) fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
-    let tasks = tasks(shell, needs, stages);
+    let tasks = tasks(needs, stages);
     let stop = Stop::default();
     let jobs = tasks.iter().map(|task| {
         let after = task.requires().iter().filter_map(|need| {
-            let is_it = |other: &Task<'_>| matches!(other.what, What::Need(other) if other == *need);
+            let is_it = |other: &Task<'_>| matches!(other.work, Work::Need(other) if other == *need);
             tasks.iter().position(is_it)
         });
-        Job::new(task.what.constraints(after.collect()), || task.run(shell, &stop))
+        Job::new(task.work.constraints(after.collect()), || task.run(shell, &stop))
     });
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let show = |event: Event<'_>| match (tasks.get(event.job), event.ended) {
@@ -72,27 +77,27 @@ pub(crate) fn run(shell: &Shell, needs: &[Need], stages: &[Stage]) -> Report {
     };
     let ended = schedule::run(jobs.collect(), cores, &stop, show);
     // Others may be at work in the folder of the tools where this run was not.
-    if tasks.iter().any(|task| task.what.constraints(vec![]).resource == Some(Resource::Tools)) {
+    if tasks.iter().any(|task| task.work.constraints(vec![]).resource == Some(Resource::Tools)) {
         setup::clean(shell);
     }
     report(&tasks, ended)
 }
 
 /// Each stage behind what it needs, and each need once.
-fn tasks<'s>(shell: &Shell, needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
-    let mut whats: Vec<What<'_>> = setup::missing(shell, needs).into_iter().map(What::Need).collect();
+fn tasks<'s>(needs: &[Need], stages: &'s [Stage]) -> Vec<Task<'s>> {
+    let mut work: Vec<Work<'_>> = Need::with_required(needs).into_iter().map(Work::Need).collect();
     for stage in stages {
-        for need in setup::missing(shell, stage.needs) {
-            if !whats.iter().any(|what| matches!(what, What::Need(other) if *other == need)) {
-                whats.push(What::Need(need));
+        for need in Need::with_required(stage.needs) {
+            if !work.iter().any(|other| matches!(other, Work::Need(other) if *other == need)) {
+                work.push(Work::Need(need));
             }
         }
-        whats.push(What::Stage(stage));
+        work.push(Work::Stage(stage));
     }
-    whats.into_iter().map(|what| Task { what, done: OnceLock::new() }).collect()
+    work.into_iter().map(|work| Task { work, done: OnceLock::new() }).collect()
 }
 
-impl What<'_> {
+impl Work<'_> {
     fn name(&self) -> String {
         match self {
             Self::Need(need) => format!("set-up {}", need.name()),
@@ -117,41 +122,40 @@ impl What<'_> {
 
 impl Task<'_> {
     fn requires(&self) -> &'static [Need] {
-        match self.what {
-            What::Need(need) => need.requires(),
-            What::Stage(stage) => stage.needs,
+        match self.work {
+            Work::Need(need) => need.requires(),
+            Work::Stage(stage) => stage.needs,
         }
     }
 
     /// Where its output goes, in the repository.
     fn log(&self) -> String {
-        format!("{LOGS}/{}.log", self.what.name().replace(' ', "-"))
+        format!("{LOGS}/{}.log", self.work.name().replace(' ', "-"))
     }
 
     fn run(&self, shell: &Shell, stop: &Stop) -> Result<()> {
         let shell = shell.for_part(Log::create(&shell.path(&self.log()))?, stop);
-        match self.what {
-            What::Need(need) => {
-                let done = need.install(&shell)?;
+        match self.work {
+            Work::Need(need) => {
+                let done = setup::install(need, &shell)?;
                 // Nobody else sets it.
                 let _ = self.done.set(done);
-                shell.set_ready(need);
                 Ok(())
             }
-            What::Stage(stage) => stage.run(&shell),
+            Work::Stage(stage) => stage.run(&shell),
         }
     }
 
     fn announce(&self, shell: &Shell) {
-        let is_short = matches!(self.what, What::Need(need) if need.constraints(vec![]).load == Load::None);
+        let is_short = matches!(self.work, Work::Need(need) if need.constraints(vec![]).load == Load::None);
         if !is_short {
-            shell.note(format_args!("--> {} (log: {})", self.what.name(), self.log()));
+            shell.note(format_args!("--> {} (log: {})", self.work.name(), self.log()));
         }
     }
 
     /// Shows how it went: of set-up that succeeded a line, and all that a stage printed, or what failed.
     fn show(&self, shell: &Shell, ended: &Ended) {
-        let (name, seconds) = (self.what.name(), ended.took.as_secs_f64());
+        let (name, seconds) = (self.work.name(), ended.took.as_secs_f64());
         match (ended.outcome, self.done.get()) {
             (Outcome::Passed, Some(Done::Present(what))) => shell.note(format_args!("{name}: {what}")),
             (Outcome::Passed, Some(Done::Installed(what))) => {
@@ -174,11 +178,11 @@ fn report(tasks: &[Task<'_>], ended: Vec<Ended>) -> Report {
     let mut report = Report { rows: Vec::new(), failure: None };
     let is_complete = ended.iter().all(|ended| ended.outcome == Outcome::Passed);
     for (task, Ended { outcome, error, took }) in tasks.iter().zip(ended) {
-        let is_stage = matches!(task.what, What::Stage(_));
+        let is_stage = matches!(task.work, Work::Stage(_));
         if is_stage || took >= NOTABLE || outcome == Outcome::Failed {
-            report.rows.push(Row { name: task.what.name(), took, outcome });
+            report.rows.push(Row { name: task.work.name(), took, outcome });
         }
-        let error = error.map(|error| task.what.explain(error));
+        let error = error.map(|error| task.work.explain(error));
         report.failure = report.failure.or(error);
     }
     if !is_complete {
@@ -192,7 +196,7 @@ mod tests {
     use super::*;
 
     fn names(tasks: &[Task<'_>]) -> Vec<String> {
-        tasks.iter().map(|task| task.what.name()).collect()
+        tasks.iter().map(|task| task.work.name()).collect()
     }
 
     #[test]
@@ -201,11 +205,10 @@ mod tests {
             Stage::new("one", "", &[Need::Packages], |_| Ok(())),
             Stage::new("two", "", &[Need::Node, Need::Qemu], |_| Ok(())),
         ];
-        let shell = Shell::new().unwrap();
         let expected = ["set-up node", "set-up npm packages", "one", "set-up qemu", "two"];
-        assert_eq!(names(&tasks(&shell, &[], &stages)), expected);
-        shell.set_ready(Need::Packages);
-        assert_eq!(names(&tasks(&shell, &[Need::Packages], &stages[..1])), ["one"]);
+        assert_eq!(names(&tasks(&[], &stages)), expected);
+        let expected = ["set-up qemu", "set-up node", "set-up npm packages", "one"];
+        assert_eq!(names(&tasks(&[Need::Qemu, Need::Node], &stages[..1])), expected);
     }
 
     #[test]

@@ -7,17 +7,19 @@ use crate::bench;
 use crate::checks;
 use crate::citations;
 use crate::demo;
+use crate::firmware;
 use crate::fuzz;
 use crate::interop;
 use crate::mcu;
 use crate::modules;
-use crate::named_tests as documentation;
+use crate::named_tests;
 use crate::npm_size;
 use crate::schedule::{Load, Resource};
-use crate::setup::{Need, THUMB, WASM, oldest_rust};
+use crate::setup::{Need, oldest_rust};
 use crate::shell::Shell;
 use crate::size;
 use crate::stage::Stage;
+use crate::targets::{THUMB, WASM};
 use crate::words;
 
 /// What a page in a browser needs that talks to our programs and to foreign ones.
@@ -30,7 +32,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
-        Stage::new("docs", "the tests that the documentation names exist", &[], documentation::check),
+        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
         Stage::new(
             "cargo",
             "the tests of all crates that need nothing else",
@@ -108,7 +110,7 @@ fn measuring_stages() -> [Stage; 3] {
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",
-            &[Need::CargoFuzz],
+            &fuzz::NEEDS,
             fuzz::stage,
         ),
         Stage::new(
@@ -150,7 +152,13 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             "firmware",
             "the firmwares are formatted, and no lint warns",
             &[Need::Components, Need::FirmwareTargets],
-            mcu::lints,
+            firmware::lints,
+        ),
+        Stage::new(
+            "fuzz-lints",
+            "the targets of fuzzing are formatted, and no lint warns",
+            &[Need::Components],
+            fuzz::lints,
         ),
         Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
     ];
@@ -159,8 +167,7 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
 }
 
 fn fmt(shell: &Shell) -> Result<()> {
-    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()?;
-    shell.cmd_in(fuzz::FOLDER, "cargo", ["fmt", "--check"]).run()
+    shell.cmd("cargo", ["fmt", "--all", "--check"]).run()
 }
 
 fn deny(shell: &Shell) -> Result<()> {
@@ -218,7 +225,8 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
     shell.print(format_args!("{} imports from: {}", artifacts::WASM_FILE, imports.join(", ")));
     npm_size::check(shell)?;
     artifacts::built_programs(shell)?;
-    shell.cmd_in("wasm", "npm", ["test"]).run()
+    // The tests build an example for browsers.
+    shell.cmd_for(WASM, "wasm", "npm", ["test"]).run()
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {

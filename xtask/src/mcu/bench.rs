@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
 
-use super::emulator::{Machine, Report};
-use super::{EMULATED, NEEDS, build, built};
+use super::emulator::{Machine, NEEDS};
 use crate::artifacts;
-use crate::process::describe;
+use crate::firmware::{self, EMULATED};
+use crate::measurements::Measurements;
 use crate::service::Service;
-use crate::setup::{self, THUMB_M4};
 use crate::shell::Shell;
-use crate::size::rustc;
-use crate::size::table::Table;
+use crate::targets::THUMB_M4;
+use crate::tasks;
 
 const DOCUMENT: &str = "docs/embedded.md";
 const BEGIN: &str = "<!-- cargo xtask bench mcu -->\n";
@@ -46,21 +46,18 @@ pub(crate) struct Options {
 
 /// `cargo xtask bench mcu`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    setup::run(shell, &NEEDS)?;
+    tasks::set_up(shell, &NEEDS)?;
     instructions(shell, options.update)?;
     throughput(shell)
 }
 
 /// Counts instructions, and compares them with the committed table.
 pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
-    let firmware = built(
-        &build(shell, EMULATED, THUMB_M4, &["--bin", "instructions", "--features", "server"])?,
-        THUMB_M4,
-        "instructions",
-    )?;
+    let options = ["--bin", "instructions", "--features", "server"];
+    let folder = firmware::build(shell, EMULATED, THUMB_M4, &options)?;
+    let firmware = firmware::built(&folder, THUMB_M4, "instructions")?;
     let count = format!("shift={SHIFT},sleep=off");
-    let machine = Machine::start(shell, &firmware, &[], &["-icount", &count], LIMIT)?;
-    let report = succeeded(machine.finish()?)?;
+    let report = Machine::start(shell, &firmware, &[], &["-icount", &count], LIMIT)?.succeed()?;
     let instructions = |word: &str, operation: &str| -> Result<u64> {
         let ticks = report.number_of(word, operation)?;
         Ok((ticks * TICK_NANOS / f64::from(1 << SHIFT)).round() as u64)
@@ -75,7 +72,7 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
     for operation in RABBIT {
         rows.insert(format!("{operation}, a player entity"), instructions("rabbit=player", operation)?);
     }
-    let measured = Table { rustc: rustc(shell)?, rows };
+    let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
     let document = shell.read(DOCUMENT)?;
     let (before, rest) = document.split_once(BEGIN).context("docs/embedded.md has no place for the table")?;
     let (table, after) = rest.split_once(END).context("the table in docs/embedded.md has no end")?;
@@ -84,7 +81,7 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
         return fs::write(shell.path(DOCUMENT), text)
             .with_context(|| format!("{DOCUMENT} cannot be written"));
     }
-    Table::parse(table)?.check(&measured, UPDATE, &shell.log)?;
+    Measurements::parse(table)?.check(&measured, UPDATE, &shell.log)?;
     shell.print(format_args!(
         "{} operations take as many instructions as {DOCUMENT} says, or fewer",
         measured.rows.len()
@@ -94,7 +91,8 @@ pub(crate) fn instructions(shell: &Shell, update: bool) -> Result<()> {
 
 /// Datagrams a second with the protocol and without.
 fn throughput(shell: &Shell) -> Result<()> {
-    build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
+    let folder = firmware::build(shell, EMULATED, THUMB_M4, &["--bin", "throughput"])?;
+    let firmware = firmware::built(&folder, THUMB_M4, "throughput")?;
     let rakwire = artifacts::fast_programs(shell)?.rakwire;
     let raw = UdpSocket::bind("127.0.0.1:0").context("there is no free port")?;
     let echo = raw.try_clone()?;
@@ -111,8 +109,8 @@ fn throughput(shell: &Shell) -> Result<()> {
     let port = server.address.rsplit(':').next().unwrap_or_default();
     let (mut best_raw, mut best_raknet) = (0.0_f64, 0.0_f64);
     for _ in 0..ROUNDS {
-        best_raw = best_raw.max(rate(shell, "raw", &raw_port)?);
-        best_raknet = best_raknet.max(rate(shell, "raknet", port)?);
+        best_raw = best_raw.max(rate(shell, &firmware, "raw", &raw_port)?);
+        best_raknet = best_raknet.max(rate(shell, &firmware, "raknet", port)?);
     }
     let share = 100.0 * best_raknet / best_raw;
     shell.print(format_args!("datagrams a second, 4 messages of 1,000 bytes under way, best of {ROUNDS}:"));
@@ -120,16 +118,8 @@ fn throughput(shell: &Shell) -> Result<()> {
     Ok(())
 }
 
-fn rate(shell: &Shell, mode: &str, port: &str) -> Result<f64> {
-    let firmware = built(&shell.path(super::TARGET_DIR), THUMB_M4, "throughput")?;
+fn rate(shell: &Shell, firmware: &Path, mode: &str, port: &str) -> Result<f64> {
     let arguments = [format!("mode={mode}"), format!("port={port}")];
-    let report = succeeded(Machine::start(shell, &firmware, &arguments, &[], LIMIT)?.finish()?)?;
+    let report = Machine::start(shell, firmware, &arguments, &[], LIMIT)?.succeed()?;
     Ok(report.number("datagrams")? / report.number("micros")? * 1e6)
-}
-
-fn succeeded(report: Report) -> Result<Report> {
-    if !report.status.success() {
-        bail!("the firmware failed: {}", describe(report.status));
-    }
-    Ok(report)
 }

@@ -11,9 +11,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{self, Running};
-use crate::setup::QEMU;
+use crate::process::{Running, describe};
+use crate::setup::{Need, QEMU};
 use crate::shell::Shell;
+
+/// What a machine in QEMU needs.
+pub(crate) const NEEDS: [Need; 3] = [Need::FirmwareTargets, Need::Qemu, Need::DefmtPrint];
+/// What QEMU calls the network of a machine.
+pub(super) const NETWORK: &str = "network";
 
 /// How long a machine that has ended may take to have its last lines printed.
 const LAST_LINES: Duration = Duration::from_secs(5);
@@ -50,7 +55,8 @@ impl Machine {
             write!(semihosting, ",arg={argument}")?;
         }
         let machine = ["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none"];
-        let network = ["-nic", "user,id=cable,model=lan9118", "-semihosting-config", &semihosting];
+        let nic = format!("user,id={NETWORK},model=lan9118");
+        let network = ["-nic", &nic, "-semihosting-config", &semihosting];
         let args =
             machine.into_iter().chain(network).chain(["-kernel", firmware]).chain(more.iter().copied());
         let piped = |command: &mut std::process::Command| {
@@ -100,7 +106,7 @@ impl Machine {
         self.lines.try_iter().for_each(drop);
         match self.qemu.poll()? {
             None => Ok(()),
-            Some(status) => bail!("the firmware has ended: {}", process::describe(status)),
+            Some(status) => bail!("the firmware has ended: {}", describe(status)),
         }
     }
 
@@ -121,6 +127,15 @@ impl Machine {
         self.printer.wait(Some(LAST_LINES))?;
         self.seen.extend(self.lines.iter());
         Ok(Report { status, lines: self.seen })
+    }
+
+    /// Waits until the machine ends as it should.
+    pub(crate) fn succeed(self) -> Result<Report> {
+        let report = self.finish()?;
+        if !report.status.success() {
+            bail!("the firmware failed: {}", describe(report.status));
+        }
+        Ok(report)
     }
 }
 

@@ -1,14 +1,14 @@
 //! What the firmware in QEMU has to live through.
 
 use std::net::UdpSocket;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::cable::Cable;
 use super::emulator::{Machine, Report};
+use super::link::NetworkLink;
 use crate::process::describe;
 use crate::service::Service;
 use crate::shell::Shell;
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 
 /// What the host runs, and where.
-pub(crate) struct Host<'a> {
+pub(crate) struct Scenarios<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
     pub(crate) rakwire: PathBuf,
@@ -50,7 +50,7 @@ impl Exchange {
 /// comes back whole (one puts the parts together as they arrive).
 pub(crate) const FOREIGN: [(&str, u8); 3] = [("cpp-peer", 6), ("rust-raknet-peer", 10), ("python-peer", 11)];
 
-impl Host<'_> {
+impl Scenarios<'_> {
     /// 2,000 round trips, and 20 KB in parts both ways.
     pub(crate) fn clean(&self) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &[])?;
@@ -87,13 +87,13 @@ impl Host<'_> {
         let server = self.serve("127.0.0.1:0", &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
         let seconds = format!("seconds={}", minutes * 60);
         let limit = LIMIT + Duration::from_secs(minutes * 60);
-        Exchange::of(&succeeded(self.start(&server.address, "soak", &[&seconds], limit)?)?)
+        Exchange::of(&self.start(&server.address, "soak", &[&seconds], limit)?.succeed()?)
     }
 
     /// More messages than the memory holds, all of them reliable.
     pub(crate) fn full_pool(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let report = succeeded(self.start(&server.address, "full-pool", &[], LIMIT)?)?;
+        let report = self.start(&server.address, "full-pool", &[], LIMIT)?.succeed()?;
         if report.number("fitting")? >= report.number("messages")? {
             bail!("the pool was never full");
         }
@@ -111,35 +111,35 @@ impl Host<'_> {
         machine.wait_for("session 1:")?;
         let _server = self.serve(&address, &[])?;
         machine.wait_for("SESSION 2")?;
-        let report = succeeded(machine)?;
+        let report = machine.succeed()?;
         if report.number("sessions")? < 2.0 {
             bail!("there was no second session");
         }
         Ok(())
     }
 
-    /// A cable that is pulled, and put back.
+    /// A network link that goes down and comes up again.
     pub(crate) fn link_loss(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let mut cable = Cable::new();
+        let mut link = NetworkLink::new();
         let arguments = ["sessions=2", "count=100", "timeout=3"];
-        let option = cable.option();
+        let option = link.option();
         let mut machine =
             self.start_with(&server.address, "restart", &arguments, &["-monitor", &option], LIMIT)?;
         machine.wait_for("SESSION 1")?;
-        cable.pull()?;
+        link.take_down()?;
         machine.wait_for("link_up = false")?;
         machine.wait_for("session 1:")?;
-        cable.plug()?;
+        link.bring_up()?;
         machine.wait_for("SESSION 2")?;
-        succeeded(machine)?;
+        machine.succeed()?;
         Ok(())
     }
 
     /// The telemetry example.
     pub(crate) fn telemetry(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let report = succeeded(self.start(&server.address, "telemetry", &["count=300"], LIMIT)?)?;
+        let report = self.start(&server.address, "telemetry", &["count=300"], LIMIT)?.succeed()?;
         // What is sent last may still be on its way back.
         if report.number("others")? < 0.5 * report.number("values")? {
             bail!("few of the values came back");
@@ -180,7 +180,7 @@ impl Host<'_> {
     }
 
     fn exchange(&self, server: &Service, arguments: &[&str]) -> Result<Exchange> {
-        Exchange::of(&succeeded(self.start(&server.address, "exchange", arguments, LIMIT)?)?)
+        Exchange::of(&self.start(&server.address, "exchange", arguments, LIMIT)?.succeed()?)
     }
 
     fn serve(&self, listen: &str, more: &[&str]) -> Result<Service> {
@@ -206,22 +206,4 @@ impl Host<'_> {
         self.shell.note(format_args!("mcu: {}", all.join(" ")));
         Machine::start(self.shell, &self.firmware, &all, qemu, limit)
     }
-}
-
-/// The report of a machine that ended as it should.
-pub(crate) fn succeeded(machine: Machine) -> Result<Report> {
-    let report = machine.finish()?;
-    if !report.status.success() {
-        bail!("the firmware failed: {}", describe(report.status));
-    }
-    Ok(report)
-}
-
-/// The firmware of this folder and name, built.
-pub(crate) fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
-    let path = target_dir.join(target).join("release").join(name);
-    if !path.is_file() {
-        bail!("the build left no {}", path.display());
-    }
-    Ok(path)
 }

@@ -149,3 +149,104 @@ impl Found {
         self.items.extend(other.items);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: (&str, &str) = ("src/lib.rs", "mod a;\nmod b;\nmod c;\n");
+
+    /// The arrows of a crate as `from line to`.
+    fn arrows(files: &[(&str, &str)]) -> Vec<String> {
+        let tree = Tree::of_texts(files);
+        let name =
+            |file: usize| tree.files[file].path.trim_start_matches("src/").trim_end_matches(".rs").to_owned();
+        let mut lines = Vec::new();
+        for ((from, to), places) in of(&tree) {
+            lines.extend(places.keys().map(|line| format!("{} {line} {}", name(from), name(to))));
+        }
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn tests_do_not_count() {
+        let files = [
+            LIB,
+            (
+                "src/a.rs",
+                "pub struct A;
+                #[cfg(test)] use crate::b::B;
+                #[cfg(test)] mod tests { use crate::b::B; }
+                #[cfg(test)] mod model_tests;
+                #[cfg(all(test, feature = \"x\"))] mod more { use crate::b::B; }
+                #[cfg(test)] impl A { fn f(b: crate::b::B) {} }
+                impl A { #[cfg(test)] fn g(b: crate::b::B) {} }
+                #[test] fn h() { crate::b::f(); }",
+            ),
+            ("src/a/model_tests.rs", "use crate::b::B;"),
+            ("src/b.rs", "use super::a::A;\npub struct B(A);\npub fn f() {}"),
+            ("src/c.rs", "#[cfg(any(test, feature = \"x\"))]\nuse super::a::A;"),
+        ];
+        assert_eq!(arrows(&files), ["b 1 a", "c 2 a"]);
+    }
+
+    #[test]
+    fn re_exports_lead_to_the_file_that_defines() {
+        let parent = (
+            "src/a/mod.rs",
+            "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\n\
+             pub struct Own;\nimpl Own { const LIMIT: u8 = 1; }",
+        );
+        let files = [
+            LIB,
+            parent,
+            ("src/a/leaf.rs", "use super::Own;\npub struct Leaf;\npub enum Kind { One }"),
+            ("src/a/other.rs", "use super::{Leaf, Own};\npub struct Other;"),
+            ("src/b.rs", "use crate::a::{Renamed, Kind::One};\nconst A: u8 = crate::a::Own::LIMIT;"),
+            ("src/c.rs", "use crate::a;\nfn f(_: a::Leaf, _: a::Renamed) {}"),
+        ];
+        assert_eq!(
+            arrows(&files),
+            [
+                "a/leaf 1 a/mod",
+                "a/other 1 a/leaf",
+                "a/other 1 a/mod",
+                "b 1 a/leaf",
+                "b 1 a/other",
+                "b 2 a/mod",
+                "c 1 a/mod",
+                "c 2 a/leaf",
+                "c 2 a/other",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_parent_that_uses_what_it_re_exports_has_an_arrow() {
+        let child = ("src/a/child.rs", "use super::Own;\npub struct Child(Own);");
+        let only_offers = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;");
+        let uses = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;\nfn f(_: Child) {}");
+        let rest = [("src/b.rs", ""), ("src/c.rs", "")];
+        assert_eq!(arrows(&[LIB, only_offers, child, rest[0], rest[1]]), ["a/child 1 a/mod"]);
+        assert_eq!(arrows(&[LIB, uses, child, rest[0], rest[1]]), ["a/child 1 a/mod", "a/mod 4 a/child"]);
+    }
+
+    #[test]
+    fn re_exports_of_what_lies_elsewhere_are_arrows() {
+        let files =
+            [LIB, ("src/a.rs", "pub use super::b::B;"), ("src/b.rs", "pub struct B;"), ("src/c.rs", "")];
+        assert_eq!(arrows(&files), ["a 1 b"]);
+    }
+
+    #[test]
+    fn paths_in_macros_inline_modules_and_functions_count() {
+        let files = [
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;\nmod inner { pub use crate::b::B; }\n"),
+            ("src/a.rs", "fn f() {\n  assert!(matches!(x.b, Some(crate::inner::B::Y)));\n}"),
+            ("src/b.rs", "pub enum B { X }\nfn f() {\n  use crate::c::*;\n  g();\n}"),
+            ("src/c.rs", "pub(in super) fn g() {}\nfn h() { let b = 1; b.f(); }"),
+        ];
+        assert_eq!(arrows(&files), ["a 2 b", "b 3 c", "lib 4 b"]);
+    }
+}

@@ -26,6 +26,7 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let root = shell.path(".");
     let source = |path: &str| fs::read_to_string(root.join(path)).ok();
     let mut reached = BTreeSet::new();
+    let mut checked = 0;
     let mut problems = Vec::new();
     let roots: Vec<_> = sources.iter().filter(|path| is_root(path)).collect();
     for root in &roots {
@@ -36,27 +37,23 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         for rule in FOREIGN.iter().filter(|rule| rule.root == root.as_str()) {
             problems.extend(beside(&tree, rule));
         }
+        checked += tree.files.iter().filter(|file| !file.is_test).count();
         reached.extend(tree.files.into_iter().map(|file| file.path));
     }
     for entry in CRATES.iter().filter(|entry| roots.iter().all(|root| root.as_str() != entry.root)) {
         problems.push(format!("{}: has layers, but is the root of no crate", entry.root));
     }
-    let is_missed = |path: &&String| !reached.contains(path.as_str()) && !path.ends_with("tests.rs");
-    for path in sources.iter().filter(is_missed) {
+    for path in sources.iter().filter(|path| !reached.contains(path.as_str())) {
         problems.push(format!("{path}: belongs to no crate, so nothing checks what it uses"));
     }
     if !problems.is_empty() {
         bail!("modules use what they must not:\n\n{}", problems.join("\n"));
     }
-    shell.print(format_args!(
-        "{} files of {} crates use each other in no circle",
-        reached.len(),
-        roots.len()
-    ));
+    shell.print(format_args!("{checked} files of {} crates use each other in no circle", roots.len()));
     Ok(())
 }
 
-/// A Rust file of a crate that is no test, example or bench.
+/// A Rust file of a library or a program, not of an integration test, an example or a bench.
 fn is_source(path: &str) -> bool {
     path.ends_with(".rs") && path.split('/').any(|part| part == "src")
 }
@@ -105,17 +102,16 @@ fn circles(root: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
 
 fn against_layers(root: &str, tree: &Tree, arrows: &Arrows, layers: &[Layer]) -> Vec<String> {
     let modules: Vec<String> = tree.files.iter().map(|file| module_name(&file.module)).collect();
-    let unused = layers::unused(layers, &modules);
+    let with_layers = || tree.files.iter().zip(&modules).enumerate().filter(|(_, (file, _))| !file.is_test);
+    let named: Vec<_> = with_layers().map(|(_, (_, module))| module.clone()).collect();
+    let unused = layers::unused(layers, &named);
     let mut problems: Vec<_> =
         unused.iter().map(|entry| format!("{root}: the layers name {entry}, which does not exist")).collect();
-    let mut standings = Vec::new();
-    for (file, module) in tree.files.iter().zip(&modules) {
+    let mut standings = vec![None; modules.len()];
+    for (id, (file, module)) in with_layers() {
         match layers::standing(layers, module) {
-            Ok(standing) => standings.push(Some(standing)),
-            Err(error) => {
-                problems.push(format!("{}: {error}", file.path));
-                standings.push(None);
-            }
+            Ok(standing) => standings[id] = Some(standing),
+            Err(error) => problems.push(format!("{}: {error}", file.path)),
         }
     }
     for ((from, to), places) in arrows {
@@ -169,33 +165,11 @@ fn module_name(path: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// A crate of files in memory, the first of them its root.
-    fn tree(files: &[(&str, &str)]) -> Tree {
-        let source = |wanted: &str| {
-            let found = files.iter().find(|(path, _)| *path == wanted);
-            found.map(|(_, text)| (*text).to_owned())
-        };
-        Tree::read(files[0].0, &source).unwrap()
-    }
-
-    /// The arrows of a crate as `from line to`.
-    fn arrows(files: &[(&str, &str)]) -> Vec<String> {
-        let tree = tree(files);
-        let name =
-            |file: usize| tree.files[file].path.trim_start_matches("src/").trim_end_matches(".rs").to_owned();
-        let mut lines = Vec::new();
-        for ((from, to), places) in arrows::of(&tree) {
-            lines.extend(places.keys().map(|line| format!("{} {line} {}", name(from), name(to))));
-        }
-        lines.sort();
-        lines
-    }
-
     const LIB: (&str, &str) = ("src/lib.rs", "mod a;\nmod b;\nmod c;\n");
 
     #[test]
     fn a_circle_is_found_with_its_files_and_lines() {
-        let tree = tree(&[
+        let tree = Tree::of_texts(&[
             LIB,
             ("src/a.rs", "use crate::b::B;\npub struct A(B);"),
             ("src/b.rs", "\nuse super::c;\npub struct B;\nfn f() -> c::C { todo!() }"),
@@ -213,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_runs_one_way_is_no_circle() {
-        let tree = tree(&[
+        let tree = Tree::of_texts(&[
             LIB,
             ("src/a.rs", "use crate::{b::{self, B}, c};\npub struct A(B, b::Other, c::C);"),
             ("src/b.rs", "use super::c::C;\npub struct B(C);\npub struct Other;"),
@@ -228,21 +202,22 @@ mod tests {
             &[Layer::together(&["c"]), Layer::apart(&["a", "b"]), Layer::together(&["crate"])];
         let below = ("src/c.rs", "pub struct C;");
         let files = [LIB, ("src/a.rs", "use crate::c::C;"), ("src/b.rs", "pub struct B;"), below];
-        assert!(problems_of("src/lib.rs", &tree(&files), LAYERS).is_empty());
+        assert!(problems_of("src/lib.rs", &Tree::of_texts(&files), LAYERS).is_empty());
 
         let upwards = ("src/c.rs", "\nuse crate::b::B;");
-        let problems = problems_of("src/lib.rs", &tree(&[LIB, ("src/a.rs", ""), files[2], upwards]), LAYERS);
+        let problems =
+            problems_of("src/lib.rs", &Tree::of_texts(&[LIB, ("src/a.rs", ""), files[2], upwards]), LAYERS);
         assert_eq!(problems, ["src/c.rs:2: c (layer 0) must not use crate::b::B of b (layer 1)"]);
 
         let aside = ("src/a.rs", "use crate::b::B;");
-        let problems = problems_of("src/lib.rs", &tree(&[LIB, aside, files[2], below]), LAYERS);
+        let problems = problems_of("src/lib.rs", &Tree::of_texts(&[LIB, aside, files[2], below]), LAYERS);
         assert_eq!(problems, ["src/a.rs:1: a (layer 1) must not use crate::b::B of b (layer 1)"]);
     }
 
     #[test]
     fn a_module_without_a_layer_and_a_layer_without_a_module_are_found() {
         const LAYERS: &[Layer] = &[Layer::together(&["crate", "a", "b", "gone"])];
-        let tree = tree(&[LIB, ("src/a.rs", ""), ("src/b.rs", ""), ("src/c.rs", "")]);
+        let tree = Tree::of_texts(&[LIB, ("src/a.rs", ""), ("src/b.rs", ""), ("src/c.rs", "")]);
         assert_eq!(
             problems_of("src/lib.rs", &tree, LAYERS),
             ["src/lib.rs: the layers name gone, which does not exist", "src/c.rs: c stands in no layer"]
@@ -250,89 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn tests_do_not_count() {
-        let files = [
-            LIB,
-            (
-                "src/a.rs",
-                "pub struct A;
-                #[cfg(test)] use crate::b::B;
-                #[cfg(test)] mod tests { use crate::b::B; }
-                #[cfg(test)] mod model_tests;
-                #[cfg(all(test, feature = \"x\"))] mod more { use crate::b::B; }
-                #[cfg(test)] impl A { fn f(b: crate::b::B) {} }
-                impl A { #[cfg(test)] fn g(b: crate::b::B) {} }
-                #[test] fn h() { crate::b::f(); }",
-            ),
-            ("src/b.rs", "use super::a::A;\npub struct B(A);\npub fn f() {}"),
-            ("src/c.rs", "#[cfg(any(test, feature = \"x\"))]\nuse super::a::A;"),
-        ];
-        assert_eq!(arrows(&files), ["b 1 a", "c 2 a"]);
-    }
-
-    #[test]
-    fn re_exports_lead_to_the_file_that_defines() {
-        let parent = (
-            "src/a/mod.rs",
-            "mod leaf;\nmod other;\npub(crate) use leaf::*;\npub use self::other::Other as Renamed;\n\
-             pub struct Own;\nimpl Own { const LIMIT: u8 = 1; }",
-        );
-        let files = [
-            LIB,
-            parent,
-            ("src/a/leaf.rs", "use super::Own;\npub struct Leaf;\npub enum Kind { One }"),
-            ("src/a/other.rs", "use super::{Leaf, Own};\npub struct Other;"),
-            ("src/b.rs", "use crate::a::{Renamed, Kind::One};\nconst A: u8 = crate::a::Own::LIMIT;"),
-            ("src/c.rs", "use crate::a;\nfn f(_: a::Leaf, _: a::Renamed) {}"),
-        ];
-        assert_eq!(
-            arrows(&files),
-            [
-                "a/leaf 1 a/mod",
-                "a/other 1 a/leaf",
-                "a/other 1 a/mod",
-                "b 1 a/leaf",
-                "b 1 a/other",
-                "b 2 a/mod",
-                "c 1 a/mod",
-                "c 2 a/leaf",
-                "c 2 a/other",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_parent_that_uses_what_it_re_exports_has_an_arrow() {
-        let child = ("src/a/child.rs", "use super::Own;\npub struct Child(Own);");
-        let only_offers = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;");
-        let uses = ("src/a/mod.rs", "mod child;\npub use child::Child;\npub struct Own;\nfn f(_: Child) {}");
-        let rest = [("src/b.rs", ""), ("src/c.rs", "")];
-        assert_eq!(arrows(&[LIB, only_offers, child, rest[0], rest[1]]), ["a/child 1 a/mod"]);
-        assert_eq!(arrows(&[LIB, uses, child, rest[0], rest[1]]), ["a/child 1 a/mod", "a/mod 4 a/child"]);
-    }
-
-    #[test]
-    fn re_exports_of_what_lies_elsewhere_are_arrows() {
-        let files =
-            [LIB, ("src/a.rs", "pub use super::b::B;"), ("src/b.rs", "pub struct B;"), ("src/c.rs", "")];
-        assert_eq!(arrows(&files), ["a 1 b"]);
-    }
-
-    #[test]
-    fn paths_in_macros_inline_modules_and_functions_count() {
-        let files = [
-            ("src/lib.rs", "mod a;\nmod b;\nmod c;\nmod inner { pub use crate::b::B; }\n"),
-            ("src/a.rs", "fn f() {\n  assert!(matches!(x.b, Some(crate::inner::B::Y)));\n}"),
-            ("src/b.rs", "pub enum B { X }\nfn f() {\n  use crate::c::*;\n  g();\n}"),
-            ("src/c.rs", "pub(in super) fn g() {}\nfn h() { let b = 1; b.f(); }"),
-        ];
-        assert_eq!(arrows(&files), ["a 2 b", "b 3 c", "lib 4 b"]);
-    }
-
-    #[test]
     fn what_stands_behind_a_module_is_named_nowhere_else() {
         const RULE: Foreign = Foreign { root: "src/lib.rs", path: &["net", "udp"], only_in: "a" };
-        let tree = tree(&[
+        let tree = Tree::of_texts(&[
             LIB,
             ("src/a.rs", "use net::udp::Socket;"),
             ("src/b.rs", "use net::Stack;\nfn f() { net::udp::bind() }"),
@@ -342,34 +237,6 @@ mod tests {
             beside(&tree, &RULE),
             ["src/b.rs:2: net::udp::bind is for a only", "src/c.rs:1: net::udp is for a only"]
         );
-    }
-
-    #[test]
-    fn files_are_found_where_the_compiler_finds_them() {
-        let tree = tree(&[
-            (
-                "src/bin/tool/main.rs",
-                "mod a;\n#[path = \"../../far.rs\"]\nmod far;\nmod inline { mod deep; }",
-            ),
-            ("src/bin/tool/a.rs", "mod b;\nmod c;"),
-            ("src/bin/tool/a/b.rs", ""),
-            ("src/bin/tool/a/c/mod.rs", "mod d;"),
-            ("src/bin/tool/a/c/d.rs", ""),
-            ("src/far.rs", ""),
-            ("src/bin/tool/inline/deep.rs", ""),
-        ]);
-        let modules: Vec<_> = tree.files.iter().map(|file| module_name(&file.module)).collect();
-        assert_eq!(modules, ["crate", "a", "a::b", "a::c", "a::c::d", "far", "inline::deep"]);
-    }
-
-    #[test]
-    fn a_missing_file_and_bad_syntax_are_errors_with_their_lines() {
-        let error = |text: &str| {
-            let read = |path: &str| (path == "src/lib.rs").then(|| text.to_owned());
-            Tree::read("src/lib.rs", &read).map(|_| ()).unwrap_err().to_string()
-        };
-        assert_eq!(error("\nmod gone;"), "src/lib.rs:2: the file of `mod gone` is missing");
-        assert!(error("\nfn {").starts_with("src/lib.rs:2: "));
     }
 
     #[test]

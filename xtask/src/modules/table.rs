@@ -30,7 +30,9 @@ impl Layer {
 ///
 /// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
 /// fits a module counts. The root of a crate is `crate`.
-pub(super) const CRATES: &[Crate] = &[Crate {
+pub(super) const CRATES: &[Crate] = &[CORE, XTASK];
+
+const CORE: Crate = Crate {
     root: "core/src/lib.rs",
     layers: &[
         // What knows no protocol.
@@ -62,7 +64,45 @@ pub(super) const CRATES: &[Crate] = &[Crate {
         // What only offers the rest under its names.
         Layer::together(&["crate", "codec"]),
     ],
-}];
+};
+
+const XTASK: Crate = Crate {
+    root: "xtask/src/main.rs",
+    layers: &[
+        // What knows no child process.
+        Layer::apart(&["log", "stop", "targets", "corpus", "schedule::constraints"]),
+        Layer::together(&["measurements", "process", "schedule"]),
+        // What all commands have.
+        Layer::together(&["shell"]),
+        Layer::apart(&["tracked", "service", "artifacts", "firmware"]),
+        // How each thing comes to this machine; then all of them under one name.
+        Layer::together(&["setup::*"]),
+        Layer::together(&["setup"]),
+        // Parts of a run, and what runs them.
+        Layer::together(&["stage"]),
+        Layer::together(&["tasks"]),
+        Layer::together(&["runner"]),
+        // What the stages and the commands do.
+        Layer::apart(&[
+            "checks",
+            "citations",
+            "fuzz",
+            "interop",
+            "mcu",
+            "modules",
+            "named_tests",
+            "npm_size",
+            "size",
+            "smoke",
+            "words",
+        ]),
+        // Commands that have others as parts.
+        Layer::apart(&["bench", "demo"]),
+        // The list of all stages.
+        Layer::together(&["test"]),
+        Layer::together(&["crate"]),
+    ],
+};
 
 /// What of another crate only one module of a crate may name.
 pub(super) struct Foreign {

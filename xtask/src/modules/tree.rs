@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, Meta};
 
-use super::names::{self, Import, Mention};
+use super::names::{self, Import, Mention, Names};
 
 /// The place of a file in [`Tree::files`].
 pub(super) type FileId = usize;
@@ -16,7 +16,7 @@ pub(super) type ModuleId = usize;
 /// The text of a file, by its path in the repository; none if there is no such file.
 pub(super) type Source<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A crate without its tests.
+/// A crate. Of its tests only the files are known.
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
@@ -28,6 +28,8 @@ pub(super) struct File {
     pub(super) path: String,
     /// The module of which it is the body, from the root of the crate, which is empty.
     pub(super) module: Vec<String>,
+    /// Whether it is compiled for tests alone.
+    pub(super) is_test: bool,
 }
 
 #[derive(Default)]
@@ -38,6 +40,14 @@ pub(super) struct Module {
     pub(super) items: Vec<String>,
     pub(super) imports: Vec<Import>,
     pub(super) mentions: Vec<Mention>,
+}
+
+/// A module that is about to be added.
+struct Place {
+    /// From the root of the crate, which is empty.
+    path: Vec<String>,
+    parent: Option<ModuleId>,
+    is_test: bool,
 }
 
 /// Where the files of a module's children are looked for.
@@ -55,8 +65,19 @@ impl Tree {
         let text = source(root).with_context(|| format!("{root} cannot be read"))?;
         let folder = parent(Path::new(root));
         let folders = Folders { children: folder.clone(), paths: folder };
-        tree.add_file(root, Vec::new(), None, &text, &folders, source)?;
+        let place = Place { path: Vec::new(), parent: None, is_test: false };
+        tree.add_file(root, place, &text, &folders, source)?;
         Ok(tree)
+    }
+
+    /// A crate of files in memory, the first of them its root.
+    #[cfg(test)]
+    pub(super) fn of_texts(files: &[(&str, &str)]) -> Self {
+        let source = |wanted: &str| {
+            let found = files.iter().find(|(path, _)| *path == wanted);
+            found.map(|(_, text)| (*text).to_owned())
+        };
+        Self::read(files[0].0, &source).unwrap()
     }
 
     /// Whether this module is that one or lies in it.
@@ -73,66 +94,65 @@ impl Tree {
     fn add_file(
         &mut self,
         path: &str,
-        module: Vec<String>,
-        parent: Option<ModuleId>,
+        place: Place,
         text: &str,
         folders: &Folders,
         source: Source,
     ) -> Result<ModuleId> {
         let syntax = syn::parse_file(text)
             .map_err(|error| anyhow::anyhow!("{path}:{}: {error}", error.span().start().line))?;
-        self.files.push(File { path: path.to_owned(), module: module.clone() });
-        self.add_module(self.files.len() - 1, module, parent, &syntax.items, folders, source)
+        self.files.push(File { path: path.to_owned(), module: place.path.clone(), is_test: place.is_test });
+        self.add_module(self.files.len() - 1, place, &syntax.items, folders, source)
     }
 
     fn add_module(
         &mut self,
         file: FileId,
-        path: Vec<String>,
-        parent: Option<ModuleId>,
+        place: Place,
         items: &[Item],
         folders: &Folders,
         source: Source,
     ) -> Result<ModuleId> {
         let id = self.modules.len();
-        let names = names::of_items(items);
+        // Tests may use everything.
+        let names = if place.is_test { Names::default() } else { names::of_items(items) };
         self.modules.push(Module {
             file,
-            parent,
+            parent: place.parent,
             children: BTreeMap::new(),
             items: names.items,
             imports: names.imports,
             mentions: names.mentions,
         });
-        for child in
-            items.iter().filter_map(|item| if let Item::Mod(child) = item { Some(child) } else { None })
-        {
-            let name = child.ident.to_string();
-            if names::is_test(&child.attrs) || name.ends_with("tests") {
-                continue;
+        for item in items {
+            if let Item::Mod(child) = item {
+                let name = child.ident.to_string();
+                let is_test = place.is_test || names::is_test(&child.attrs);
+                let path = place.path.iter().chain([&name]).cloned().collect();
+                let inner = Place { path, parent: Some(id), is_test };
+                let module = self.add_child(file, child, inner, folders, source)?;
+                if !is_test {
+                    self.modules[id].children.insert(name, module);
+                }
             }
-            let mut child_path = path.clone();
-            child_path.push(name.clone());
-            let child = self.add_child(id, child, child_path, folders, source)?;
-            self.modules[id].children.insert(name, child);
         }
         Ok(id)
     }
 
+    /// Adds a module that this file declares.
     fn add_child(
         &mut self,
-        parent: ModuleId,
+        file: FileId,
         child: &ItemMod,
-        path: Vec<String>,
+        place: Place,
         folders: &Folders,
         source: Source,
     ) -> Result<ModuleId> {
         let name = child.ident.to_string();
-        let file = self.modules[parent].file;
         if let Some((_, items)) = &child.content {
             let inner = folders.children.join(&name);
             let folders = Folders { children: inner.clone(), paths: inner };
-            return self.add_module(file, path, Some(parent), items, &folders, source);
+            return self.add_module(file, place, items, &folders, source);
         }
         let candidates = match path_attribute(&child.attrs) {
             Some(path) => vec![folders.paths.join(path)],
@@ -142,12 +162,12 @@ impl Tree {
             ],
         };
         let found = candidates.iter().map(|path| normal(path)).find_map(|path| Some((source(&path)?, path)));
-        let (text, file) = found.with_context(|| {
+        let (text, path) = found.with_context(|| {
             let line = child.ident.span().start().line;
             format!("{}:{line}: the file of `mod {name}` is missing", self.files[file].path)
         })?;
-        let folders = folders_of(Path::new(&file));
-        self.add_file(&file, path, Some(parent), &text, &folders, source)
+        let folders = folders_of(Path::new(&path));
+        self.add_file(&path, place, &text, &folders, source)
     }
 }
 
@@ -181,4 +201,59 @@ fn path_attribute(attributes: &[Attribute]) -> Option<String> {
         let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value else { return None };
         pair.path.is_ident("path").then(|| text.value())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_where_the_compiler_finds_them() {
+        let tree = Tree::of_texts(&[
+            (
+                "src/bin/tool/main.rs",
+                "mod a;\n#[path = \"../../far.rs\"]\nmod far;\nmod inline { mod deep; }",
+            ),
+            ("src/bin/tool/a.rs", "mod b;\nmod c;"),
+            ("src/bin/tool/a/b.rs", ""),
+            ("src/bin/tool/a/c/mod.rs", "mod d;"),
+            ("src/bin/tool/a/c/d.rs", ""),
+            ("src/far.rs", ""),
+            ("src/bin/tool/inline/deep.rs", ""),
+        ]);
+        let modules: Vec<_> = tree.files.iter().map(|file| file.module.join("::")).collect();
+        assert_eq!(modules, ["", "a", "a::b", "a::c", "a::c::d", "far", "inline::deep"]);
+    }
+
+    #[test]
+    fn a_missing_file_and_bad_syntax_are_errors_with_their_lines() {
+        let error = |text: &str| {
+            let read = |path: &str| (path == "src/lib.rs").then(|| text.to_owned());
+            Tree::read("src/lib.rs", &read).map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(error("\nmod gone;"), "src/lib.rs:2: the file of `mod gone` is missing");
+        assert!(error("\nfn {").starts_with("src/lib.rs:2: "));
+    }
+
+    #[test]
+    fn files_of_tests_are_known_but_not_what_they_use() {
+        let tree = Tree::of_texts(&[
+            (
+                "src/lib.rs",
+                "#[cfg(test)]\nmod replay;\n#[cfg(test)]\nmod inline { mod deep; }\nmod a;\nmod named_tests;",
+            ),
+            ("src/replay.rs", "mod inputs;\nuse crate::a::A;"),
+            ("src/replay/inputs.rs", ""),
+            ("src/inline/deep.rs", "fn f() { crate::a::f(); }"),
+            ("src/a.rs", "pub struct A;"),
+            ("src/named_tests.rs", "pub struct B;"),
+        ]);
+        let of = |is_test| {
+            let files = tree.files.iter().filter(move |file| file.is_test == is_test);
+            files.map(|file| file.path.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(of(true), ["src/replay.rs", "src/replay/inputs.rs", "src/inline/deep.rs"]);
+        assert_eq!(of(false), ["src/lib.rs", "src/a.rs", "src/named_tests.rs"]);
+        assert!(super::super::arrows::of(&tree).is_empty());
+    }
 }

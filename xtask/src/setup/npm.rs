@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use super::Done;
+use super::done::Done;
 use crate::shell::Shell;
 
 const FOLDERS: [&str; 2] = ["wasm", "web"];

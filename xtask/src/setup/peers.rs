@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 
-use super::Done;
+use super::done::Done;
 use crate::shell::Shell;
 
 pub(super) const SCRIPT: &str = "interop/setup.sh";
-const PROGRAMS: &str = "target/interop/bin";
+/// Where their programs lie.
+pub(crate) const PROGRAMS: &str = "target/interop/bin";
 
 /// The script itself looks at what is there and builds the rest.
 pub(super) fn build(shell: &Shell) -> Result<Done> {

@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use nix::unistd::Uid;
 
-use super::Done;
+use super::done::Done;
 use crate::shell::Shell;
 
 /// Whether this run has fetched the lists of packages.
 static UPDATED: AtomicBool = AtomicBool::new(false);
 
-/// Finds valgrind, which counts instructions.
-pub(super) fn valgrind(shell: &Shell) -> Result<Done> {
-    if let Some(found) = shell.find_program("valgrind") {
+/// Finds a program, or has the system's package manager install it.
+pub(super) fn program(shell: &Shell, name: &str, package: &str) -> Result<Done> {
+    if let Some(found) = shell.find_program(name) {
         return Ok(Done::Present(format!("{} is there", found.display())));
     }
-    install(shell, "valgrind")?;
-    match shell.find_program("valgrind") {
+    install(shell, package)?;
+    match shell.find_program(name) {
         Some(found) => Ok(Done::Installed(found.display().to_string())),
-        None => bail!("the package is installed, but there is no `valgrind`"),
+        None => bail!("the package is installed, but there is no `{name}`"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::Done;
+use super::done::Done;
 use crate::shell::Shell;
 
 pub(super) const WASM_PACK: &str = "0.15.1";

@@ -2,7 +2,6 @@
 //! in the core.
 
 mod elf;
-pub(crate) mod table;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +12,13 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use self::elf::Program;
-use self::table::Table;
-use crate::mcu;
-use crate::setup::{self, Need, RISCV, THUMB, THUMB_M4, THUMB_M33};
+use crate::firmware::{self, EMULATED, NUCLEO, PICO, SIZE_PROGRAMS};
+use crate::measurements::Measurements;
+use crate::setup::Need;
 use crate::shell::Shell;
+use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
+use crate::tasks;
 
-/// The programs that do nothing but be measured.
-const PROGRAMS: &str = "bench/size";
 const TARGET_DIR: &str = "target/size";
 const TABLE: &str = "bench/size/table.md";
 const RESULT: &str = "target/size/mcu.json";
@@ -51,9 +50,9 @@ const LEVEL_OF_OTHERS: &str = "s";
 
 /// The boards: folder, target, what the names of its programs begin with, name in the table.
 const BOARDS: [(&str, &str, &str, &str); 3] = [
-    (mcu::EMULATED, THUMB_M4, "", "qemu"),
-    ("embedded/firmware/nucleo-h743zi2", THUMB_M4, "nucleo-", "nucleo"),
-    ("embedded/firmware/pico2-w5500", THUMB_M33, "pico2-", "pico2"),
+    (EMULATED, THUMB_M4, "", "qemu"),
+    (NUCLEO, THUMB_M4, "nucleo-", "nucleo"),
+    (PICO, THUMB_M33, "pico2-", "pico2"),
 ];
 /// What each board has besides its UDP echo: the program, and what is in it beyond the echo.
 const PROGRAMS_OF_A_BOARD: [(&str, &str); 2] = [("telemetry", "raknet"), ("player", "game")];
@@ -81,6 +80,7 @@ enum Part {
 
 /// `cargo xtask size`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
+    tasks::set_up(shell, &NEEDS)?;
     match options.part {
         None | Some(Part::Mcu) => mcu(shell, options.update),
     }
@@ -93,7 +93,6 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
 }
 
 fn mcu(shell: &Shell, update: bool) -> Result<()> {
-    setup::run(shell, &NEEDS)?;
     let mut rows = BTreeMap::new();
     for (target, name) in CORES {
         for level in LEVELS {
@@ -115,7 +114,7 @@ fn mcu(shell: &Shell, update: bool) -> Result<()> {
     for board in BOARDS {
         firmwares(shell, board, &mut rows)?;
     }
-    let measured = Table { rustc: rustc(shell)?, rows };
+    let measured = Measurements { rustc: firmware::rustc(shell)?, rows };
     write_result(&shell.path(RESULT), &measured)?;
     let path = shell.path(TABLE);
     if update {
@@ -123,7 +122,7 @@ fn mcu(shell: &Shell, update: bool) -> Result<()> {
             .with_context(|| format!("{TABLE} cannot be written"))?;
         return Ok(());
     }
-    Table::parse(&shell.read(TABLE)?)?.check(&measured, UPDATE, &shell.log)?;
+    Measurements::parse(&shell.read(TABLE)?)?.check(&measured, UPDATE, &shell.log)?;
     shell.print(format_args!("{} sizes are as {TABLE} says, or smaller", measured.rows.len()));
     Ok(())
 }
@@ -136,8 +135,8 @@ fn firmwares(
 ) -> Result<()> {
     let mut measure = |program: &str| -> Result<u64> {
         let binary = format!("{prefix}{program}");
-        let built = mcu::build(shell, folder, target, &["--bin", &binary])?;
-        let footprint = Program::read(&mcu::built(&built, target, &binary)?)?.footprint()?;
+        let built = firmware::build(shell, folder, target, &["--bin", &binary])?;
+        let footprint = Program::read(&firmware::built(&built, target, &binary)?)?.footprint()?;
         if footprint.data >= MOST_DATA {
             bail!("the firmware {binary} has {} bytes of variables that take flash, too", footprint.data);
         }
@@ -186,21 +185,15 @@ fn build(
     // Each level has a folder, so that a second run has nothing to do.
     let folder = shell.path(TARGET_DIR).join(level);
     shell
-        .cmd_for(target, PROGRAMS, "cargo", args)
+        .cmd_for(target, SIZE_PROGRAMS, "cargo", args)
         .with(|command| {
             command.env("CARGO_TARGET_DIR", &folder).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", level);
         })
         .run()?;
-    mcu::built(&folder, target, binary)
+    firmware::built(&folder, target, binary)
 }
 
-/// The compiler of the measured programs.
-pub(crate) fn rustc(shell: &Shell) -> Result<String> {
-    let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
-    Ok(version.context("rustc does not tell its version")?.trim().to_owned())
-}
-
-fn write_result(path: &Path, measured: &Table) -> Result<()> {
+fn write_result(path: &Path, measured: &Measurements) -> Result<()> {
     let mut object = json!({ "rustc": measured.rustc });
     for (name, number) in &measured.rows {
         object[name] = (*number).into();

@@ -1,4 +1,4 @@
-//! The committed table of sizes, and whether what was measured today agrees with it.
+//! Committed tables of sizes and instructions, and whether what was measured today agrees with them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,18 +7,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::log::Log;
 
-/// By how much a size may grow before it is a failure, in percent.
+/// By how much a number may grow before it is a failure, in percent.
 const TOLERANCE: f64 = 2.0;
 
 /// What was measured, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Table {
+pub(crate) struct Measurements {
     /// The compiler, as it names itself.
     pub(crate) rustc: String,
     pub(crate) rows: BTreeMap<String, u64>,
 }
 
-impl Table {
+impl Measurements {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let rustc = text.lines().find_map(|line| line.strip_prefix("Compiler: "));
         let rustc = rustc.context("the table names no compiler")?.to_owned();
@@ -39,7 +39,7 @@ impl Table {
         text
     }
 
-    /// Compares what was measured with what was committed. Another compiler is no failure, only news.
+    /// Compares what was measured with what was committed. Another compiler is told, and no failure.
     pub(crate) fn check(&self, measured: &Self, update: &str, log: &Log) -> Result<()> {
         let is_same_compiler = self.rustc == measured.rustc;
         let mut failures = Vec::new();
@@ -86,9 +86,9 @@ fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn table(rustc: &str, rows: &[(&str, u64)]) -> Table {
+    fn table(rustc: &str, rows: &[(&str, u64)]) -> Measurements {
         let rows = rows.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
-        Table { rustc: rustc.to_owned(), rows }
+        Measurements { rustc: rustc.to_owned(), rows }
     }
 
     #[test]
@@ -96,8 +96,8 @@ mod tests {
         let table = table("rustc 1.95.0", &[("flash", 1_234_567), ("ram", 12), ("stack", 999)]);
         let text = table.write("# Sizes\n");
         assert!(text.contains("| `flash` | 1,234,567 |"), "{text}");
-        assert_eq!(Table::parse(&text).unwrap(), table);
-        assert!(Table::parse("| a | 1 |").is_err());
+        assert_eq!(Measurements::parse(&text).unwrap(), table);
+        assert!(Measurements::parse("| a | 1 |").is_err());
     }
 
     #[test]

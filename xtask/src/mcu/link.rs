@@ -1,4 +1,4 @@
-//! The network cable of an emulated machine, which can be pulled.
+//! The network link of an emulated machine, which can go down.
 
 use std::fs;
 use std::io::Write;
@@ -7,14 +7,16 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// The cable of one machine, reached through QEMU's monitor.
-pub(crate) struct Cable {
+use super::emulator::NETWORK;
+
+/// The link of one machine, reached through QEMU's monitor.
+pub(crate) struct NetworkLink {
     monitor: PathBuf,
     stream: Option<UnixStream>,
 }
 
-impl Cable {
-    /// A cable for a machine that is started with [`option`](Self::option).
+impl NetworkLink {
+    /// A link for a machine that is started with [`option`](Self::option).
     pub(crate) fn new() -> Self {
         let monitor = std::env::temp_dir().join(format!("rakwire-monitor-{}", std::process::id()));
         Self { monitor, stream: None }
@@ -25,15 +27,15 @@ impl Cable {
         format!("unix:{},server=on,wait=off", self.monitor.display())
     }
 
-    pub(crate) fn pull(&mut self) -> Result<()> {
-        self.say("set_link cable off\n")
+    pub(crate) fn take_down(&mut self) -> Result<()> {
+        self.tell(&format!("set_link {NETWORK} off\n"))
     }
 
-    pub(crate) fn plug(&mut self) -> Result<()> {
-        self.say("set_link cable on\n")
+    pub(crate) fn bring_up(&mut self) -> Result<()> {
+        self.tell(&format!("set_link {NETWORK} on\n"))
     }
 
-    fn say(&mut self, command: &str) -> Result<()> {
+    fn tell(&mut self, command: &str) -> Result<()> {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
@@ -44,7 +46,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for NetworkLink {
     fn drop(&mut self) {
         // QEMU removes it, unless it was ended.
         let _ = fs::remove_file(&self.monitor);

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::cable::Cable;
 use super::emulator::{Machine, Report};
-use super::scenarios::succeeded;
+use super::link::NetworkLink;
 use crate::service::Service;
 use crate::shell::Shell;
 
@@ -20,24 +19,24 @@ const FRAMES: f64 = 300.0;
 const BAD_NETWORK: &str = "loss=20%,latency=2ms,jitter=4ms,reorder=10%,duplicate=2%,seed=1";
 
 /// What the host runs, and where.
-pub(crate) struct Arena<'a> {
+pub(crate) struct Games<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
     pub(crate) server: PathBuf,
 }
 
 /// What a server is told, and the least that a player gets out of it in ten seconds.
-struct Terms {
+struct Conditions {
     network: Option<&'static str>,
     snapshots: f64,
     resent: f64,
 }
 
-impl Arena<'_> {
+impl Games<'_> {
     /// Every game; the bytes of stack that the player used at the most.
     pub(crate) fn all(&self) -> Result<f64> {
-        let clean = self.game(&Terms { network: None, snapshots: 200.0, resent: 0.0 })?;
-        let lossy = self.game(&Terms { network: Some(BAD_NETWORK), snapshots: 80.0, resent: 10.0 })?;
+        let clean = self.game(&Conditions { network: None, snapshots: 200.0, resent: 0.0 })?;
+        let lossy = self.game(&Conditions { network: Some(BAD_NETWORK), snapshots: 80.0, resent: 10.0 })?;
         self.found()?;
         self.restart()?;
         self.link_loss()?;
@@ -46,17 +45,17 @@ impl Arena<'_> {
     }
 
     /// Joins, gets snapshots, moves, and everything that it says reliably arrives.
-    fn game(&self, terms: &Terms) -> Result<f64> {
-        let more = terms.network.map_or(vec![], |network| vec!["--simulate", network]);
+    fn game(&self, conditions: &Conditions) -> Result<f64> {
+        let more = conditions.network.map_or(vec![], |network| vec!["--simulate", network]);
         let server = self.serve("127.0.0.1:0", &more)?;
         let frames = format!("frames={FRAMES}");
-        let report = succeeded(self.start(&at(&server.address), &["sessions=1", &frames], &[])?)?;
+        let report = self.start(&at(&server.address), &["sessions=1", &frames], &[])?.succeed()?;
         let of = |name| report.number_of("session=1", name);
         let least = |name, least| at_least(&report, name, least);
         least("frames", FRAMES)?;
         least("entities", 300.0)?;
-        least("snapshots", terms.snapshots)?;
-        least("resent", terms.resent)?;
+        least("snapshots", conditions.snapshots)?;
+        least("resent", conditions.resent)?;
         least("pongs", 4.0)?;
         // Only what the server was told, and did, moves the player in its snapshots.
         least("walked", 3.0)?;
@@ -72,7 +71,7 @@ impl Arena<'_> {
         let server = self.serve("127.0.0.1:0", &[])?;
         let raknet = server.first_line.rsplit(':').next().unwrap_or_default();
         let search = format!("ping=10.0.2.2:{raknet}");
-        let report = succeeded(self.start(&search, &["sessions=1", "frames=30"], &[])?)?;
+        let report = self.start(&search, &["sessions=1", "frames=30"], &[])?.succeed()?;
         at_least(&report, "snapshots", 1.0)
     }
 
@@ -88,16 +87,16 @@ impl Arena<'_> {
         second_game(machine)
     }
 
-    /// A cable that is pulled, and put back.
+    /// A network link that goes down and comes up again.
     fn link_loss(&self) -> Result<()> {
         let server = self.serve("127.0.0.1:0", &[])?;
-        let mut cable = Cable::new();
-        let options = ["-monitor", &cable.option()];
+        let mut link = NetworkLink::new();
+        let options = ["-monitor", &link.option()];
         let mut machine = self.start(&at(&server.address), &["sessions=2", "frames=60"], &options)?;
         machine.wait_for("joined as player")?;
-        cable.pull()?;
+        link.take_down()?;
         machine.wait_for("session 1:")?;
-        cable.plug()?;
+        link.bring_up()?;
         second_game(machine)
     }
 
@@ -129,7 +128,7 @@ pub(super) fn at(address: &str) -> String {
 
 /// The player comes back without a reset.
 fn second_game(machine: Machine) -> Result<()> {
-    let report = succeeded(machine)?;
+    let report = machine.succeed()?;
     let snapshots = report.number_of("session=2", "snapshots")?;
     let is_as_told = report.says("session 1: Disconnected") && report.says("session 2: Enough");
     if snapshots < 1.0 || !is_as_told {

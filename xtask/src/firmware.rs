@@ -1,0 +1,74 @@
+//! What only builds for microcontrollers: packages that are no part of the repository's workspace.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::shell::Shell;
+use crate::targets::{THUMB_M4, THUMB_M33};
+
+/// Where all of them are built, so that what they share is built once.
+const TARGET_DIR: &str = "target/firmware";
+/// The firmware for QEMU.
+pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
+/// The firmware for the Nucleo.
+pub(crate) const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
+/// The firmware for the Pico 2.
+pub(crate) const PICO: &str = "embedded/firmware/pico2-w5500";
+/// The programs that do nothing but be measured.
+pub(crate) const SIZE_PROGRAMS: &str = "bench/size";
+
+/// The packages, their targets, and what else is built of them.
+const PACKAGES: [(&str, &str, &[&str]); 5] = [
+    (EMULATED, THUMB_M4, &["--features", "server"]),
+    ("embedded/firmware/common", THUMB_M4, &[]),
+    (NUCLEO, THUMB_M4, &[]),
+    (PICO, THUMB_M33, &[]),
+    (SIZE_PROGRAMS, THUMB_M4, &["--features", "driver,player"]),
+];
+
+/// Formatting and lints of everything that only builds for microcontrollers.
+pub(crate) fn lints(shell: &Shell) -> Result<()> {
+    let target_dir = shell.path(TARGET_DIR);
+    let clippy = |target: &'static str, folder: &str, more: &[&str]| {
+        let args = ["clippy", "--release", "--locked", "--target", target].into_iter();
+        let args = args.chain(more.iter().copied()).chain(["--", "-D", "warnings"]);
+        let command = shell.cmd_for(target, folder, "cargo", args);
+        command.with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        })
+    };
+    for (folder, target, more) in PACKAGES {
+        shell.cmd_in(folder, "cargo", ["fmt", "--check"]).run()?;
+        clippy(target, folder, more).run()?;
+    }
+    clippy(THUMB_M4, ".", &["--package", "rakwire-embassy", "--features", "defmt,ipv6"]).run()
+}
+
+/// Builds a firmware, and gives back where its binaries are.
+pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&str]) -> Result<PathBuf> {
+    let target_dir = shell.path(TARGET_DIR);
+    let args = ["build", "--release", "--locked", "--target", target].into_iter().chain(more.iter().copied());
+    shell
+        .cmd_for(target, folder, "cargo", args)
+        .with(|command| {
+            command.env("CARGO_TARGET_DIR", &target_dir);
+        })
+        .run()?;
+    Ok(target_dir)
+}
+
+/// The firmware of this folder and name, built.
+pub(crate) fn built(target_dir: &Path, target: &str, name: &str) -> Result<PathBuf> {
+    let path = target_dir.join(target).join("release").join(name);
+    if !path.is_file() {
+        bail!("the build left no {}", path.display());
+    }
+    Ok(path)
+}
+
+/// The compiler of the firmwares, as it names itself.
+pub(crate) fn rustc(shell: &Shell) -> Result<String> {
+    let version = shell.cmd_for(THUMB_M4, ".", "rustc", ["--version"]).probe()?;
+    Ok(version.context("rustc does not tell its version")?.trim().to_owned())
+}

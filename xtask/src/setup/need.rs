@@ -1,0 +1,139 @@
+//! What commands need: how much it takes to have it, and what must be there before.
+
+use crate::schedule::{Constraints, Load, Resource};
+
+/// One thing that a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    Node,
+    Components,
+    OldestRust,
+    ThumbTarget,
+    WasmTarget,
+    FirmwareTargets,
+    Chromium,
+    /// What the fuzzer's own code is built with.
+    CppCompiler,
+    /// What counts instructions.
+    Valgrind,
+    Qemu,
+    DefmtPrint,
+    WasmBindgen,
+    WasmPack,
+    CargoDeny,
+    CargoFuzz,
+    Packages,
+    Peers,
+    /// The npm package.
+    NpmPackage,
+    /// The package of the game's client.
+    GamePackage,
+    /// The page of the demo.
+    Page,
+    /// The programs of the demo.
+    Programs,
+    /// The tests of all crates, and with them their programs.
+    HostTests,
+    /// The program that measures.
+    Benchmark,
+}
+
+impl Need {
+    /// What is installed, not built from this repository.
+    pub(crate) const TOOLS: [Self; 17] = [
+        Self::Node,
+        Self::Components,
+        Self::OldestRust,
+        Self::ThumbTarget,
+        Self::WasmTarget,
+        Self::FirmwareTargets,
+        Self::Chromium,
+        Self::CppCompiler,
+        Self::Valgrind,
+        Self::Qemu,
+        Self::DefmtPrint,
+        Self::WasmBindgen,
+        Self::WasmPack,
+        Self::CargoDeny,
+        Self::CargoFuzz,
+        Self::Packages,
+        Self::Peers,
+    ];
+
+    /// Its name, how much it takes of the machine, and what must be ready before.
+    #[rustfmt::skip]
+    fn facts(self) -> (&'static str, Load, Option<Resource>, &'static [Self]) {
+        match self {
+            Self::Node => ("node", Load::None, None, &[]),
+            Self::Components => ("rust components", Load::None, Some(Resource::Toolchains), &[]),
+            Self::OldestRust => ("oldest rust", Load::None, Some(Resource::Toolchains), &[]),
+            Self::ThumbTarget => ("rust target for microcontrollers", Load::None, Some(Resource::Toolchains), &[]),
+            Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
+            Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
+            Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
+            Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
+            Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
+            Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
+            // Its script installs packages of the system, too.
+            Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),
+            Self::NpmPackage => ("npm package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_NPM_PACKAGE),
+            Self::GamePackage => ("game package", Load::Full, Some(Resource::NpmProfile), &Self::FOR_GAME_PACKAGE),
+            Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),
+            Self::Programs => ("programs", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
+        }
+    }
+
+    const FOR_NPM_PACKAGE: [Self; 4] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack, Self::Packages];
+    const FOR_GAME_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack];
+
+    pub(crate) fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    pub(crate) fn constraints(self, after: Vec<usize>) -> Constraints {
+        let (_, load, resource, _) = self.facts();
+        Constraints { load, resource, after }
+    }
+
+    pub(crate) fn requires(self) -> &'static [Self] {
+        self.facts().3
+    }
+
+    /// These and all that they require, each once and after what it requires.
+    pub(crate) fn with_required(needs: &[Self]) -> Vec<Self> {
+        let mut order = Vec::new();
+        needs.iter().for_each(|need| need.visit(&mut order));
+        order
+    }
+
+    fn visit(self, order: &mut Vec<Self>) {
+        if !order.contains(&self) {
+            self.requires().iter().for_each(|other| other.visit(order));
+            order.push(self);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_required_comes_first_and_once() {
+        let order = Need::with_required(&[Need::Page, Need::Node]);
+        let place = |need| order.iter().position(|other| *other == need).unwrap();
+        for need in &order {
+            assert!(need.requires().iter().all(|other| place(*other) < place(*need)), "{need:?}");
+        }
+        assert_eq!(order.iter().filter(|need| **need == Need::WasmPack).count(), 1);
+        assert!(!order.contains(&Need::Chromium));
+    }
+}
