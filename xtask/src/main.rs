@@ -13,6 +13,7 @@ mod interop;
 mod mcu;
 mod named_tests;
 mod npm_size;
+mod own_files;
 mod process;
 mod service;
 mod setup;

@@ -11,6 +11,7 @@ use crate::interop;
 use crate::mcu;
 use crate::named_tests as documentation;
 use crate::npm_size;
+use crate::own_files;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
 use crate::shell::{Shell, Stdout};
 use crate::size;
@@ -30,7 +31,12 @@ fn crate_stages() -> [Stage; 10] {
             &[Need::ThumbTarget, Need::WasmTarget],
             targets,
         ),
-        Stage::new("edges", "no part depends on what it must not", &[], checks::edges),
+        Stage::new(
+            "edges",
+            "no part depends on what it must not, and no test reads what is not its own",
+            &[],
+            edges,
+        ),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests),
         Stage::new("cargo", "the tests of all crates that need nothing else", &[], cargo_tests),
         Stage::new(
@@ -180,6 +186,11 @@ fn targets(shell: &mut Shell) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn edges(shell: &mut Shell) -> Result<()> {
+    checks::edges(shell)?;
+    own_files::check(&shell.path("."))
 }
 
 fn named_tests(shell: &mut Shell) -> Result<()> {

@@ -39,12 +39,6 @@ pub(crate) enum Key {
 }
 
 /// What a server is made of.
-///
-/// ```
-/// let mut options = snowfight_server::Options::on_loopback();
-/// options.bots = 4;
-/// assert_eq!(options.seed, 0);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Where to listen with the Game Protocol.
