@@ -28,7 +28,7 @@ const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"]
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
 /// Checks the edges of the dependency graph that the architecture forbids.
-pub(crate) fn edges(shell: &mut Shell) -> Result<()> {
+pub(crate) fn edges(shell: &Shell) -> Result<()> {
     let core = dependencies(shell, "rakwire", &["--all-features"])?;
     report("rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
     let relay = dependencies(shell, "rakwire-relay", &["--all-features"])?;
