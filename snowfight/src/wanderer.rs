@@ -14,10 +14,6 @@ const STROLL: u32 = 2 * FRAMES_PER_SECOND;
 const AHEAD: f32 = 8.0;
 
 /// A button that somebody may press.
-///
-/// ```
-/// assert_ne!(snowfight::wanderer::Button::Up, snowfight::wanderer::Button::Down);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Button {
     /// Nobody presses it.

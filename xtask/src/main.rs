@@ -18,6 +18,7 @@ mod measurements;
 mod modules;
 mod named_tests;
 mod npm_size;
+mod own_files;
 mod process;
 mod runner;
 mod schedule;

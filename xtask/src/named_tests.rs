@@ -89,7 +89,7 @@ fn functions(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// All files below `folder` whose names end in `.ending`.
-fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
     for entry in entries {

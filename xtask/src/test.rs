@@ -14,6 +14,7 @@ use crate::mcu;
 use crate::modules;
 use crate::named_tests;
 use crate::npm_size;
+use crate::own_files;
 use crate::schedule::{Load, Resource};
 use crate::setup::{Need, oldest_rust};
 use crate::shell::Shell;
@@ -33,6 +34,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
+        Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
             "the tests of all crates that need nothing else",

@@ -6,7 +6,8 @@ use core::time::Duration;
 ///
 /// ```
 /// use core::time::Duration;
-/// use rakwire::sim::Conditions;
+/// use rakwire::Instant;
+/// use rakwire::sim::{Conditions, Link};
 ///
 /// let bad_wifi = Conditions {
 ///     loss: 0.05,
@@ -14,7 +15,11 @@ use core::time::Duration;
 ///     jitter: Duration::from_millis(10),
 ///     ..Conditions::default()
 /// };
-/// assert_eq!(bad_wifi.duplication, 0.0);
+/// let mut link = Link::new(bad_wifi, 7);
+/// (0..1_000).for_each(|_| link.send(Instant::ZERO, b"position"));
+/// assert!((30..70).contains(&link.stats().lost));
+/// assert_eq!(link.receive(Instant::ZERO + Duration::from_millis(29)), None);
+/// assert!(link.receive(Instant::ZERO + Duration::from_millis(40)).is_some());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conditions {

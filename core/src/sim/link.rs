@@ -16,8 +16,17 @@ use crate::wire::IP_UDP_OVERHEAD;
 ///
 /// ```
 /// use core::time::Duration;
+/// use rakwire::Instant;
+/// use rakwire::sim::{Bottleneck, Conditions, Link};
 ///
-/// assert_eq!(rakwire::sim::LinkStats::default().mean_queueing(), Duration::ZERO);
+/// // A thousand bytes a second, and two datagrams of that much at once: the second waits for the first.
+/// let bottleneck = Some(Bottleneck::with_queue_of(8_000, Duration::from_secs(5)));
+/// let mut link = Link::new(Conditions { bottleneck, ..Conditions::default() }, 1);
+/// link.send(Instant::ZERO, &[0; 972]);
+/// link.send(Instant::ZERO, &[0; 972]);
+/// let stats = link.stats();
+/// assert_eq!((stats.carried, stats.longest_queueing), (2, Duration::from_secs(1)));
+/// assert_eq!(stats.mean_queueing(), Duration::from_millis(500));
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

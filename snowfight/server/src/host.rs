@@ -33,12 +33,6 @@ const BLOCKS: usize = 128;
 const SHARE: u32 = 256;
 
 /// What a server is made of.
-///
-/// ```
-/// let mut options = snowfight_server::Options::on_loopback();
-/// options.bots = 4;
-/// assert_eq!(options.seed, 0);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Where to listen with the Game Protocol.

@@ -28,10 +28,6 @@ pub struct Meter {
 }
 
 /// What a [`Meter`] has seen.
-///
-/// ```
-/// assert_eq!(snowfight_server::Report::default().ticks, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// How many ticks.

@@ -52,13 +52,6 @@ const MAX_WAITING: usize = 8;
 const INIT: Channel = Channel(0);
 
 /// What the player wants, in one frame.
-///
-/// ```
-/// use snowfight::client::Input;
-/// use snowfight::message::Direction;
-///
-/// assert_eq!(Input::default().movement, Direction::NONE);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Input {
     /// Where to walk.
@@ -70,13 +63,6 @@ pub struct Input {
 }
 
 /// What a message of the server means.
-///
-/// ```
-/// use snowfight::client::News;
-/// use snowfight::message::GameOver;
-///
-/// assert_ne!(News::Over(GameOver::Winner), News::Nothing);
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum News<'m> {
     /// The client is in the game.

@@ -21,12 +21,6 @@ pub enum ClientMessage {
 }
 
 /// A request, which has a response.
-///
-/// ```
-/// use snowfight::message::{Channel, Request, RequestKind};
-///
-/// assert_eq!(Request { channel: Channel(1), kind: RequestKind::Ping }.channel, Channel(1));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
@@ -37,10 +31,6 @@ pub struct Request {
 }
 
 /// What a client wants.
-///
-/// ```
-/// assert_ne!(snowfight::message::RequestKind::Ping, snowfight::message::RequestKind::Init);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RequestKind {
@@ -51,12 +41,6 @@ pub enum RequestKind {
 }
 
 /// Something that a client does.
-///
-/// ```
-/// use snowfight::message::{Action, ActionKind, Break};
-///
-/// assert_eq!(Action { kind: ActionKind::Break(Break { entity: None }) }.kind, ActionKind::Break(Break { entity: None }));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -66,12 +50,6 @@ pub struct Action {
 }
 
 /// What a client does.
-///
-/// ```
-/// use snowfight::message::{ActionKind, Direction, Move};
-///
-/// assert_eq!(ActionKind::Move(Move { direction: Direction::NONE }), ActionKind::Move(Move::default()));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ActionKind {
@@ -84,13 +62,6 @@ pub enum ActionKind {
 }
 
 /// Break something, or nothing any more.
-///
-/// ```
-/// use snowfight::message::{Break, EntityId};
-///
-/// assert_eq!(Break::default().entity, None);
-/// assert_eq!(Break { entity: Some(EntityId(9)) }.entity, Some(EntityId(9)));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
@@ -99,12 +70,6 @@ pub struct Break {
 }
 
 /// Throw what is held.
-///
-/// ```
-/// use snowfight::message::{Point, Throw};
-///
-/// assert_eq!(Throw { target: Point::new(1.0, 2.0, 0.0) }.target.y, 2.0);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
@@ -113,12 +78,6 @@ pub struct Throw {
 }
 
 /// Walk in a direction until told otherwise.
-///
-/// ```
-/// use snowfight::message::{Direction, Move};
-///
-/// assert_eq!(Move::default().direction, Direction::NONE);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Move {

@@ -3,13 +3,6 @@ use rakwire::codec::rabbit::Pack;
 use super::{Direction, EntityId, PlayerId, Point};
 
 /// One thing of the world, as a snapshot tells it.
-///
-/// ```
-/// use snowfight::message::{Entity, EntityId, EntityKind};
-///
-/// let entity = Entity { id: EntityId(7), kind: EntityKind::Dead };
-/// assert_eq!(entity.kind, EntityKind::Dead);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entity {
@@ -40,15 +33,6 @@ pub enum EntityKind {
 }
 
 /// A tree or a mushroom: it stands, is held, or flies.
-///
-/// ```
-/// use snowfight::message::{Object, ObjectKind, Point};
-///
-/// let position = Point::default();
-/// let tree =
-///     Object { position, kind: ObjectKind::Tree, durability: Some(1.0), health: 3, max_health: 3 };
-/// assert!(tree.durability.is_some());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Object {
@@ -65,12 +49,6 @@ pub struct Object {
 }
 
 /// What an object looks like.
-///
-/// ```
-/// use snowfight::message::ObjectKind;
-///
-/// assert_ne!(ObjectKind::Tree, ObjectKind::Mushroom);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ObjectKind {
@@ -81,21 +59,6 @@ pub enum ObjectKind {
 }
 
 /// A player.
-///
-/// ```
-/// use snowfight::message::{Direction, Player, PlayerId, Point};
-///
-/// let player = Player {
-///     position: Point::default(),
-///     movement: Direction::NONE,
-///     holding: None,
-///     breaking: None,
-///     owner: PlayerId(1),
-///     health: 3,
-///     max_health: 3,
-/// };
-/// assert_eq!(player.owner, PlayerId(1));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Player {

@@ -6,10 +6,6 @@ use rakwire::codec::rabbit::Reader;
 /// the server agrees with the same two bytes behind its `Connect`: both are read as padding by those who do not know
 /// them (docs/rabbit.md#padding), so that such a client gets whole snapshots from an original server, and an original
 /// client from this one.
-///
-/// ```
-/// assert_eq!(snowfight::message::Scope::default(), snowfight::message::Scope::Whole);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Everything in the world, each tick.

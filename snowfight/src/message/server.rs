@@ -21,12 +21,6 @@ pub enum ServerMessage<'a> {
 }
 
 /// What happened, and when.
-///
-/// ```
-/// use snowfight::message::{Event, EventKind, GameOver};
-///
-/// assert_eq!(Event { time: 60, kind: EventKind::GameOver(GameOver::Winner) }.time, 60);
-/// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Event<'a> {
@@ -37,12 +31,6 @@ pub struct Event<'a> {
 }
 
 /// What happened.
-///
-/// ```
-/// use snowfight::message::{EventKind, Snapshot};
-///
-/// assert_eq!(EventKind::Snapshot(Snapshot::default()), EventKind::Snapshot(Snapshot::default()));
-/// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum EventKind<'a> {
@@ -53,10 +41,6 @@ pub enum EventKind<'a> {
 }
 
 /// How a game ended.
-///
-/// ```
-/// assert_ne!(snowfight::message::GameOver::Loser, snowfight::message::GameOver::Winner);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum GameOver {
@@ -67,14 +51,6 @@ pub enum GameOver {
 }
 
 /// Everything in the world: players, then objects, then what is dead.
-///
-/// ```
-/// use rakwire::codec::rabbit::List;
-/// use snowfight::message::{Entity, EntityId, EntityKind, Snapshot};
-///
-/// let entities = [Entity { id: EntityId(1), kind: EntityKind::Dead }];
-/// assert_eq!(Snapshot { entities: List::new(&entities) }.entities.len(), 1);
-/// ```
 #[derive(Clone, Debug, Default, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Snapshot<'a> {
@@ -84,12 +60,6 @@ pub struct Snapshot<'a> {
 }
 
 /// An answer.
-///
-/// ```
-/// use snowfight::message::{Channel, Response, ResponseKind};
-///
-/// assert_eq!(Response { channel: Channel(3), kind: ResponseKind::Pong }.channel, Channel(3));
-/// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Response<'a> {
@@ -100,13 +70,6 @@ pub struct Response<'a> {
 }
 
 /// What is answered.
-///
-/// ```
-/// use rakwire::codec::rabbit::Text;
-/// use snowfight::message::ResponseKind;
-///
-/// assert_ne!(ResponseKind::Pong, ResponseKind::Error(Text::new("no")));
-/// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResponseKind<'a> {
@@ -119,13 +82,6 @@ pub enum ResponseKind<'a> {
 }
 
 /// What a client needs to know when it joins.
-///
-/// ```
-/// use snowfight::message::{Connect, PlayerId, Snapshot};
-///
-/// let connect = Connect { player: PlayerId(1), snapshot: Snapshot::default() };
-/// assert!(connect.snapshot.entities.is_empty());
-/// ```
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Connect<'a> {

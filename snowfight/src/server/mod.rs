@@ -50,12 +50,6 @@ const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 
 /// What to do next.
-///
-/// ```
-/// use snowfight::server::Output;
-///
-/// assert_eq!(Output::Close { connection: 3 }, Output::Close { connection: 3 });
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<'b, K> {
     /// Send a message.
@@ -91,10 +85,6 @@ impl core::fmt::Display for Full {
 impl core::error::Error for Full {}
 
 /// What a server has seen.
-///
-/// ```
-/// assert_eq!(snowfight::server::Stats::default().malformed, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Messages that could not be unpacked, or came before Init; each ended its connection.

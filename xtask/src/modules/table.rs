@@ -91,6 +91,7 @@ const XTASK: Crate = Crate {
             "mcu",
             "modules",
             "named_tests",
+            "own_files",
             "npm_size",
             "size",
             "smoke",

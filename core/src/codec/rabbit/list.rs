@@ -69,11 +69,6 @@ impl<'a, T: Unpack<'a> + Clone> IntoIterator for &List<'a, T> {
 }
 
 /// The elements of a [`List`].
-///
-/// ```
-/// let list = rakwire::codec::rabbit::List::new(&[1_u8, 2]);
-/// assert_eq!(list.iter().size_hint(), (2, Some(2)));
-/// ```
 #[derive(Clone)]
 pub struct ListIter<'a, T> {
     rest: Elements<'a, T>,

@@ -29,10 +29,12 @@ pub const MIN_CAPSULE: usize = 4;
 /// Which part of a split message a capsule carries.
 ///
 /// ```
-/// use rakwire::wire::capsule::Split;
+/// use rakwire::wire::capsule::{CapsuleHeader, Split};
+/// use rakwire::wire::{Reader, Wire};
 ///
-/// let last_of_three = Split { count: 3, id: 7, index: 2 };
-/// assert_eq!(last_of_three.index + 1, last_of_three.count);
+/// let header = CapsuleHeader::read(&mut Reader::new(&[0x50, 0, 8, 9, 0, 0, 0, 0, 0, 3, 0, 7, 0, 0, 0, 2, 0x86]))?;
+/// assert_eq!(header.split, Some(Split { count: 3, id: 7, index: 2 }));
+/// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
