@@ -1,6 +1,7 @@
 //! Fuzzing and soaking of the core and the game: what finds faults by itself.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -55,6 +56,11 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
         run(shell, target, &["-seed=1", &format!("-runs={runs}")])?;
     }
     Ok(())
+}
+
+/// The folder that has a folder of inputs for each target.
+pub(crate) fn corpora(shell: &Shell) -> PathBuf {
+    shell.path(FOLDER).join("corpus")
 }
 
 /// `cargo xtask soak`.

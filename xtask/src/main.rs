@@ -9,6 +9,7 @@ mod checks;
 mod demo;
 mod fuzz;
 mod mcu;
+mod mutants;
 mod named_tests;
 mod npm_size;
 mod process;
@@ -56,6 +57,8 @@ enum Command {
     Fuzz(fuzz::FuzzOptions),
     /// Run the core over bad networks, thousands of times.
     Soak(fuzz::SoakOptions),
+    /// Put faults into a copy of the core, one at a time: the tests must find each of them.
+    Mutants(mutants::Options),
     /// Measure speed beside other RakNets and beside the bare socket.
     Bench(bench::Options),
     /// What a change must pass: formatting, lints, docs, dependency policy and every test.
@@ -99,6 +102,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Mcu(options) => mcu::command(&mut shell, &options),
         Command::Fuzz(options) => fuzz::command(&mut shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),
+        Command::Mutants(options) => mutants::command(&mut shell, &options),
         Command::Bench(options) => bench::command(&mut shell, &options),
         Command::Test(selection) => run_stages(&mut shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&mut shell, &test::ci_stages(), &selection),

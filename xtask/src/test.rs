@@ -8,6 +8,7 @@ use crate::checks;
 use crate::demo;
 use crate::fuzz;
 use crate::mcu;
+use crate::mutants;
 use crate::named_tests as documentation;
 use crate::npm_size;
 use crate::setup::{Need, THUMB, WASM, oldest_rust};
@@ -21,7 +22,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// The crates, and what runs on an emulated board.
-fn crate_stages() -> [Stage; 9] {
+fn crate_stages() -> [Stage; 10] {
     [
         Stage::new(
             "targets",
@@ -62,6 +63,7 @@ fn crate_stages() -> [Stage; 9] {
             &[Need::CargoFuzz],
             fuzz::stage,
         ),
+        Stage::new("mutants", "the models find every fault that is put into the core", &[], mutants::stage),
     ]
 }
 

@@ -34,6 +34,7 @@ pub(crate) enum Need {
     WasmPack,
     CargoDeny,
     CargoFuzz,
+    CargoMutants,
     Packages,
     Peers,
 }
@@ -45,7 +46,7 @@ pub(crate) enum Done {
 }
 
 impl Need {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -60,6 +61,7 @@ impl Need {
         Self::WasmPack,
         Self::CargoDeny,
         Self::CargoFuzz,
+        Self::CargoMutants,
         Self::Packages,
         Self::Peers,
     ];
@@ -84,6 +86,7 @@ impl Need {
             Self::WasmPack => "wasm-pack",
             Self::CargoDeny => "cargo-deny",
             Self::CargoFuzz => "cargo-fuzz",
+            Self::CargoMutants => "cargo-mutants",
             Self::Packages => "npm packages",
             Self::Peers => "foreign RakNet peers",
         }
@@ -105,6 +108,7 @@ impl Need {
             Self::WasmPack => tools::wasm_pack(shell),
             Self::CargoDeny => tools::cargo_deny(shell),
             Self::CargoFuzz => tools::cargo_fuzz(shell),
+            Self::CargoMutants => tools::cargo_mutants(shell),
             Self::Packages => npm::packages(shell),
             Self::Peers => peers::build(shell),
         }
@@ -138,6 +142,7 @@ impl Need {
             Self::WasmPack => format!("`cargo install --locked wasm-pack@{}`", tools::WASM_PACK),
             Self::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
             Self::CargoFuzz => format!("`cargo install --locked cargo-fuzz@{}`", tools::CARGO_FUZZ),
+            Self::CargoMutants => format!("`cargo install --locked cargo-mutants@{}`", tools::CARGO_MUTANTS),
             Self::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
             Self::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         }

@@ -12,6 +12,7 @@ use crate::shell::Shell;
 pub(super) const WASM_PACK: &str = "0.15.1";
 pub(super) const CARGO_DENY: &str = "0.20.2";
 pub(super) const CARGO_FUZZ: &str = "0.13.2";
+pub(super) const CARGO_MUTANTS: &str = "27.1.0";
 pub(super) const DEFMT_PRINT: &str = "1.2.0";
 
 /// A tool as cargo knows it.
@@ -66,6 +67,18 @@ pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
         program: "cargo-fuzz",
         version: CARGO_FUZZ,
         any_version: true,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "cargo-mutants",
+        program: "cargo-mutants",
+        version: CARGO_MUTANTS,
+        // What it changes differs from version to version.
+        any_version: false,
         locked: true,
     };
     tool.install(shell)
