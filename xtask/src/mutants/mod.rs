@@ -88,7 +88,7 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     if !survivors.is_empty() {
         bail!("{} of {} mutants survived:{}", survivors.len(), chosen.len(), survivors.concat());
     }
-    println!("all {} mutants were killed, and nothing is found without them", chosen.len());
+    println!("{0} of {0} mutants were killed, and nothing is found without them", chosen.len());
     Ok(())
 }
 

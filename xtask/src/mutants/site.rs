@@ -88,7 +88,7 @@ fn similar_lines(source: &str, text: &str) -> String {
 }
 
 fn names(text: &str) -> BTreeSet<&str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty()).collect()
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| name.len() > 1).collect()
 }
 
 fn line_of(source: &str, at: usize) -> usize {
