@@ -59,7 +59,7 @@ pub(crate) fn stage(shell: &mut Shell) -> Result<()> {
 }
 
 /// The folder that has a folder of inputs for each target.
-pub(crate) fn corpora(shell: &Shell) -> PathBuf {
+pub(crate) fn input_folders(shell: &Shell) -> PathBuf {
     shell.path(FOLDER).join("corpus")
 }
 

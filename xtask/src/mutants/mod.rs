@@ -70,7 +70,8 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     let chosen = choose(&mutants, only)?;
     tree::make(&shell.path("."), &shell.path(TREE), &mutants).with_context(|| format!("{LIST} is wrong"))?;
     build(shell)?;
-    let without = models(shell, NONE)?;
+    let inputs = fuzz::input_folders(shell);
+    let without = models(shell, &inputs, NONE)?;
     if let Verdict::Killed(finding) = without {
         bail!("the models find something without any mutant: {finding}");
     }
@@ -79,7 +80,7 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     let mut survivors = Vec::new();
     for &(number, mutant) in &chosen {
         let started = Instant::now();
-        let verdict = models(shell, number)?;
+        let verdict = models(shell, &inputs, number)?;
         println!("{}", row(&mutant.name, width, started.elapsed(), &verdict));
         if verdict == Verdict::Survived {
             survivors.push(format!("\n  \"{}\": {}", mutant.name, mutant.breaks));
@@ -121,15 +122,14 @@ enum Verdict {
     Survived,
 }
 
-/// Runs the models while mutant `number` is on.
-fn models(shell: &Shell, number: usize) -> Result<Verdict> {
-    let program = shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM);
-    let corpora = fuzz::corpora(shell);
-    let command = shell.cmd(&path(&program), [path(&corpora).as_str()]).limit(LIMIT);
-    let output = command.with(|command| {
+/// Runs the models, over the inputs in the folders of `inputs` among others, while mutant `number` is on.
+fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<Verdict> {
+    let program = path(&shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM));
+    let command = shell.cmd(&program, [path(inputs).as_str()]).limit(LIMIT);
+    let command = command.with(|command| {
         command.env(tree::VARIABLE, number.to_string());
     });
-    let output = output.output()?;
+    let output = command.output()?;
     match output.status.code() {
         Some(0) => Ok(Verdict::Survived),
         Some(FOUND) => Ok(Verdict::Killed(output.stdout.trim().to_owned())),
