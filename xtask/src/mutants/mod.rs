@@ -40,7 +40,8 @@ pub(crate) struct Options {
     /// Try only the mutants of the list whose names contain this.
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     only: Option<String>,
-    /// Have cargo-mutants change every function of the protocols and run all tests of the core: takes hours.
+    /// Have cargo-mutants change every function of the protocols and run all tests of the core: a file takes
+    /// minutes to hours, everything takes days.
     #[arg(long)]
     all: bool,
     /// The part of all mutants to try, from 0/N to N-1/N.
