@@ -1,6 +1,7 @@
 //! Fuzzing and soaking of the core and the game: what finds faults by itself.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -108,6 +109,14 @@ fn cargo(shell: &Shell, args: &[&str]) -> Result<()> {
             command.env("CARGO_TARGET_DIR", target_dir);
         })
         .run()
+}
+
+/// The folder that has a folder of inputs for each target.
+pub(crate) fn input_folders(shell: &Shell) -> Result<PathBuf> {
+    for target in TARGETS {
+        corpora(shell).unpack(target, &shell.path(&corpus(target)))?;
+    }
+    Ok(shell.path("target/fuzz/corpus"))
 }
 
 fn corpora(shell: &Shell) -> Corpora {

@@ -16,6 +16,7 @@ mod log;
 mod mcu;
 mod measurements;
 mod modules;
+mod mutants;
 mod named_tests;
 mod npm_size;
 mod own_files;
@@ -71,6 +72,8 @@ enum Command {
     Fuzz(fuzz::FuzzOptions),
     /// Run the core over bad networks, thousands of times.
     Soak(fuzz::SoakOptions),
+    /// Put faults into a copy of the core, one at a time: the tests must find each of them.
+    Mutants(mutants::Options),
     /// Measure speed beside other RakNets and beside the bare socket.
     Bench(bench::Options),
     /// What a change must pass: formatting, lints, docs, dependency policy and every test.
@@ -114,6 +117,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Mcu(options) => mcu::command(&shell, &options),
         Command::Fuzz(options) => fuzz::command(&shell, &options),
         Command::Soak(options) => fuzz::soak(&shell, &options),
+        Command::Mutants(options) => mutants::command(&shell, &options),
         Command::Bench(options) => bench::command(&shell, &options),
         Command::Test(selection) => run_stages(&shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&shell, &test::ci_stages(), &selection),

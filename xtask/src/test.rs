@@ -12,6 +12,7 @@ use crate::fuzz;
 use crate::interop;
 use crate::mcu;
 use crate::modules;
+use crate::mutants;
 use crate::named_tests;
 use crate::npm_size;
 use crate::own_files;
@@ -107,8 +108,9 @@ fn embedded_stages() -> [Stage; 3] {
 }
 
 /// Generated input, and measurements.
-fn measuring_stages() -> [Stage; 3] {
+fn measuring_stages() -> [Stage; 4] {
     [
+        Stage::new("mutants", "the models find every fault that is put into the core", &[], mutants::stage),
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",

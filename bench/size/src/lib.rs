@@ -58,7 +58,7 @@ pub fn receive(buffer: &mut [u8]) -> &[u8] {
     for byte in buffer.iter_mut() {
         *byte = read() as u8;
     }
-    #[cfg(feature = "planted-panic")]
+    #[cfg(feature = "deliberate-panic")]
     assert!(length != 7, "seven bytes are bad luck");
     buffer.get(..length).unwrap_or(&[])
 }

@@ -74,3 +74,52 @@ impl Queue {
         freed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Purpose;
+    use super::super::pool::tests::with_pool;
+    use super::*;
+    use std::vec::Vec;
+
+    fn queue_of(pool: &mut Pool<'_, u32>, keys: &[u32]) -> Queue {
+        let mut queue = Queue::default();
+        for key in keys {
+            let message = pool.store(b"x", Purpose::Receive, key).expect("room");
+            queue.push(pool, message);
+        }
+        queue
+    }
+
+    fn keys(queue: &mut Queue, pool: &mut Pool<'_, u32>) -> Vec<u32> {
+        core::iter::from_fn(|| queue.pop(pool).map(|message| *pool.header(message))).collect()
+    }
+
+    #[test]
+    fn the_first_in_is_the_first_out_and_one_may_leave_before() {
+        with_pool(|pool| {
+            let mut queue = queue_of(pool, &[1, 2, 3]);
+            let more = queue_of(pool, &[4]);
+            queue.append(pool, more);
+            queue.append(pool, Queue::default());
+            let second = pool.node(queue.front().expect("four messages")).after.expect("three more");
+            queue.remove(pool, second);
+            assert_eq!(queue.back().map(|last| *pool.header(last)), Some(4));
+            assert_eq!(keys(&mut queue, pool), [1, 3, 4]);
+            assert!(queue.is_empty());
+        });
+    }
+
+    #[test]
+    fn all_blocks_that_are_given_back_are_counted() {
+        with_pool(|pool| {
+            let mut queue = queue_of(pool, &[1, 2]);
+            let long = pool.store(&[0; 20], Purpose::Receive, &3).expect("room");
+            let blocks = pool.blocks_for(20);
+            queue.push(pool, long);
+            assert!(blocks > 1);
+            assert_eq!(queue.free_all(pool), 2 + blocks);
+            assert_eq!(queue.free_all(pool), 0);
+        });
+    }
+}

@@ -98,7 +98,7 @@ const XTASK: Crate = Crate {
             "words",
         ]),
         // Commands that have others as parts.
-        Layer::apart(&["bench", "demo"]),
+        Layer::apart(&["bench", "demo", "mutants"]),
         // The list of all stages.
         Layer::together(&["test"]),
         Layer::together(&["crate"]),

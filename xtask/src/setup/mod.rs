@@ -40,6 +40,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::WasmPack => tools::wasm_pack(shell),
         Need::CargoDeny => tools::cargo_deny(shell),
         Need::CargoFuzz => tools::cargo_fuzz(shell),
+        Need::CargoMutants => tools::cargo_mutants(shell),
         Need::Packages => npm::packages(shell),
         Need::Peers => peers::build(shell),
         Need::NpmPackage => artifacts::npm_package(shell).map(Done::Installed),
@@ -84,6 +85,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::WasmPack => format!("`cargo install --locked wasm-pack@{}`", tools::WASM_PACK),
         Need::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
         Need::CargoFuzz => format!("`cargo install --locked cargo-fuzz@{}`", tools::CARGO_FUZZ),
+        Need::CargoMutants => format!("`cargo install --locked cargo-mutants@{}`", tools::CARGO_MUTANTS),
         Need::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         Need::NpmPackage

@@ -22,6 +22,7 @@ pub(crate) enum Need {
     WasmPack,
     CargoDeny,
     CargoFuzz,
+    CargoMutants,
     Packages,
     Peers,
     /// The npm package.
@@ -40,7 +41,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 17] = [
+    pub(crate) const TOOLS: [Self; 18] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -56,6 +57,7 @@ impl Need {
         Self::WasmPack,
         Self::CargoDeny,
         Self::CargoFuzz,
+        Self::CargoMutants,
         Self::Packages,
         Self::Peers,
     ];
@@ -79,6 +81,7 @@ impl Need {
             Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoMutants => ("cargo-mutants", Load::Full, Some(Resource::Tools), &[]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
             Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),

@@ -12,12 +12,15 @@ use crate::shell::Shell;
 pub(super) const WASM_PACK: &str = "0.15.1";
 pub(super) const CARGO_DENY: &str = "0.20.2";
 pub(super) const CARGO_FUZZ: &str = "0.13.2";
+pub(super) const CARGO_MUTANTS: &str = "27.1.0";
 pub(super) const DEFMT_PRINT: &str = "1.2.0";
 
 /// A tool as cargo knows it.
 struct Tool<'a> {
     package: &'a str,
     program: &'a str,
+    /// What makes the program say its version.
+    ask: &'a [&'a str],
     version: &'a str,
     /// Whether a version other than the named one will do when it is there.
     any_version: bool,
@@ -31,6 +34,7 @@ pub(super) fn wasm_bindgen(shell: &Shell) -> Result<Done> {
     let tool = Tool {
         package: "wasm-bindgen-cli",
         program: "wasm-bindgen",
+        ask: &["--version"],
         version: &version,
         any_version: false,
         locked: false,
@@ -42,6 +46,7 @@ pub(super) fn wasm_pack(shell: &Shell) -> Result<Done> {
     let tool = Tool {
         package: "wasm-pack",
         program: "wasm-pack",
+        ask: &["--version"],
         version: WASM_PACK,
         any_version: false,
         locked: true,
@@ -53,6 +58,7 @@ pub(super) fn cargo_deny(shell: &Shell) -> Result<Done> {
     let tool = Tool {
         package: "cargo-deny",
         program: "cargo-deny",
+        ask: &["--version"],
         version: CARGO_DENY,
         any_version: true,
         locked: true,
@@ -64,8 +70,22 @@ pub(super) fn cargo_fuzz(shell: &Shell) -> Result<Done> {
     let tool = Tool {
         package: "cargo-fuzz",
         program: "cargo-fuzz",
+        ask: &["--version"],
         version: CARGO_FUZZ,
         any_version: true,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "cargo-mutants",
+        program: "cargo-mutants",
+        ask: &["mutants", "--version"],
+        version: CARGO_MUTANTS,
+        // What it changes differs from version to version.
+        any_version: false,
         locked: true,
     };
     tool.install(shell)
@@ -76,6 +96,7 @@ pub(super) fn defmt_print(shell: &Shell) -> Result<Done> {
     let tool = Tool {
         package: "defmt-print",
         program: "defmt-print",
+        ask: &["--version"],
         version: DEFMT_PRINT,
         any_version: true,
         locked: true,
@@ -130,7 +151,7 @@ impl Tool<'_> {
     }
 
     fn found(&self, shell: &Shell) -> Result<Option<String>> {
-        let printed = shell.cmd(self.program, ["--version"]).probe()?;
+        let printed = shell.cmd(self.program, self.ask.iter().copied()).probe()?;
         Ok(printed.as_deref().and_then(version_printed).map(str::to_owned))
     }
 }

@@ -165,10 +165,10 @@ fn no_panic(shell: &Shell) -> Result<()> {
             }
         }
     }
-    if build(shell, THUMB_M4, "s", "client", &["no-panic", "planted-panic"]).is_ok() {
-        bail!("a planted panic went unnoticed");
+    if build(shell, THUMB_M4, "s", "client", &["no-panic", "deliberate-panic"]).is_ok() {
+        bail!("a deliberate panic went unnoticed");
     }
-    shell.print("no panic can be reached in the clients and the player, and a planted one is noticed");
+    shell.print("no panic can be reached in the clients and the player, and a deliberate one is noticed");
     Ok(())
 }
 

@@ -1,0 +1,142 @@
+//! Runs the models over the corpora of the fuzz targets and over seeded input, up to the first broken promise.
+//! `cargo xtask mutants` expects it to find one in every mutant: `models CORPORA`, where CORPORA has a folder per target.
+//!
+//! Exit status: 0 when every promise was kept, 1 with a line that says which one was not, 2 when nothing could be run.
+
+#[path = "../tests/model/mod.rs"]
+mod model;
+
+use std::fs;
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::process::{self, ExitCode};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use model::operation::Sequence;
+use model::random::Random;
+use model::{Broken, Kept, game, wire, world};
+
+/// How many seeds each protocol is run with.
+const SEEDS: u64 = 4_000;
+/// The length of the input that a seed makes for the Game Protocol.
+const GAME_INPUT: usize = 400;
+/// A case takes milliseconds; one that takes this long does not end.
+const CASE_LIMIT: Duration = Duration::from_secs(60);
+const FOUND: u8 = 1;
+const NOTHING_RUN: u8 = 2;
+
+type Check = fn(&[u8]) -> Kept;
+
+/// The fuzz targets whose inputs the models read.
+const TARGETS: [(&str, Check); 4] =
+    [("datagram", wire::datagram), ("offline", offline), ("endpoint", endpoint), ("game", transport)];
+
+/// An input, and the model that reads it.
+struct Case {
+    name: String,
+    input: Vec<u8>,
+    check: Check,
+}
+
+/// The case that is being run, and since when.
+type Current = Arc<Mutex<(String, Instant)>>;
+
+fn main() -> ExitCode {
+    let Some(corpora) = std::env::args_os().nth(1).map(PathBuf::from) else {
+        eprintln!("usage: models CORPORA");
+        return ExitCode::from(NOTHING_RUN);
+    };
+    let corpus = match read_corpora(&corpora) {
+        Ok(corpus) => corpus,
+        Err(error) => {
+            eprintln!("{}: {error}", corpora.display());
+            return ExitCode::from(NOTHING_RUN);
+        }
+    };
+    // A panic is a finding like any other, reported in one line.
+    panic::set_hook(Box::new(|_| {}));
+    let (from_corpora, started) = (corpus.len(), Instant::now());
+    if let Some(found) = first_broken(corpus.into_iter().chain(generated())) {
+        println!("{found}");
+        return ExitCode::from(FOUND);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    println!("{from_corpora} inputs and {} seeds in {seconds:.1} s", 2 * SEEDS);
+    ExitCode::SUCCESS
+}
+
+fn endpoint(input: &[u8]) -> Kept {
+    Sequence::decode(input).map_or(Ok(()), |sequence| world::run(&sequence).map(drop))
+}
+
+fn offline(input: &[u8]) -> Kept {
+    wire::offline(input).and_then(|()| wire::control(input))
+}
+
+fn transport(input: &[u8]) -> Kept {
+    game::run(input).map(drop)
+}
+
+fn read_corpora(corpora: &Path) -> io::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for (target, check) in TARGETS {
+        let before = cases.len();
+        for file in fs::read_dir(corpora.join(target))? {
+            let path = file?.path();
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            cases.push(Case { name: format!("{target}/{file}"), input: fs::read(&path)?, check });
+        }
+        if cases.len() == before {
+            return Err(io::Error::other(format!("there is no input of {target}")));
+        }
+    }
+    cases.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(cases)
+}
+
+fn generated() -> impl Iterator<Item = Case> {
+    (0..SEEDS).flat_map(|seed| {
+        let raknet =
+            Case { name: format!("RakNet, seed {seed}"), input: Sequence::random(seed), check: endpoint };
+        let input = Random::new(seed).bytes(GAME_INPUT);
+        [raknet, Case { name: format!("Game Protocol, seed {seed}"), input, check: transport }]
+    })
+}
+
+/// The first case that breaks a promise, panics or does not end.
+fn first_broken(cases: impl Iterator<Item = Case>) -> Option<String> {
+    let current: Current = Arc::new(Mutex::new((String::new(), Instant::now())));
+    let watched = Arc::clone(&current);
+    thread::spawn(move || end_when_stuck(&watched));
+    for case in cases {
+        let Case { name, input, check } = case;
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = (name.clone(), Instant::now());
+        if let Err(broken) = kept(check, &input) {
+            return Some(format!("{name}: {broken}"));
+        }
+    }
+    None
+}
+
+fn kept(check: Check, input: &[u8]) -> Result<(), Broken> {
+    panic::catch_unwind(AssertUnwindSafe(|| check(input))).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Err(format!("panic: {}", text.unwrap_or("without a message")))
+    })
+}
+
+/// Reports the case that does not end, and ends the process with it.
+fn end_when_stuck(current: &Current) {
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let (name, started) = &*current.lock().unwrap_or_else(PoisonError::into_inner);
+        if started.elapsed() > CASE_LIMIT {
+            println!("{name}: no end within {} s", CASE_LIMIT.as_secs());
+            process::exit(FOUND.into());
+        }
+    }
+}
