@@ -1,11 +1,11 @@
-//! RakNet for games that are Rust themselves and run in a browser.
+//! RakNet and the Game Protocol for games that are Rust themselves and run in a browser.
 //!
-//! [`connect`] opens a WebSocket to a relay and a RakNet connection through it. It works in pages and in workers, and
-//! with every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//! [`raknet::connect`] and [`game_protocol::connect`] open a WebSocket to a relay and a [`Connection`] through it. They
+//! work in pages and in workers, and with every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
 //!
 //! ```no_run
 //! use rakwire::raknet::Delivery;
-//! use rakwire_wasm::web::{Options, connect};
+//! use rakwire_wasm::web::raknet::{Options, connect};
 //!
 //! # async fn play() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = connect("wss://play.example.org/ws", "game", Options::default()).await?;
@@ -22,9 +22,11 @@ mod browser;
 mod connection;
 mod driver;
 mod error;
-pub mod game;
-mod mail;
+pub mod game_protocol;
+pub mod raknet;
+mod receive_queue;
 mod socket;
 
-pub use connection::{Connection, Message, Options, connect};
+pub use connection::Connection;
 pub use error::{ConnectError, Ending, RelayClose};
+pub use receive_queue::Message;
