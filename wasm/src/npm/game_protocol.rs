@@ -35,6 +35,24 @@ impl GameProtocolPeer {
         Ok(Self { client: Client::game_protocol(read_entropy(entropy)?) })
     }
 
+    /// Takes a message for sending: reliability 0 (unreliable) or 2 (reliable); channel and priority mean nothing here,
+    /// and there are no receipts.
+    ///
+    /// # Errors
+    /// An `Error` whose `code` says why nothing was taken.
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        reliability: u8,
+        _channel: u8,
+        _priority: u8,
+        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
+    ) -> Result<Option<u32>, JsValue> {
+        let delivery = read_reliability(reliability)?;
+        let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
+        Ok(receipt.map(|receipt| receipt.0))
+    }
+
     /// Begins to connect.
     ///
     /// # Errors
@@ -54,22 +72,10 @@ impl GameProtocolPeer {
         self.client.handle_timeout(instant(now_ms));
     }
 
-    /// Takes a message for sending: reliability 0 (unreliable) or 2 (reliable); channel and priority mean nothing here,
-    /// and there are no receipts.
-    ///
-    /// # Errors
-    /// An `Error` whose `code` says why nothing was taken.
-    pub fn send(
-        &mut self,
-        message: &[u8],
-        reliability: u8,
-        _channel: u8,
-        _priority: u8,
-        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
-    ) -> Result<Option<u32>, JsValue> {
-        let delivery = read_reliability(reliability)?;
-        let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
-        Ok(receipt.map(|receipt| receipt.0))
+    /// Whether the connection is over, so that no more can come than the events that wait already.
+    #[wasm_bindgen(getter, js_name = isOver)]
+    pub fn is_over(&self) -> bool {
+        self.client.is_over()
     }
 
     /// Ends the connection once what was sent reliably has arrived.
@@ -77,10 +83,10 @@ impl GameProtocolPeer {
         self.client.disconnect(instant(now_ms));
     }
 
-    /// The next datagram to send, if any.
-    #[wasm_bindgen(js_name = pollTransmit)]
-    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
+    /// The counters.
+    pub fn stats(&self) -> PeerStats {
+        let (connection, peer) = self.client.stats();
+        PeerStats::describe(fields(&connection), peer)
     }
 
     /// What happened next, if anything.
@@ -89,22 +95,16 @@ impl GameProtocolPeer {
         PeerEvent::describe(&self.client.poll_event()?, &NAMES)
     }
 
+    /// The next datagram to send, if any.
+    #[wasm_bindgen(js_name = pollTransmit)]
+    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
+        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
+    }
+
     /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
     #[wasm_bindgen(js_name = pollTimeout)]
     pub fn poll_timeout(&self) -> Option<f64> {
         self.client.poll_timeout().map(millis)
-    }
-
-    /// Whether the connection is over, so that no more can come than the events that wait already.
-    #[wasm_bindgen(getter, js_name = isOver)]
-    pub fn is_over(&self) -> bool {
-        self.client.is_over()
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> PeerStats {
-        let (connection, peer) = self.client.stats();
-        PeerStats::describe(fields(&connection), peer)
     }
 }
 
