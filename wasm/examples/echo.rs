@@ -6,6 +6,7 @@ use rakwire::endpoint::Protocol;
 use rakwire::game_protocol;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
 use rakwire_wasm::web;
+use rakwire_wasm::web::connection::Connection;
 use wasm_bindgen::prelude::*;
 
 /// Sends a short and a long message to an echo server. Checks the echoes, the receipts, and the progress of the long
@@ -15,9 +16,9 @@ use wasm_bindgen::prelude::*;
 /// If connecting fails or a check does.
 #[wasm_bindgen]
 pub async fn play(url: String, target: String) -> Result<String, JsError> {
-    let mut options = web::raknet::Options::default();
+    let mut options = web::Options::default();
     options.progress_interval = 10;
-    let connection = web::raknet::connect(&url, &target, options).await?;
+    let connection = web::connect(&url, &target, options).await?;
     let mut long = pattern(150_000);
     long[0] = 0xFE;
     for message in [b"\xFEhello".as_slice(), &long] {
@@ -70,10 +71,7 @@ fn pattern(length: u32) -> Vec<u8> {
 }
 
 /// Receives a message, which must have these bytes, and returns how it travelled.
-async fn check_echo<P: Protocol>(
-    connection: &web::Connection<P>,
-    message: &[u8],
-) -> Result<P::Delivery, JsError> {
+async fn check_echo<P: Protocol>(connection: &Connection<P>, message: &[u8]) -> Result<P::Delivery, JsError> {
     let echo = connection.recv().await.ok_or_else(|| describe_end(connection))?;
     if echo.bytes == message {
         Ok(echo.delivery)
@@ -82,7 +80,7 @@ async fn check_echo<P: Protocol>(
     }
 }
 
-fn describe_end<P: Protocol>(connection: &web::Connection<P>) -> JsError {
+fn describe_end<P: Protocol>(connection: &Connection<P>) -> JsError {
     match connection.ending() {
         Some(ending) => JsError::new(&ending.to_string()),
         None => JsError::new("the connection has not ended"),

@@ -78,7 +78,7 @@ for (const protocol of PROTOCOLS) {
     const { open } = await echoFixture(t, protocol);
     const connection = await open();
     for (let index = 0; index < 1000; index++) {
-      connection.send(pattern(500));
+      connection.send(pattern(protocol.short));
     }
     const info = await connection.close();
     assert.equal(info.code, "local");

@@ -21,6 +21,8 @@ export const RAKNET = {
   defaultReliability: "reliable-ordered",
   /** More messages than the receive queue takes, fewer than the memory of a connection. */
   burst: 3000,
+  /** Bytes of a message that fits into one datagram. */
+  short: 1000,
   tooLong: { bytes: 10_000_000, words: /larger/ },
 };
 
@@ -35,6 +37,7 @@ export const GAME_PROTOCOL = {
   ],
   defaultReliability: "reliable",
   burst: 1500,
+  short: 500,
   tooLong: { bytes: 129_025, words: /at most 129,024/ },
 };
 

@@ -1,4 +1,4 @@
-//! The connection as an application sees it.
+//! The connection as an application sees it, of either protocol.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -8,8 +8,9 @@ use std::task::{Context, Poll, Waker};
 use rakwire::endpoint::{Event, Protocol, Receipt, SendError};
 
 use super::driver::Driver;
-use super::error::{ConnectError, Ending};
-use super::receive_queue::{Message, ReceiveQueue};
+pub use super::error::{ConnectError, Ending};
+pub use super::receive_queue::Message;
+use super::receive_queue::ReceiveQueue;
 use crate::client::Client;
 
 /// An open connection. Dropping it tells the server so without waiting for anything.

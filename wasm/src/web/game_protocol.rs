@@ -17,16 +17,17 @@
 use rakwire::game_protocol::{ConnectFailure, GameProtocol};
 
 use super::browser::with_target;
+use super::connection;
 use crate::client::Client;
 
 /// An open connection of the Game Protocol.
-pub type Connection = super::Connection<GameProtocol>;
+pub type Connection = connection::Connection<GameProtocol>;
 /// Why a connection of the Game Protocol could not be opened.
-pub type ConnectError = super::ConnectError<GameProtocol>;
+pub type ConnectError = connection::ConnectError<GameProtocol>;
 /// Why an open connection of the Game Protocol ended.
-pub type Ending = super::Ending<GameProtocol>;
+pub type Ending = connection::Ending<GameProtocol>;
 /// A message of the Game Protocol that arrived.
-pub type Message = super::Message<GameProtocol>;
+pub type Message = connection::Message<GameProtocol>;
 
 /// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
 /// two seconds, at least one. Each has a WebSocket of its own, for which the relay calls from another port: an original

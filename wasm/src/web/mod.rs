@@ -1,11 +1,14 @@
 //! RakNet and the Game Protocol for games that are Rust themselves and run in a browser.
 //!
-//! [`raknet::connect`] and [`game_protocol::connect`] open a WebSocket to a relay and a [`Connection`] through it. They
-//! work in pages and in workers, and with every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//! [`connect`] opens a WebSocket to a relay and a [`Connection`] through it. It works in pages and in workers, and with
+//! every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//!
+//! This module names the types of [`raknet`]; [`game_protocol`] names the same types for the Game Protocol, and
+//! [`connection`] has them for code that serves both.
 //!
 //! ```no_run
 //! use rakwire::raknet::Delivery;
-//! use rakwire_wasm::web::raknet::{Options, connect};
+//! use rakwire_wasm::web::{Options, connect};
 //!
 //! # async fn play() -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = connect("wss://play.example.org/ws", "game", Options::default()).await?;
@@ -19,7 +22,7 @@
 //! ```
 
 mod browser;
-mod connection;
+pub mod connection;
 mod driver;
 mod error;
 pub mod game_protocol;
@@ -27,6 +30,5 @@ pub mod raknet;
 mod receive_queue;
 mod socket;
 
-pub use connection::Connection;
-pub use error::{ConnectError, Ending, RelayClose};
-pub use receive_queue::Message;
+pub use error::RelayClose;
+pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect};

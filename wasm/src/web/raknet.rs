@@ -3,17 +3,18 @@
 use rakwire::raknet::{Outcome, Progress, RakNet, Receipt};
 
 use super::browser::with_target;
+use super::connection;
 use super::receive_queue::ReceiveQueue;
 use crate::client::Client;
 
 /// An open RakNet connection.
-pub type Connection = super::Connection<RakNet>;
+pub type Connection = connection::Connection<RakNet>;
 /// Why a RakNet connection could not be opened.
-pub type ConnectError = super::ConnectError<RakNet>;
+pub type ConnectError = connection::ConnectError<RakNet>;
 /// Why an open RakNet connection ended.
-pub type Ending = super::Ending<RakNet>;
+pub type Ending = connection::Ending<RakNet>;
 /// A RakNet message that arrived.
-pub type Message = super::Message<RakNet>;
+pub type Message = connection::Message<RakNet>;
 
 /// How to connect.
 #[derive(Clone, Copy, Debug)]
