@@ -2,9 +2,11 @@
 //!
 //! `tests/rust.test.mjs` builds it and runs it in a browser.
 
+use rakwire::endpoint::Protocol;
 use rakwire::game_protocol;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
-use rakwire_wasm::web::{Options, connect, game};
+use rakwire_wasm::web;
+use rakwire_wasm::web::connection::Connection;
 use wasm_bindgen::prelude::*;
 
 /// Sends a short and a long message to an echo server. Checks the echoes, the receipts, and the progress of the long
@@ -14,29 +16,23 @@ use wasm_bindgen::prelude::*;
 /// If connecting fails or a check does.
 #[wasm_bindgen]
 pub async fn play(url: String, target: String) -> Result<String, JsError> {
-    let mut options = Options::default();
+    let mut options = web::Options::default();
     options.progress_interval = 10;
-    let connection = connect(&url, &target, options).await?;
-    let long: Vec<u8> =
-        (0..150_000_u32).map(|index| if index == 0 { 0xFE } else { (index % 251) as u8 }).collect();
-    let mut echoed = Vec::new();
+    let connection = web::connect(&url, &target, options).await?;
+    let mut long = pattern(150_000);
+    long[0] = 0xFE;
     for message in [b"\xFEhello".as_slice(), &long] {
         let sent = connection.send(message, Delivery::new(Reliability::ReliableOrderedWithReceipt))?;
         let receipt = connection.recv_receipt().await;
         if receipt != sent.map(|receipt| (receipt, Outcome::Acknowledged)) {
             return Err(JsError::new("the receipt belongs to another message"));
         }
-        let echo = connection.recv().await;
-        let echo = echo.ok_or_else(|| JsError::new(&describe_end(&connection)))?;
-        if echo.bytes != message {
-            return Err(JsError::new("the echo differs from the message"));
-        }
-        echoed.push(echo.bytes.len().to_string());
+        check_echo(&connection, message).await?;
     }
     let mut has_progress = [false; 2];
     while has_progress != [true; 2] {
         let progress = connection.recv_progress().await;
-        let progress = progress.ok_or_else(|| JsError::new(&describe_end(&connection)))?;
+        let progress = progress.ok_or_else(|| describe_end(&connection))?;
         if progress.done == 0 || progress.done > progress.parts || progress.parts < 150_000 / 1_464 {
             return Err(JsError::new("the progress is invalid"));
         }
@@ -46,33 +42,47 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
         }
     }
     connection.disconnect().await;
-    Ok(format!("echoed {} bytes", echoed.join(" and ")))
+    Ok("echoed 6 and 150000 bytes".to_owned())
 }
 
-fn describe_end(connection: &rakwire_wasm::web::Connection) -> String {
-    connection.ending().map_or_else(|| "the connection has not ended".to_owned(), |ending| ending.to_string())
-}
-
-/// The same with the Game Protocol and its longest message.
+/// Sends a short message and the longest one of the Game Protocol to an echo server, and checks the echoes.
 ///
 /// # Errors
 /// If connecting fails or a check does.
 #[wasm_bindgen]
-pub async fn play_game(url: String, target: String) -> Result<String, JsError> {
-    let connection = game::connect(&url, &target, 3).await?;
-    let long: Vec<u8> = (0..129_024_u32).map(|index| (index % 251) as u8).collect();
-    let mut echoed = Vec::new();
-    for (message, reliability) in [
-        (b"hello".as_slice(), game_protocol::Reliability::Unreliable),
-        (&long, game_protocol::Reliability::Reliable),
-    ] {
+pub async fn play_game_protocol(url: String, target: String) -> Result<String, JsError> {
+    use game_protocol::Reliability;
+    let connection = web::game_protocol::connect(&url, &target, 3).await?;
+    let long = pattern(129_024);
+    for (message, reliability) in
+        [(b"hello".as_slice(), Reliability::Unreliable), (&long, Reliability::Reliable)]
+    {
         connection.send(message, reliability)?;
-        let echo = connection.recv().await.ok_or_else(|| JsError::new("the connection ended"))?;
-        if echo.bytes != message || echo.reliability != reliability {
-            return Err(JsError::new("the echo differs from the message"));
+        if check_echo(&connection, message).await? != reliability {
+            return Err(JsError::new("the echo is of another reliability than the message"));
         }
-        echoed.push(echo.bytes.len().to_string());
     }
     connection.disconnect().await;
-    Ok(format!("echoed {} bytes", echoed.join(" and ")))
+    Ok("echoed 5 and 129024 bytes".to_owned())
+}
+
+fn pattern(length: u32) -> Vec<u8> {
+    (0..length).map(|index| (index % 251) as u8).collect()
+}
+
+/// Receives a message, which must have these bytes, and returns how it travelled.
+async fn check_echo<P: Protocol>(connection: &Connection<P>, message: &[u8]) -> Result<P::Delivery, JsError> {
+    let echo = connection.recv().await.ok_or_else(|| describe_end(connection))?;
+    if echo.bytes == message {
+        Ok(echo.delivery)
+    } else {
+        Err(JsError::new("the echo differs from the message"))
+    }
+}
+
+fn describe_end<P: Protocol>(connection: &Connection<P>) -> JsError {
+    match connection.ending() {
+        Some(ending) => JsError::new(&ending.to_string()),
+        None => JsError::new("the connection has not ended"),
+    }
 }

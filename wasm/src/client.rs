@@ -1,36 +1,57 @@
 //! One connection to the one game server behind a relay.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use core::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::{
-    Capacity, Config, ConnectError, ConnectionId, ConnectionStats, Delivery, DialledAddress, Event, Peer,
-    PeerStats, Receipt, SendError,
+use rakwire::endpoint::{
+    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
-use rakwire::wire::MAX_DATAGRAM;
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::{DialledAddress, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
-pub(crate) const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
-
-/// Half of it may hold what was sent and half what arrived, so that messages of 1 MB pass both ways with room to spare.
-const CAPACITY: Capacity = Capacity { connections: 1, blocks: 16_384, block_size: 512 };
+const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
+/// RakNet: half of it may hold what was sent and half what arrived, so that messages of 1 MB pass both ways with room
+/// to spare.
+const RAKNET: Capacity = Capacity { connections: 1, blocks: 16_384, block_size: 512 };
+/// The Game Protocol: the same for eight messages of the longest kind each way.
+const GAME_PROTOCOL: Capacity = Capacity { connections: 1, blocks: 4_096, block_size: 512 };
+/// How long one attempt to connect by the Game Protocol waits. The next one needs another WebSocket, for which the relay
+/// calls the server from another port: an original server does not hear a client twice from the same one.
+const ATTEMPT: Duration = Duration::from_secs(2);
 
 /// A peer that knows one server.
 #[derive(Debug)]
-pub(crate) struct Client {
-    peer: Peer<'static>,
+pub(crate) struct Client<P: Protocol> {
+    peer: Peer<'static, P>,
     id: Option<ConnectionId>,
-    buffer: [u8; MAX_DATAGRAM],
+    buffer: Vec<u8>,
 }
 
-impl Client {
+impl Client<RakNet> {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn new(entropy: [u8; 32], protocol_version: u8, progress_interval: u32) -> Self {
-        let mut config = Config::new(entropy);
+    pub(crate) fn raknet(entropy: [u8; 32], protocol_version: u8, progress_interval: u32) -> Self {
+        let mut config = RakNet::config(entropy);
         config.protocol_version = protocol_version;
         config.progress_interval = progress_interval;
         config.dialled_address = DialledAddress::Unknown;
-        Self { peer: Peer::with_capacity(CAPACITY, config), id: None, buffer: [0; MAX_DATAGRAM] }
+        Self::new(RAKNET, config)
+    }
+}
+
+impl Client<GameProtocol> {
+    /// A client that is not connected; the bytes must be random.
+    pub(crate) fn game_protocol(entropy: [u8; 32]) -> Self {
+        let mut config = GameProtocol::config(entropy);
+        config.handshake_timeout = ATTEMPT;
+        Self::new(GAME_PROTOCOL, config)
+    }
+}
+
+impl<P: Protocol> Client<P> {
+    fn new(capacity: Capacity, config: P::Config) -> Self {
+        Self { peer: Peer::with_capacity(capacity, config), id: None, buffer: vec![0; P::MAX_DATAGRAM] }
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
@@ -49,7 +70,7 @@ impl Client {
         &mut self,
         now: Instant,
         message: &[u8],
-        delivery: Delivery,
+        delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
         let id = self.id.ok_or(SendError::NotConnected)?;
         self.peer.send(now, id, message, delivery)
@@ -68,7 +89,7 @@ impl Client {
         Some(transmit.payload)
     }
 
-    pub(crate) fn poll_event(&mut self) -> Option<Event<'_>> {
+    pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
         self.peer.poll_event()
     }
 
@@ -79,7 +100,7 @@ impl Client {
     /// Whether nothing more can arrive; events may still wait.
     #[cfg(any(feature = "npm", test))]
     pub(crate) fn is_over(&self) -> bool {
-        use rakwire::raknet::ConnectionState;
+        use rakwire::endpoint::ConnectionState;
         self.id.is_some_and(|id| {
             let connection = self.peer.connection(id);
             connection.is_none_or(|connection| connection.state == ConnectionState::Disconnected)
@@ -87,7 +108,7 @@ impl Client {
     }
 
     /// The counters of the connection, zero while there is none, and of the whole peer.
-    pub(crate) fn stats(&self) -> (ConnectionStats, &PeerStats) {
+    pub(crate) fn stats(&self) -> (P::ConnectionStats, &PeerStats<P::DropReason>) {
         let connection = self.id.and_then(|id| self.peer.connection_stats(id));
         (connection.unwrap_or_default(), self.peer.stats())
     }
@@ -125,22 +146,24 @@ mod tests {
 
     #[test]
     fn nothing_can_be_sent_before_there_is_a_connection() {
-        let mut client = Client::new([1; 32], 6, 0);
-        let sent = client.send(Instant::ZERO, b"\xFEhi", Delivery::RELIABLE);
-        assert_eq!(sent, Err(SendError::NotConnected));
-        assert!(!client.is_over());
-        assert!(client.poll_transmit(Instant::ZERO).is_none());
+        fn check<P: Protocol>(mut client: Client<P>) {
+            let sent = client.send(Instant::ZERO, b"\xFEhi", P::Delivery::default());
+            assert_eq!(sent, Err(SendError::NotConnected), "{}", P::NAME);
+            assert!(!client.is_over());
+            assert!(client.poll_transmit(Instant::ZERO).is_none());
+        }
+        check(Client::raknet([1; 32], 6, 0));
+        check(Client::game_protocol([1; 32]));
     }
 
-    #[test]
-    fn a_server_that_does_not_answer_is_given_up() {
-        let mut client = Client::new([1; 32], 11, 0);
+    /// How many requests a client sends to a server that does not answer, and when it gives up.
+    fn give_up<P: Protocol>(mut client: Client<P>) -> (u32, Instant) {
         let mut now = Instant::ZERO;
         client.connect(now).unwrap();
-        let mut datagrams = 0;
+        let mut requests = 0;
         let failed = loop {
             while client.poll_transmit(now).is_some() {
-                datagrams += 1;
+                requests += 1;
             }
             if let Some(event) = client.poll_event() {
                 break matches!(event, Event::ConnectFailed { .. });
@@ -148,10 +171,17 @@ mod tests {
             now = client.poll_timeout().unwrap();
             client.handle_timeout(now);
         };
-        assert!(failed);
+        assert!(failed, "{}", P::NAME);
         assert!(client.is_over());
-        assert!(datagrams >= 12, "{datagrams} requests");
         assert!(client.poll_event().is_none());
         assert!(client.is_over());
+        (requests, now)
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_given_up() {
+        let (requests, _) = give_up(Client::raknet([1; 32], 11, 0));
+        assert!(requests >= 12, "{requests} requests");
+        assert_eq!(give_up(Client::game_protocol([1; 32])), (1, Instant::ZERO + ATTEMPT));
     }
 }

@@ -23,42 +23,42 @@ function buildExample(folder) {
   writeFileSync(join(folder, "index.html"), "<!doctype html><title>echo</title>");
 }
 
-test("a Rust program exchanges messages with our server and with the C++ one", { timeout: 600_000 }, async (t) => {
+/** A page that plays with the servers behind a relay: `play(work, target)` calls a function of the example. */
+async function openExample(t, targets) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   buildExample(folder);
-  const [echo, cpp] = [await startEcho(t), await startCpp(t)];
-  const relay = await startRelay(t, { game: echo.address, cpp: cpp.address, gone: "127.0.0.1:9" }, "--serve", folder);
+  const relay = await startRelay(t, targets, "--serve", folder);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
-  const play = (target) =>
-    page.evaluate(async (name) => {
-      const { default: init, play } = await import("/echo.js");
-      await init();
-      const url = `ws://${location.host}/ws`;
-      return play(url, name).catch((error) => `failed: ${error.message}`);
-    }, target);
+  return (work, target) =>
+    page.evaluate(
+      async ([name, server]) => {
+        const example = await import("/echo.js");
+        await example.default();
+        return example[name](`ws://${location.host}/ws`, server).catch((error) => `failed: ${error.message}`);
+      },
+      [work, target],
+    );
+}
 
-  await t.test("our echo server", async () => assert.equal(await play("game"), "echoed 6 and 150000 bytes"));
-  await t.test("a C++ server", async () => assert.equal(await play("cpp"), "echoed 6 and 150000 bytes"));
-  await t.test("an unreachable server", async () => assert.equal(await play("gone"), "failed: the server does not answer"));
-  await t.test("an unknown target", async () => {
-    assert.match(await play("nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
-  });
+test("a Rust program exchanges messages with our server and with the C++ one", { timeout: 600_000 }, async (t) => {
+  const [echo, cpp] = [await startEcho(t), await startCpp(t)];
+  const play = await openExample(t, { game: echo.address, cpp: cpp.address });
+  await t.test("our echo server", async () => assert.equal(await play("play", "game"), "echoed 6 and 150000 bytes"));
+  await t.test("a C++ server", async () => assert.equal(await play("play", "cpp"), "echoed 6 and 150000 bytes"));
 });
 
 test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "rakwire-rust-"));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  buildExample(folder);
   const echo = await startEcho(t, "--protocol", "game");
-  const relay = await startRelay(t, { game: echo.address }, "--serve", folder);
-  const page = await openPage(t);
-  await page.goto(`http://${relay.address}/`);
-  const played = await page.evaluate(async () => {
-    const { default: init, play_game } = await import("/echo.js");
-    await init();
-    return play_game(`ws://${location.host}/ws`, "game").catch((error) => `failed: ${error.message}`);
-  });
-  assert.equal(played, "echoed 5 and 129024 bytes");
+  const play = await openExample(t, { game: echo.address });
+  assert.equal(await play("play_game_protocol", "game"), "echoed 5 and 129024 bytes");
+});
+
+test("a Rust program is told why it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
+  const play = await openExample(t, { gone: "127.0.0.1:9" });
+  for (const work of ["play", "play_game_protocol"]) {
+    assert.equal(await play(work, "gone"), "failed: the server does not answer");
+    assert.match(await play(work, "nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
+  }
 });

@@ -1,7 +1,10 @@
-// Real servers for the tests. Each of them is stopped at the end of its test.
+// Real servers for the tests, each stopped at the end of its test; messages; checks.
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+
+import { RakwireError } from "rakwire";
 
 const START_MS = 20_000;
 
@@ -66,3 +69,45 @@ export function startRelay(context, targets, ...more) {
 export function pattern(length) {
   return Uint8Array.from({ length }, (_, index) => (index === 0 ? 0xfe : (index * 31 + (index >> 8)) & 0xff));
 }
+
+/** A message with a number. */
+export function numbered(number) {
+  return Uint8Array.of(0xfe, number >> 8, number & 0xff);
+}
+
+/** The next message, which must come. */
+export async function next(connection) {
+  const { value, done } = await connection.messages().next();
+  assert.ok(!done, "the connection ended");
+  return value;
+}
+
+/** The numbers of the next messages. */
+export async function nextNumbers(connection, count) {
+  const numbers = [];
+  while (numbers.length < count) {
+    const { bytes } = await next(connection);
+    numbers.push((bytes[1] << 8) | bytes[2]);
+  }
+  return numbers;
+}
+
+/** The code of the error that is thrown, if one is. */
+export function codeOf(work) {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof Error);
+    assert.notEqual(error.message, "");
+    return error.code;
+  }
+  return undefined;
+}
+
+/** Checks the code and the words of an error of the package. */
+export const fails = (code, words) => (error) => {
+  assert.ok(error instanceof RakwireError, String(error));
+  assert.equal(error.code, code);
+  assert.match(error.message, words);
+  return true;
+};

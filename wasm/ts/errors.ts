@@ -25,6 +25,7 @@ export type ErrorCode =
   | "not-connected"
   | "empty-message"
   | "reserved-id"
+  // beyond the limit of the Game Protocol, or more than the memory of a connection can hold
   | "too-long"
   | "queue-full"
   | "not-sent"

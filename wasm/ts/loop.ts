@@ -1,6 +1,6 @@
 /** Drives a peer: handles its timeouts and sends its datagrams. */
 
-import type { AnyPeer } from "./wasm.js";
+import type { Peer } from "./wasm.js";
 
 /** The interval at which a full socket is polled: browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
@@ -14,7 +14,7 @@ export interface Sink {
 }
 
 /** The methods of a peer that a loop calls. */
-export type Driven = Pick<AnyPeer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
+export type Driven = Pick<Peer, "handleTimeout" | "pollTransmit" | "pollTimeout">;
 
 /** Runs a peer whenever it has work. */
 export class Loop {

@@ -18,7 +18,7 @@ import type {
   SendOptions,
   WebSocketConstructor,
 } from "./types.js";
-import type { AnyPeer, PeerClasses } from "./wasm.js";
+import type { Peer, PeerClasses } from "./wasm.js";
 
 const ENTROPY_BYTES = 32;
 
@@ -49,7 +49,7 @@ export interface SessionSettings {
 
 /** One attempt to connect, and the connection if it succeeds. */
 export class Session implements TransportEvents {
-  readonly #peer: AnyPeer;
+  readonly #peer: Peer;
   readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
   readonly #url: URL;
@@ -67,8 +67,8 @@ export class Session implements TransportEvents {
     this.#protocol = settings.protocol;
     this.#peer =
       settings.protocol === "game"
-        ? new classes.GamePeer(entropy)
-        : new classes.Peer(entropy, settings.protocolVersion, settings.progressInterval);
+        ? new classes.GameProtocolPeer(entropy)
+        : new classes.RakNetPeer(entropy, settings.protocolVersion, settings.progressInterval);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
@@ -106,8 +106,7 @@ export class Session implements TransportEvents {
     try {
       const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
       this.#loop.schedule();
-      // The Game Protocol has no receipts.
-      return typeof receipt === "number" ? receipt : undefined;
+      return receipt;
     } catch (thrown) {
       throw fromRust(thrown);
     }

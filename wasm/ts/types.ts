@@ -172,8 +172,9 @@ export interface Connection extends AsyncIterable<Message> {
   /**
    * Queues a message for sending; the bytes are copied. Messages sent in the same task share datagrams.
    *
-   * @throws RakwireError with code `queue-full` when too much is waiting for acknowledgement: try again later. Other codes
-   * describe what is wrong with the message.
+   * @throws RakwireError with code `queue-full` when too much is waiting for acknowledgement: try again later; with code
+   * `too-long` when the message is longer than the protocol allows or than the memory of the connection: send it in parts.
+   * Other codes describe what else is wrong with the message.
    */
   send(bytes: Uint8Array, options?: SendOptions): void;
 

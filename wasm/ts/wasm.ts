@@ -1,15 +1,15 @@
 /** Loads the WebAssembly once for all connections. */
 
-import init, { GamePeer, Peer } from "../pkg/rakwire.js";
+import init, { GameProtocolPeer, RakNetPeer } from "../pkg/rakwire.js";
 import { RakwireError } from "./errors.js";
 import type { WasmSource } from "./types.js";
 
 /** A peer of either protocol. */
-export type AnyPeer = Peer | GamePeer;
+export type Peer = RakNetPeer | GameProtocolPeer;
 /** The classes that Rust exports. */
 export interface PeerClasses {
-  Peer: typeof Peer;
-  GamePeer: typeof GamePeer;
+  RakNetPeer: typeof RakNetPeer;
+  GameProtocolPeer: typeof GameProtocolPeer;
 }
 
 let defaultSource: () => WasmSource | undefined | Promise<WasmSource> = () => undefined;
@@ -36,5 +36,5 @@ export async function loadPeers(source: WasmSource | undefined): Promise<PeerCla
     const message = cause instanceof Error ? cause.message : String(cause);
     throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}`, { cause });
   }
-  return { Peer, GamePeer };
+  return { RakNetPeer, GameProtocolPeer };
 }

@@ -27,4 +27,9 @@ impl Bytes {
         }
         bytes
     }
+
+    /// A copy of bytes in one piece.
+    pub(super) fn copy(bytes: &[u8]) -> Self {
+        Self::gather(bytes.len(), core::iter::once(bytes))
+    }
 }

@@ -1,6 +1,6 @@
 //! Errors with a stable `code`, as JavaScript throws them.
 
-use rakwire::raknet::{ConnectError, SendError};
+use rakwire::endpoint::{ConnectError, SendError};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
@@ -31,9 +31,14 @@ pub(super) fn send_error(cause: SendError) -> JsValue {
         SendError::NotConnected => "not-connected",
         SendError::Empty => "empty-message",
         SendError::ReservedId => "reserved-id",
-        SendError::TooLong => "too-long",
+        SendError::TooLong | SendError::NeverFits => "too-long",
         SendError::QuotaExceeded | SendError::PoolExhausted => "queue-full",
         SendError::Filtered | _ => "not-sent",
     };
     error(code, &cause.to_string())
+}
+
+/// The random bytes that a peer needs.
+pub(super) fn read_entropy(entropy: &[u8]) -> Result<[u8; 32], JsValue> {
+    entropy.try_into().map_err(|_| error("bad-entropy", "32 random bytes are needed"))
 }

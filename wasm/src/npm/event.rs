@@ -1,8 +1,6 @@
 //! Events as plain JavaScript objects.
 
-use rakwire::raknet::{
-    ConnectFailure, Delivery, Direction, DisconnectReason, Event, Message, Outcome, Progress, Refusal,
-};
+use rakwire::endpoint::{Direction, Event, Outcome, Progress, Protocol};
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
@@ -54,43 +52,51 @@ extern "C" {
     fn set_parts(this: &PeerEvent, parts: u32);
 }
 
+/// The names and numbers by which JavaScript knows what differs between the protocols.
+pub(super) struct Names<P: Protocol> {
+    /// The code of a connection that could not be opened.
+    pub(super) failure: fn(P::ConnectFailure) -> &'static str,
+    /// The code of a connection that ended.
+    pub(super) end: fn(P::DisconnectReason) -> &'static str,
+    /// The numbers of a reliability and a channel.
+    pub(super) delivery: fn(P::Delivery) -> (u8, u8),
+}
+
 impl PeerEvent {
     /// The object for an event; nothing for one that this peer cannot have.
-    pub(super) fn describe(event: &Event<'_>) -> Option<Self> {
+    pub(super) fn describe<P: Protocol>(event: &Event<'_, P>, names: &Names<P>) -> Option<Self> {
         Some(match event {
             Event::Connected { .. } => Self::of("connected"),
             Event::ConnectFailed { reason, .. } => {
-                Self::ending("failed", failure_code(*reason), &reason.to_string())
+                Self::end("failed", (names.failure)(*reason), &reason.to_string())
             }
             Event::Disconnected { reason, .. } => {
-                Self::ending("ended", ending_code(*reason), &reason.to_string())
+                Self::end("ended", (names.end)(*reason), &reason.to_string())
             }
-            Event::Message { delivery, message, .. } => Self::message(*delivery, message),
+            Event::Message { delivery, message, .. } => {
+                let bytes = Bytes::gather(message.len(), message.chunks());
+                Self::message(bytes, (names.delivery)(*delivery))
+            }
             Event::Receipt { receipt, outcome, .. } => Self::receipt(receipt.0, *outcome),
             Event::Progress { progress, .. } => Self::progress(*progress),
             Event::Pong { .. } | _ => return None,
         })
     }
 
-    pub(super) fn of(kind: &str) -> Self {
+    fn of(kind: &str) -> Self {
         let event = Self::new();
         event.set_kind(kind);
         event
     }
 
-    pub(super) fn ending(kind: &str, code: &str, words: &str) -> Self {
+    fn end(kind: &str, code: &str, words: &str) -> Self {
         let event = Self::of(kind);
         event.set_code(code);
         event.set_words(words);
         event
     }
 
-    fn message(delivery: Delivery, message: &Message<'_>) -> Self {
-        let bytes = Bytes::gather(message.len(), message.chunks());
-        Self::of_message(bytes, delivery.reliability as u8, delivery.channel.number())
-    }
-
-    pub(super) fn of_message(bytes: Bytes, reliability: u8, channel: u8) -> Self {
+    fn message(bytes: Bytes, (reliability, channel): (u8, u8)) -> Self {
         let event = Self::of("message");
         event.set_bytes(bytes);
         event.set_reliability(reliability);
@@ -118,39 +124,5 @@ impl PeerEvent {
         event.set_done(progress.done);
         event.set_parts(progress.parts);
         event
-    }
-}
-
-fn failure_code(reason: ConnectFailure) -> &'static str {
-    match reason {
-        ConnectFailure::NoAnswer => "no-answer",
-        ConnectFailure::Refused(refusal) => refusal_code(refusal),
-        ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
-        ConnectFailure::SecurityRequired => "security-required",
-        ConnectFailure::InvalidPassword => "invalid-password",
-        ConnectFailure::Closed => "closed-by-server",
-        ConnectFailure::Cancelled => "cancelled",
-        _ => "failed",
-    }
-}
-
-fn refusal_code(refusal: Refusal) -> &'static str {
-    match refusal {
-        Refusal::AttemptFailed => "failed",
-        Refusal::AlreadyConnected => "already-connected",
-        Refusal::NoFreeIncomingConnections => "server-full",
-        Refusal::Banned => "banned",
-        Refusal::RecentlyConnected => "recently-connected",
-    }
-}
-
-fn ending_code(reason: DisconnectReason) -> &'static str {
-    match reason {
-        DisconnectReason::Local => "local",
-        DisconnectReason::Remote => "remote",
-        DisconnectReason::Lost => "lost",
-        DisconnectReason::MessageTooLarge => "message-too-large",
-        DisconnectReason::ReceiveMemory => "receive-memory",
-        _ => "ended",
     }
 }

@@ -5,13 +5,13 @@ mod allocator;
 mod bytes;
 mod error;
 mod event;
-mod game;
+mod game_protocol;
 mod panic;
-mod peer;
+mod raknet;
 mod stats;
 
 pub use bytes::Bytes;
 pub use event::PeerEvent;
-pub use game::GamePeer;
-pub use peer::Peer;
+pub use game_protocol::GameProtocolPeer;
+pub use raknet::RakNetPeer;
 pub use stats::PeerStats;

@@ -3,10 +3,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use rakwire::game_protocol;
-use rakwire::game_protocol::wire::MAX_PACKET;
-use rakwire::raknet::{self, ConnectionStats};
-use rakwire::wire::IP_UDP_OVERHEAD;
+use rakwire::endpoint::{self, DropReasons};
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -54,57 +51,18 @@ extern "C" {
 }
 
 impl PeerStats {
-    pub(super) fn describe(connection: &ConnectionStats, peer: &raknet::PeerStats) -> Self {
-        let fields = [
-            ("roundTripMs", ms(connection.round_trip)),
-            ("pingMs", ms(connection.last_ping)),
-            ("lowestPingMs", ms(connection.lowest_ping)),
-            ("congestionWindow", f64::from(connection.congestion_window)),
-            ("inFlight", f64::from(connection.in_flight)),
-            ("mtu", f64::from(connection.mtu)),
-            ("messagesSent", count(connection.messages_sent)),
-            ("messagesReceived", count(connection.messages_received)),
-            ("datagramsSent", count(connection.datagrams_sent)),
-            ("datagramsReceived", count(connection.datagrams_received)),
-            ("datagramsLost", count(connection.datagrams_lost)),
-            ("datagramsAcknowledged", count(connection.datagrams_acknowledged)),
-            ("bytesSent", count(peer.bytes_sent)),
-            ("bytesReceived", count(peer.bytes_received)),
-        ];
-        Self::of(fields, peer.drops())
-    }
-
-    /// The Game Protocol has no pings and no congestion window; its MTU is fixed. A chunk is a datagram.
-    pub(super) fn describe_game(
-        connection: &game_protocol::ConnectionStats,
-        peer: &game_protocol::PeerStats,
+    /// The object for what a protocol counts on a connection, by name, and for the counters of the whole peer.
+    pub(super) fn describe<R: DropReasons + Debug>(
+        connection: [(&str, f64); 12],
+        peer: &endpoint::PeerStats<R>,
     ) -> Self {
-        let in_flight = connection.in_flight.saturating_mul(MAX_PACKET as u32);
-        let fields = [
-            ("roundTripMs", ms(connection.round_trip)),
-            ("pingMs", 0.0),
-            ("lowestPingMs", 0.0),
-            ("congestionWindow", 0.0),
-            ("inFlight", f64::from(in_flight)),
-            ("mtu", f64::from(MAX_PACKET as u32 + u32::from(IP_UDP_OVERHEAD))),
-            ("messagesSent", count(connection.messages_sent)),
-            ("messagesReceived", count(connection.messages_received)),
-            ("datagramsSent", count(connection.chunks_sent + connection.chunks_resent)),
-            ("datagramsReceived", count(connection.chunks_received)),
-            ("datagramsLost", count(connection.chunks_resent)),
-            ("datagramsAcknowledged", count(connection.chunks_acknowledged)),
-            ("bytesSent", count(peer.bytes_sent)),
-            ("bytesReceived", count(peer.bytes_received)),
-        ];
-        Self::of(fields, peer.drops())
-    }
-
-    fn of(fields: [(&str, f64); 14], drops: impl Iterator<Item = (impl Debug, u64)>) -> Self {
         let stats = Self::new();
-        for (name, value) in fields {
+        for (name, value) in connection {
             stats.set(name, value);
         }
-        stats.set_drops(describe_drops(drops));
+        stats.set("bytesSent", count(peer.bytes_sent));
+        stats.set("bytesReceived", count(peer.bytes_received));
+        stats.set_drops(describe_drops(peer.drops()));
         stats
     }
 }
@@ -122,11 +80,11 @@ fn describe_drops(counts: impl Iterator<Item = (impl Debug, u64)>) -> Drops {
     drops
 }
 
-fn ms(duration: Duration) -> f64 {
+pub(super) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
 #[allow(clippy::cast_precision_loss, reason = "no counter of a page reaches 2^53")]
-fn count(value: u64) -> f64 {
+pub(super) fn count(value: u64) -> f64 {
     value as f64
 }

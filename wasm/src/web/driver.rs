@@ -5,91 +5,24 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::{game_protocol, raknet};
+use rakwire::endpoint::{Protocol, Receipt, SendError};
+use wasm_bindgen::JsValue;
 use wasm_bindgen::closure::Closure;
 
 use super::browser::{Timer, entropy, now, soon};
-use super::error::{ConnectError, RelayClose};
+use super::error::RelayClose;
 use super::socket::{FromRelay, Socket};
 use crate::client::{Client, millis};
-use crate::game_client::GameClient;
 
 /// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
 const FULL_SOCKET_MS: f64 = 5.0;
 /// A timer this late belongs to a page that was asleep, and datagrams may wait behind it.
 const LATE_MS: f64 = 250.0;
 
-/// A client of either protocol, as its driver sees it.
-pub(super) trait Driven: 'static {
-    /// How a message is sent.
-    type Delivery;
-    /// What is known of a message that was sent.
-    type Sent;
-    type SendError;
-    const NOT_CONNECTED: Self::SendError;
-
-    /// Begins to connect; false if it was told to before.
-    fn connect(&mut self, now: Instant) -> bool;
-    fn disconnect(&mut self, now: Instant);
-    fn send(
-        &mut self,
-        now: Instant,
-        message: &[u8],
-        delivery: Self::Delivery,
-    ) -> Result<Self::Sent, Self::SendError>;
-    fn handle(&mut self, now: Instant, datagram: &[u8]);
-    fn handle_timeout(&mut self, now: Instant);
-    fn poll_transmit(&mut self, now: Instant) -> Option<&[u8]>;
-    fn poll_timeout(&self) -> Option<Instant>;
-}
-
-/// Both clients have the same calls.
-macro_rules! driven {
-    ($client:ty, $delivery:ty, $sent:ty, $error:ty) => {
-        impl Driven for $client {
-            type Delivery = $delivery;
-            type Sent = $sent;
-            type SendError = $error;
-            const NOT_CONNECTED: $error = <$error>::NotConnected;
-
-            fn connect(&mut self, now: Instant) -> bool {
-                <$client>::connect(self, now).is_ok()
-            }
-
-            fn disconnect(&mut self, now: Instant) {
-                <$client>::disconnect(self, now);
-            }
-
-            fn send(&mut self, now: Instant, message: &[u8], delivery: $delivery) -> Result<$sent, $error> {
-                <$client>::send(self, now, message, delivery)
-            }
-
-            fn handle(&mut self, now: Instant, datagram: &[u8]) {
-                <$client>::handle(self, now, datagram);
-            }
-
-            fn handle_timeout(&mut self, now: Instant) {
-                <$client>::handle_timeout(self, now);
-            }
-
-            fn poll_transmit(&mut self, now: Instant) -> Option<&[u8]> {
-                <$client>::poll_transmit(self, now)
-            }
-
-            fn poll_timeout(&self) -> Option<Instant> {
-                <$client>::poll_timeout(self)
-            }
-        }
-    };
-}
-
-driven!(Client, raknet::Delivery, Option<raknet::Receipt>, raknet::SendError);
-driven!(GameClient, game_protocol::Reliability, (), game_protocol::SendError);
-
 /// The parts of a connection that browser callbacks and futures share.
 #[derive(Debug)]
-pub(super) struct Driver<C> {
-    pub(super) client: C,
+pub(super) struct Driver<P: Protocol> {
+    pub(super) client: Client<P>,
     pub(super) relay_close: Option<RelayClose>,
     socket: Option<Socket>,
     timer: Option<(Instant, Timer)>,
@@ -99,12 +32,12 @@ pub(super) struct Driver<C> {
     me: Weak<RefCell<Self>>,
 }
 
-impl<C: Driven> Driver<C> {
-    /// Begins to open the WebSocket; the rest follows by itself.
-    pub(super) fn start<F>(
+impl<P: Protocol> Driver<P> {
+    /// Begins to open the WebSocket; the rest follows by itself. Fails when the browser does not take the URL.
+    pub(super) fn start(
         url: &str,
-        client: impl FnOnce([u8; 32]) -> C,
-    ) -> Result<Rc<RefCell<Self>>, ConnectError<F>> {
+        client: impl FnOnce([u8; 32]) -> Client<P>,
+    ) -> Result<Rc<RefCell<Self>>, JsValue> {
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
             RefCell::new(Self {
@@ -120,14 +53,18 @@ impl<C: Driven> Driver<C> {
         });
         let at_event = Rc::downgrade(&driver);
         let on_event = move |event| change(&at_event, |driver| driver.on_relay(event));
-        let socket = Socket::open(url, on_event).map_err(|_| ConnectError::BadUrl)?;
+        let socket = Socket::open(url, on_event)?;
         driver.borrow_mut().socket = Some(socket);
         Ok(driver)
     }
 
-    pub(super) fn send(&mut self, message: &[u8], delivery: C::Delivery) -> Result<C::Sent, C::SendError> {
+    pub(super) fn send(
+        &mut self,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
         if self.relay_close.is_some() {
-            return Err(C::NOT_CONNECTED);
+            return Err(SendError::NotConnected);
         }
         let receipt = self.client.send(now(), message, delivery)?;
         self.pump_soon();
@@ -169,7 +106,7 @@ impl<C: Driven> Driver<C> {
         match event {
             FromRelay::Open => {
                 let connected = self.client.connect(now());
-                debug_assert!(connected, "a socket opens once");
+                debug_assert!(connected.is_ok(), "a socket opens once");
             }
             FromRelay::Datagram(datagram) => self.client.handle(now(), &datagram),
             FromRelay::Closed(close) => {
@@ -216,7 +153,7 @@ impl<C: Driven> Driver<C> {
 }
 
 /// Changes a driver that still exists, then wakes the tasks that wait for anything to happen.
-fn change<C: Driven>(driver: &Weak<RefCell<Driver<C>>>, work: impl FnOnce(&mut Driver<C>)) {
+fn change<P: Protocol>(driver: &Weak<RefCell<Driver<P>>>, work: impl FnOnce(&mut Driver<P>)) {
     let Some(driver) = driver.upgrade() else {
         return;
     };

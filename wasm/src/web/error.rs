@@ -1,6 +1,6 @@
 //! Why a connection does not open, and why it ended.
 
-use rakwire::raknet::{ConnectFailure, DisconnectReason};
+use rakwire::endpoint::Protocol;
 
 /// How the WebSocket to the relay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +25,16 @@ impl core::fmt::Display for RelayClose {
 /// Why a connection could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConnectError<F = ConnectFailure> {
+pub enum ConnectError<P: Protocol> {
     /// The browser does not take the URL for a WebSocket's.
     BadUrl,
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),
     /// The game server refused, or does not answer.
-    Server(F),
+    Server(P::ConnectFailure),
 }
 
-impl<F: core::fmt::Display> core::fmt::Display for ConnectError<F> {
+impl<P: Protocol> core::fmt::Display for ConnectError<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
@@ -44,19 +44,19 @@ impl<F: core::fmt::Display> core::fmt::Display for ConnectError<F> {
     }
 }
 
-impl<F: core::fmt::Debug + core::fmt::Display> core::error::Error for ConnectError<F> {}
+impl<P: Protocol> core::error::Error for ConnectError<P> {}
 
 /// Why an open connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending<R = DisconnectReason> {
+pub enum Ending<P: Protocol> {
     /// As the protocol sees it.
-    Peer(R),
+    Peer(P::DisconnectReason),
     /// The WebSocket to the relay ended first.
     Relay(RelayClose),
 }
 
-impl<R: core::fmt::Display> core::fmt::Display for Ending<R> {
+impl<P: Protocol> core::fmt::Display for Ending<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Peer(reason) => reason.fmt(f),
@@ -67,17 +67,26 @@ impl<R: core::fmt::Display> core::fmt::Display for Ending<R> {
 
 #[cfg(test)]
 mod tests {
+    use rakwire::game_protocol::{self, GameProtocol};
+    use rakwire::raknet::{ConnectFailure, RakNet};
+
     use super::*;
 
     #[test]
     fn the_relays_words_are_kept() {
         let close = RelayClose { code: 4404, reason: "unknown target 'x'".to_owned() };
-        let words = ConnectError::<ConnectFailure>::Relay(close).to_string();
+        let words = ConnectError::<RakNet>::Relay(close).to_string();
         assert_eq!(words, "relay closed: unknown target 'x' (code 4404)");
         let silent = RelayClose { code: 1006, reason: String::new() };
-        assert_eq!(
-            Ending::<DisconnectReason>::Relay(silent).to_string(),
-            "connection to the relay lost (code 1006)"
-        );
+        let words = Ending::<GameProtocol>::Relay(silent).to_string();
+        assert_eq!(words, "connection to the relay lost (code 1006)");
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_has_the_same_words_in_both_protocols() {
+        let raknet = ConnectError::<RakNet>::Server(ConnectFailure::NoAnswer);
+        let game_protocol = ConnectError::<GameProtocol>::Server(game_protocol::ConnectFailure::NoAnswer);
+        assert_eq!(raknet.to_string(), "the server does not answer");
+        assert_eq!(raknet.to_string(), game_protocol.to_string());
     }
 }

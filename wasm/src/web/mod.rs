@@ -1,7 +1,10 @@
-//! RakNet for games that are Rust themselves and run in a browser.
+//! RakNet and the Game Protocol for games that are Rust themselves and run in a browser.
 //!
-//! [`connect`] opens a WebSocket to a relay and a RakNet connection through it. It works in pages and in workers, and
-//! with every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//! [`connect`] opens a WebSocket to a relay and a [`Connection`] through it. It works in pages and in workers, and with
+//! every executor that runs there; `wasm_bindgen_futures::spawn_local` is one.
+//!
+//! This module names the types of [`raknet`]; [`game_protocol`] names the same types for the Game Protocol, and
+//! [`connection`] has them for code that serves both.
 //!
 //! ```no_run
 //! use rakwire::raknet::Delivery;
@@ -19,12 +22,13 @@
 //! ```
 
 mod browser;
-mod connection;
+pub mod connection;
 mod driver;
 mod error;
-pub mod game;
-mod mail;
+pub mod game_protocol;
+pub mod raknet;
+mod receive_queue;
 mod socket;
 
-pub use connection::{Connection, Message, Options, connect};
-pub use error::{ConnectError, Ending, RelayClose};
+pub use error::RelayClose;
+pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect};

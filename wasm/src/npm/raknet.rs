@@ -1,13 +1,16 @@
-//! The class `Peer`.
+//! The class `RakNetPeer`.
 
-use rakwire::raknet::{Channel, Delivery, Priority, Reliability};
+use rakwire::raknet::{
+    Channel, ConnectFailure, ConnectionStats, Delivery, DisconnectReason, Priority, RakNet, Refusal,
+    Reliability,
+};
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
-use super::error::{connect_error, error, send_error};
-use super::event::PeerEvent;
+use super::error::{connect_error, error, read_entropy, send_error};
+use super::event::{Names, PeerEvent};
 use super::panic::report_panics;
-use super::stats::PeerStats;
+use super::stats::{PeerStats, count, ms};
 use crate::client::{Client, instant, millis};
 
 /// One connection to one RakNet server, without socket, timer or clock.
@@ -16,12 +19,12 @@ use crate::client::{Client, instant, millis};
 /// Times are milliseconds of a clock that does not step back, such as `performance.now()`.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct Peer {
-    client: Client,
+pub struct RakNetPeer {
+    client: Client<RakNet>,
 }
 
 #[wasm_bindgen]
-impl Peer {
+impl RakNetPeer {
     /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Every so many parts of a large message
     /// it tells how far that has come; 0 is never.
     ///
@@ -34,8 +37,7 @@ impl Peer {
         #[wasm_bindgen(js_name = progressInterval)] progress_interval: u32,
     ) -> Result<Self, JsValue> {
         report_panics();
-        let entropy = entropy.try_into().map_err(|_| error("bad-entropy", "32 random bytes are needed"))?;
-        Ok(Self { client: Client::new(entropy, protocol_version, progress_interval) })
+        Ok(Self { client: Client::raknet(read_entropy(entropy)?, protocol_version, progress_interval) })
     }
 
     /// Begins to connect.
@@ -87,14 +89,13 @@ impl Peer {
     /// The next datagram to send, if any.
     #[wasm_bindgen(js_name = pollTransmit)]
     pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        let datagram = self.client.poll_transmit(instant(now_ms))?;
-        Some(Bytes::gather(datagram.len(), core::iter::once(datagram)))
+        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
     }
 
     /// What happened next, if anything.
     #[wasm_bindgen(js_name = pollEvent)]
     pub fn poll_event(&mut self) -> Option<PeerEvent> {
-        PeerEvent::describe(&self.client.poll_event()?)
+        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
     }
 
     /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
@@ -112,8 +113,25 @@ impl Peer {
     /// The counters.
     pub fn stats(&self) -> PeerStats {
         let (connection, peer) = self.client.stats();
-        PeerStats::describe(&connection, peer)
+        PeerStats::describe(fields(&connection), peer)
     }
+}
+
+fn fields(connection: &ConnectionStats) -> [(&'static str, f64); 12] {
+    [
+        ("roundTripMs", ms(connection.round_trip)),
+        ("pingMs", ms(connection.last_ping)),
+        ("lowestPingMs", ms(connection.lowest_ping)),
+        ("congestionWindow", f64::from(connection.congestion_window)),
+        ("inFlight", f64::from(connection.in_flight)),
+        ("mtu", f64::from(connection.mtu)),
+        ("messagesSent", count(connection.messages_sent)),
+        ("messagesReceived", count(connection.messages_received)),
+        ("datagramsSent", count(connection.datagrams_sent)),
+        ("datagramsReceived", count(connection.datagrams_received)),
+        ("datagramsLost", count(connection.datagrams_lost)),
+        ("datagramsAcknowledged", count(connection.datagrams_acknowledged)),
+    ]
 }
 
 fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
@@ -138,4 +156,44 @@ fn read_priority(number: u8) -> Result<Priority, JsValue> {
         3 => Priority::Low,
         _ => return Err(error("bad-priority", "a priority is 0 to 3")),
     })
+}
+
+const NAMES: Names<RakNet> = Names {
+    failure: failure_code,
+    end: end_code,
+    delivery: |delivery| (delivery.reliability as u8, delivery.channel.number()),
+};
+
+fn failure_code(reason: ConnectFailure) -> &'static str {
+    match reason {
+        ConnectFailure::NoAnswer => "no-answer",
+        ConnectFailure::Refused(refusal) => refusal_code(refusal),
+        ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
+        ConnectFailure::SecurityRequired => "security-required",
+        ConnectFailure::InvalidPassword => "invalid-password",
+        ConnectFailure::Closed => "closed-by-server",
+        ConnectFailure::Cancelled => "cancelled",
+        _ => "failed",
+    }
+}
+
+fn refusal_code(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::AttemptFailed => "failed",
+        Refusal::AlreadyConnected => "already-connected",
+        Refusal::NoFreeIncomingConnections => "server-full",
+        Refusal::Banned => "banned",
+        Refusal::RecentlyConnected => "recently-connected",
+    }
+}
+
+fn end_code(reason: DisconnectReason) -> &'static str {
+    match reason {
+        DisconnectReason::Local => "local",
+        DisconnectReason::Remote => "remote",
+        DisconnectReason::Lost => "lost",
+        DisconnectReason::MessageTooLarge => "message-too-large",
+        DisconnectReason::ReceiveMemory => "receive-memory",
+        _ => "ended",
+    }
 }

@@ -1,0 +1,154 @@
+//! The class `GameProtocolPeer`.
+
+use rakwire::endpoint::Protocol;
+use rakwire::game_protocol::{ConnectFailure, ConnectionStats, DisconnectReason, GameProtocol, Reliability};
+use rakwire::wire::IP_UDP_OVERHEAD;
+use wasm_bindgen::prelude::*;
+
+use super::bytes::Bytes;
+use super::error::{connect_error, error, read_entropy, send_error};
+use super::event::{Names, PeerEvent};
+use super::panic::report_panics;
+use super::stats::{PeerStats, count, ms};
+use crate::client::{Client, instant, millis};
+
+/// The numbers by which JavaScript knows the reliabilities of both protocols.
+const UNRELIABLE: u8 = 0;
+const RELIABLE: u8 = 2;
+
+/// One connection of the Game Protocol to one server, with the calls of `RakNetPeer`, which says more of each.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct GameProtocolPeer {
+    client: Client<GameProtocol>,
+}
+
+#[wasm_bindgen]
+impl GameProtocolPeer {
+    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`.
+    ///
+    /// # Errors
+    /// `bad-entropy` when there are not 32 bytes.
+    #[wasm_bindgen(constructor)]
+    pub fn new(entropy: &[u8]) -> Result<Self, JsValue> {
+        report_panics();
+        Ok(Self { client: Client::game_protocol(read_entropy(entropy)?) })
+    }
+
+    /// Takes a message for sending: reliability 0 (unreliable) or 2 (reliable); channel and priority mean nothing here,
+    /// and there are no receipts.
+    ///
+    /// # Errors
+    /// An `Error` whose `code` says why nothing was taken.
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        reliability: u8,
+        _channel: u8,
+        _priority: u8,
+        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
+    ) -> Result<Option<u32>, JsValue> {
+        let delivery = read_reliability(reliability)?;
+        let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
+        Ok(receipt.map(|receipt| receipt.0))
+    }
+
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// `already-connected` when it was called before.
+    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
+        self.client.connect(instant(now_ms)).map_err(connect_error)
+    }
+
+    /// Takes a datagram that arrived.
+    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.handle(instant(now_ms), datagram);
+    }
+
+    /// Does what is due.
+    #[wasm_bindgen(js_name = handleTimeout)]
+    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.handle_timeout(instant(now_ms));
+    }
+
+    /// Whether the connection is over, so that no more can come than the events that wait already.
+    #[wasm_bindgen(getter, js_name = isOver)]
+    pub fn is_over(&self) -> bool {
+        self.client.is_over()
+    }
+
+    /// Ends the connection once what was sent reliably has arrived.
+    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
+        self.client.disconnect(instant(now_ms));
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> PeerStats {
+        let (connection, peer) = self.client.stats();
+        PeerStats::describe(fields(&connection), peer)
+    }
+
+    /// What happened next, if anything.
+    #[wasm_bindgen(js_name = pollEvent)]
+    pub fn poll_event(&mut self) -> Option<PeerEvent> {
+        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
+    }
+
+    /// The next datagram to send, if any.
+    #[wasm_bindgen(js_name = pollTransmit)]
+    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
+        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
+    }
+
+    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
+    #[wasm_bindgen(js_name = pollTimeout)]
+    pub fn poll_timeout(&self) -> Option<f64> {
+        self.client.poll_timeout().map(millis)
+    }
+}
+
+/// The Game Protocol has no pings and no congestion window; its MTU is fixed. A chunk is a datagram.
+#[allow(clippy::cast_possible_truncation, reason = "a datagram has 508 bytes at the most")]
+fn fields(connection: &ConnectionStats) -> [(&'static str, f64); 12] {
+    const DATAGRAM: u32 = GameProtocol::MAX_DATAGRAM as u32;
+    [
+        ("roundTripMs", ms(connection.round_trip)),
+        ("pingMs", 0.0),
+        ("lowestPingMs", 0.0),
+        ("congestionWindow", 0.0),
+        ("inFlight", f64::from(connection.in_flight.saturating_mul(DATAGRAM))),
+        ("mtu", f64::from(DATAGRAM + u32::from(IP_UDP_OVERHEAD))),
+        ("messagesSent", count(connection.messages_sent)),
+        ("messagesReceived", count(connection.messages_received)),
+        ("datagramsSent", count(connection.chunks_sent + connection.chunks_resent)),
+        ("datagramsReceived", count(connection.chunks_received)),
+        ("datagramsLost", count(connection.chunks_resent)),
+        ("datagramsAcknowledged", count(connection.chunks_acknowledged)),
+    ]
+}
+
+fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
+    match number {
+        UNRELIABLE => Ok(Reliability::Unreliable),
+        RELIABLE => Ok(Reliability::Reliable),
+        _ => Err(error("bad-reliability", "the Game Protocol has unreliable and reliable messages")),
+    }
+}
+
+const NAMES: Names<GameProtocol> = Names {
+    failure: |reason| match reason {
+        ConnectFailure::NoAnswer => "no-answer",
+        ConnectFailure::Cancelled => "cancelled",
+        _ => "failed",
+    },
+    end: |reason| match reason {
+        DisconnectReason::Local => "local",
+        DisconnectReason::Remote => "remote",
+        DisconnectReason::Lost => "lost",
+        DisconnectReason::MessageTooLarge => "message-too-large",
+        DisconnectReason::MessageUnfinished => "message-unfinished",
+        _ => "ended",
+    },
+    delivery: |reliability| (if reliability.is_reliable() { RELIABLE } else { UNRELIABLE }, 0),
+};

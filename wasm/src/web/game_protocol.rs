@@ -1,0 +1,49 @@
+//! The Game Protocol: how a connection is opened.
+//!
+//! ```no_run
+//! use rakwire::game_protocol::Reliability;
+//! use rakwire_wasm::web::game_protocol::connect;
+//!
+//! # async fn play() -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = connect("wss://play.example.org/ws", "snow-fight", 5).await?;
+//! connection.send(b"hello", Reliability::Reliable)?;
+//! while let Some(message) = connection.recv().await {
+//!     // message.bytes, message.delivery
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use rakwire::game_protocol::{ConnectFailure, GameProtocol};
+
+use super::browser::with_target;
+use super::connection;
+use crate::client::Client;
+
+/// An open connection of the Game Protocol.
+pub type Connection = connection::Connection<GameProtocol>;
+/// Why a connection of the Game Protocol could not be opened.
+pub type ConnectError = connection::ConnectError<GameProtocol>;
+/// Why an open connection of the Game Protocol ended.
+pub type Ending = connection::Ending<GameProtocol>;
+/// A message of the Game Protocol that arrived.
+pub type Message = connection::Message<GameProtocol>;
+
+/// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
+/// two seconds, at least one. Each has a WebSocket of its own, for which the relay calls from another port: an original
+/// server does not hear a client twice from the same one.
+///
+/// Dropping the future gives up.
+///
+/// # Errors
+/// A [`ConnectError`] that says in words who refused what.
+pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection, ConnectError> {
+    let url = with_target(url, target);
+    for _ in 1..attempts {
+        match Connection::open(&url, Client::game_protocol).await {
+            Err(ConnectError::Server(ConnectFailure::NoAnswer)) => {}
+            result => return result,
+        }
+    }
+    Connection::open(&url, Client::game_protocol).await
+}

@@ -1,0 +1,64 @@
+//! RakNet: how a connection is opened, and what only such a connection can do.
+
+use rakwire::raknet::{Outcome, Progress, RakNet, Receipt};
+
+use super::browser::with_target;
+use super::connection;
+use super::receive_queue::ReceiveQueue;
+use crate::client::Client;
+
+/// An open RakNet connection.
+pub type Connection = connection::Connection<RakNet>;
+/// Why a RakNet connection could not be opened.
+pub type ConnectError = connection::ConnectError<RakNet>;
+/// Why an open RakNet connection ended.
+pub type Ending = connection::Ending<RakNet>;
+/// A RakNet message that arrived.
+pub type Message = connection::Message<RakNet>;
+
+/// How to connect.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The protocol version that the server is told: 6 is the original, 11 is Minecraft Bedrock of today.
+    pub protocol_version: u8,
+    /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
+    /// A part has about 1,400 bytes.
+    pub progress_interval: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { protocol_version: 6, progress_interval: 0 }
+    }
+}
+
+/// Opens a connection to the game server that the relay at `url` knows as `target`.
+///
+/// Dropping the future gives up.
+///
+/// # Errors
+/// A [`ConnectError`] that says in words who refused what.
+pub async fn connect(url: &str, target: &str, options: Options) -> Result<Connection, ConnectError> {
+    let client = |entropy| Client::raknet(entropy, options.protocol_version, options.progress_interval);
+    Connection::open(&with_target(url, target), client).await
+}
+
+impl Connection {
+    /// What became of the next message that was sent with a receipt reliability; nothing once the connection is over:
+    /// what was still open then stays unknown.
+    ///
+    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
+        self.next(ReceiveQueue::pop_receipt).await
+    }
+
+    /// How far a large message has come that this side sends or receives, every
+    /// [`progress_interval`](Options::progress_interval) parts; nothing once the connection is over. A reader that is
+    /// late gets only the latest progress of each message.
+    ///
+    /// Messages that arrive meanwhile are set aside for [`recv`](Self::recv), up to 16 MiB.
+    pub async fn recv_progress(&self) -> Option<Progress> {
+        self.next(ReceiveQueue::pop_progress).await
+    }
+}

@@ -1,0 +1,50 @@
+// What only the Game Protocol has, in Node, through a real relay, with a real server.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { test } from "node:test";
+
+import { connectTo, echoFixture, GAME_PROTOCOL } from "./protocols.mjs";
+import { codeOf, fails, next, pattern, startRelay } from "./support.mjs";
+
+test("messages of all lengths are echoed unchanged, and each is reliable or unreliable", async (t) => {
+  const { open } = await echoFixture(t, GAME_PROTOCOL);
+  const connection = await open();
+  for (const [length, reliability] of [[1, undefined], [20, "unreliable"], [505, "reliable"], [129_024, "reliable"]]) {
+    connection.send(pattern(length), reliability && { reliability });
+    const { bytes, reliability: echoed } = await next(connection);
+    assert.deepEqual(bytes, pattern(length));
+    assert.equal(echoed, reliability ?? "reliable");
+  }
+  for (const reliability of ["reliable-ordered", "unreliable-sequenced"]) {
+    assert.equal(codeOf(() => connection.send(pattern(1), { reliability })), "bad-option");
+  }
+  assert.equal(codeOf(() => connection.send(new Uint8Array(0))), "empty-message");
+  assert.equal(codeOf(() => connection.send(pattern(129_025))), "too-long");
+  const stats = connection.stats();
+  assert.equal(stats.messagesSent, 4);
+  assert.equal(stats.messagesReceived, 4);
+  assert.equal(stats.mtu, 536);
+  assert.equal((await connection.close()).code, "local");
+});
+
+test("a server that did not answer gets the next request from another port", async (t) => {
+  const silent = createSocket("udp4");
+  t.after(() => silent.close());
+  await new Promise((resolve) => silent.bind(0, "127.0.0.1", resolve));
+  const relay = await startRelay(t, { game: `127.0.0.1:${silent.address().port}` });
+  const ports = new Set();
+  const heard = new Promise((resolve) => {
+    silent.on("message", (datagram, { port }) => {
+      assert.equal(datagram.length, 4);
+      assert.ok(!ports.has(port), "no request is repeated from the same port");
+      ports.add(port);
+      if (ports.size === 2) {
+        resolve();
+      }
+    });
+  });
+  const failure = connectTo(relay, GAME_PROTOCOL, { timeoutMs: 5000 }).catch((error) => error);
+  await heard;
+  fails("timeout", /5000 ms/)(await failure);
+});

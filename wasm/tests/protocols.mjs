@@ -1,0 +1,56 @@
+// What differs between the two protocols for the tests that run with both.
+
+import { WebSocket } from "ws";
+
+import { connect } from "rakwire";
+
+import { startEcho, startRelay } from "./support.mjs";
+
+export const RAKNET = {
+  name: "RakNet",
+  /** The options of `connect` and of `rakwire echo`. */
+  options: { protocol: "raknet" },
+  echo: [],
+  deliveries: [
+    [undefined, 0],
+    ["reliable-ordered", 5],
+    ["reliable", 0],
+    ["unreliable", 0],
+    ["unreliable-sequenced", 31],
+  ],
+  defaultReliability: "reliable-ordered",
+  /** More messages than the receive queue takes, fewer than the memory of a connection. */
+  burst: 3000,
+  /** Bytes of a message that fits into one datagram. */
+  short: 1000,
+  tooLong: { bytes: 10_000_000, words: /larger/ },
+};
+
+export const GAME_PROTOCOL = {
+  name: "Game Protocol",
+  options: { protocol: "game" },
+  echo: ["--protocol", "game"],
+  deliveries: [
+    [undefined, 0],
+    ["reliable", 0],
+    ["unreliable", 0],
+  ],
+  defaultReliability: "reliable",
+  burst: 1500,
+  short: 500,
+  tooLong: { bytes: 129_025, words: /at most 129,024/ },
+};
+
+export const PROTOCOLS = [RAKNET, GAME_PROTOCOL];
+
+/** Connects to a relay in Node. */
+export function connectTo(relay, protocol, options) {
+  return connect(`ws://${relay.address}/ws`, { webSocket: WebSocket, target: "game", ...protocol.options, ...options });
+}
+
+/** An echo server behind a relay, and what connects to it. */
+export async function echoFixture(t, protocol) {
+  const echo = await startEcho(t, ...protocol.echo);
+  const relay = await startRelay(t, { game: echo.address });
+  return { echo, relay, open: (options) => connectTo(relay, protocol, options) };
+}

@@ -1,0 +1,120 @@
+// What only RakNet has, in Node, through a real relay, with real servers.
+
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "node:test";
+
+import { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "rakwire";
+
+import { connectTo, echoFixture, RAKNET } from "./protocols.mjs";
+import { fails, next, nextNumbers, numbered, pattern, startCpp, startRelay } from "./support.mjs";
+
+test("a message of 1 MB passes in both directions", async (t) => {
+  const { open } = await echoFixture(t, RAKNET);
+  const connection = await open({ protocolVersion: 11 });
+  connection.send(pattern(1_000_000));
+  assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(1_000_000)));
+  await connection.close();
+});
+
+test("a C++ server echoes short and long messages in order", async (t) => {
+  const cpp = await startCpp(t);
+  const relay = await startRelay(t, { cpp: cpp.address });
+  const connection = await connectTo(relay, RAKNET, { target: "cpp" });
+  const lengths = [1, 150_000, 2, 300, 120_000, 3];
+  for (const length of lengths) {
+    connection.send(pattern(length));
+  }
+  for (const length of lengths) {
+    assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(length)), `${length} bytes`);
+  }
+  assert.equal((await connection.close()).code, "local");
+});
+
+test("ids of RakNet are rejected, and all others pass in both directions", async (t) => {
+  const { open } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  assert.deepEqual([FIRST_ALLOWED_ID, FIRST_FREE_ID], [0x1b, 0x86]);
+  for (let id = 0; id < FIRST_ALLOWED_ID; id++) {
+    assert.throws(() => connection.send(Uint8Array.of(id)), fails("reserved-id", /RakNet/), `id ${id}`);
+  }
+  // `rakwire echo` echoes only ids that are free for applications.
+  for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
+    connection.send(Uint8Array.of(id));
+  }
+  for (let id = FIRST_FREE_ID; id <= 0xff; id++) {
+    assert.deepEqual((await next(connection)).bytes, Uint8Array.of(id));
+  }
+  connection.send(Uint8Array.of(FIRST_ALLOWED_ID));
+  assert.equal((await connection.close()).code, "local");
+});
+
+test("a receipt resolves with the outcome of a message", async (t) => {
+  const { open, echo } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  const outcomes = ["unreliable", "reliable", "reliable-ordered"].map((reliability) =>
+    connection.sendWithReceipt(pattern(50), { reliability }),
+  );
+  outcomes.push(connection.sendWithReceipt(pattern(300_000)));
+  assert.deepEqual(await Promise.all(outcomes), Array(4).fill("acknowledged"));
+  // Receipts are local to the sender: the server sees and echoes reliabilities without receipt.
+  const echoed = [await next(connection), await next(connection), await next(connection)];
+  assert.deepEqual(echoed.map(({ reliability }) => reliability).sort(), ["reliable", "reliable-ordered", "unreliable"]);
+  await assert.rejects(connection.sendWithReceipt(new Uint8Array(0)), fails("empty-message", /one byte/));
+  await assert.rejects(
+    connection.sendWithReceipt(pattern(1), { reliability: "reliable-sequenced" }),
+    fails("bad-option", /no receipts/),
+  );
+  echo.stop();
+  const pending = [
+    connection.sendWithReceipt(pattern(1), { reliability: "unreliable" }),
+    connection.sendWithReceipt(pattern(1)),
+  ];
+  assert.equal(await pending[0], "lost");
+  connection.close();
+  assert.equal(await pending[1], "unknown");
+  await assert.rejects(connection.sendWithReceipt(pattern(1)), fails("not-connected", /ended/));
+});
+
+test("a receipt does not wait for a reader of messages", async (t) => {
+  const { open } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  for (let sent = 0; sent < RAKNET.burst; sent++) {
+    connection.send(numbered(sent));
+  }
+  await sleep(500);
+  assert.ok(connection.stats().messagesReceived < 300);
+  assert.equal(await connection.sendWithReceipt(pattern(3)), "acknowledged");
+  const numbers = await nextNumbers(connection, RAKNET.burst);
+  assert.deepEqual(numbers, Array.from({ length: RAKNET.burst }, (_, index) => index));
+  await connection.close();
+});
+
+test("large messages report progress in both directions", async (t) => {
+  const { open } = await echoFixture(t, RAKNET);
+  const connection = await open({ progressInterval: 10 });
+  const received = { sending: [], receiving: [] };
+  connection.addEventListener("progress", ({ progress }) => received[progress.direction].push(progress));
+  connection.send(pattern(300_000));
+  assert.equal((await next(connection)).bytes.length, 300_000);
+  for (const [direction, list] of Object.entries(received)) {
+    assert.ok(list.length > 0, direction);
+    const [{ parts, message }] = list;
+    assert.ok(parts >= 300_000 / 1464 && parts < 600, `${parts} parts`);
+    for (const [index, progress] of list.entries()) {
+      assert.deepEqual({ ...progress, done: 0 }, { direction, message, parts, done: 0 });
+      assert.ok(progress.done % 10 === 0 && progress.done <= parts);
+      assert.ok(index === 0 || progress.done > list[index - 1].done, "progress only grows");
+    }
+    assert.ok(list.at(-1).done + 10 > parts, `${list.at(-1).done} of ${parts} at the end of ${direction}`);
+  }
+  await connection.close();
+});
+
+test("errors name the cause", async (t) => {
+  const cpp = await startCpp(t);
+  const relay = await startRelay(t, { game: cpp.address, gone: "127.0.0.1:9" });
+  const open = (options) => connectTo(relay, RAKNET, options);
+  await assert.rejects(open({ protocolVersion: 11 }), fails("incompatible-protocol", /version 6/));
+  await assert.rejects(open({ target: "gone" }), fails("no-answer", /does not answer/));
+});
