@@ -239,8 +239,13 @@ impl<P: Protocol> Inner<'_, P> {
                     slot.state = SlotState::Ended(Some(reason));
                     continue;
                 }
-                // All others come before a connection is open, or belong to none.
-                _ => continue,
+                // These come before a connection is open, or belong to none.
+                Event::Connected { .. }
+                | Event::ConnectFailed { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => continue,
             };
             return Poll::Ready(Some(notice));
         }

@@ -41,11 +41,11 @@ pub use crate::state::new;
 
 /// A peer that speaks the Game Protocol.
 pub type Handle<'d> = crate::Handle<'d, GameProtocol>;
-/// An open connection with another peer.
+/// An open connection by the Game Protocol.
 pub type Connection<'d> = crate::Connection<'d, GameProtocol>;
-/// Something that happened on a [`Connection`].
+/// Something that happened on a connection by the Game Protocol.
 pub type Event<'d> = crate::Event<'d, GameProtocol>;
-/// A message that arrived.
+/// A message that arrived by the Game Protocol.
 ///
 /// ```
 /// use rakwire::codec::rabbit::{Reader, Unpack};
@@ -57,27 +57,16 @@ pub type Event<'d> = crate::Event<'d, GameProtocol>;
 /// }
 /// ```
 pub type Received<'d> = crate::Received<'d, GameProtocol>;
-/// Why a connection was not opened.
+/// Why a connection by the Game Protocol was not opened.
 pub type ConnectError = crate::ConnectError<GameProtocol>;
-/// The task of a peer.
+/// The task of a peer that speaks the Game Protocol.
 pub type Runner<'d> = crate::Runner<'d, GameProtocol>;
 
-/// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and `DATAGRAMS`
-/// datagrams that have arrived and were not handled yet.
+/// The memory of a peer, as [`raknet::State`](crate::raknet::State).
 ///
 /// The chunks of a long message arrive all at once. Those for which there is no room are lost, and come again if the
 /// message is reliable: `DATAGRAMS` should be at least as many as the chunks of 504 bytes that a usual message has. Each
 /// takes about half a kilobyte; whatever leaves takes another 1.5 KB.
-///
-/// ```
-/// use rakwire_embassy::game_protocol::State;
-/// use static_cell::ConstStaticCell;
-///
-/// static MEMORY: ConstStaticCell<State<'static, 1, 24, 64, 2>> = ConstStaticCell::new(State::new());
-///
-/// let memory: &'static mut State<'static, 1, 24, 64, 2> = MEMORY.take();
-/// # let _ = memory;
-/// ```
 pub type State<
     'd,
     const CONNECTIONS: usize,

@@ -15,19 +15,6 @@ pub use crate::state::new;
 #[cfg(feature = "unconnected")]
 pub use ping::{PingError, Pong};
 
-/// A peer that speaks RakNet.
-pub type Handle<'d> = crate::Handle<'d, RakNet>;
-/// An open connection with another peer.
-pub type Connection<'d> = crate::Connection<'d, RakNet>;
-/// Something that happened on a [`Connection`].
-pub type Event<'d> = crate::Event<'d, RakNet>;
-/// A message that arrived.
-pub type Received<'d> = crate::Received<'d, RakNet>;
-/// Why a connection was not opened.
-pub type ConnectError = crate::ConnectError<RakNet>;
-/// The task of a peer.
-pub type Runner<'d> = crate::Runner<'d, RakNet>;
-
 /// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and `DATAGRAMS`
 /// datagrams that have arrived and were not handled yet.
 ///
@@ -51,3 +38,16 @@ pub type State<
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
 > = crate::State<'d, RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_DATAGRAM>;
+
+/// A peer that speaks RakNet.
+pub type Handle<'d> = crate::Handle<'d, RakNet>;
+/// An open connection by RakNet.
+pub type Connection<'d> = crate::Connection<'d, RakNet>;
+/// Something that happened on a connection by RakNet.
+pub type Event<'d> = crate::Event<'d, RakNet>;
+/// A message that arrived by RakNet.
+pub type Received<'d> = crate::Received<'d, RakNet>;
+/// Why a connection by RakNet was not opened.
+pub type ConnectError = crate::ConnectError<RakNet>;
+/// The task of a peer that speaks RakNet.
+pub type Runner<'d> = crate::Runner<'d, RakNet>;
