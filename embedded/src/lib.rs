@@ -2,9 +2,9 @@
 //! an allocator.
 //!
 //! [`raknet::new`] takes the memory of a peer, a network stack and a configuration, and gives a [`raknet::Runner`],
-//! which a task of its own runs for ever, and a [`raknet::Handle`], which any number of tasks copy. [`game::new`] does the
-//! same for the Game Protocol, with the same verbs; one stack may carry both. It works with every
-//! driver that embassy-net knows: Ethernet, Wi-Fi or a modem. Time comes from embassy-time, and random bytes from a
+//! which a task of its own runs for ever, and a [`raknet::Handle`], which any number of tasks copy. [`game_protocol::new`]
+//! does the same for the Game Protocol, with the same types; one stack may carry both. It works with every driver that
+//! embassy-net knows: Ethernet, Wi-Fi or a modem. Time comes from embassy-time, and random bytes from a
 //! generator that the caller names ([`entropy`]).
 //!
 //! ```
@@ -40,16 +40,14 @@
 //!
 //! # Layers
 //!
-//! `port` is the only module that calls embassy-net, `clock` the only one that reads the time, `runner` drives any
-//! `protocol` over the two, `shared`, `hold` and `loan` know who holds which connection, who waits, and what is lent;
-//! [`raknet`] and [`game`] give each protocol its handles.
+//! All is generic over the [`Protocol`](rakwire::endpoint::Protocol); [`raknet`] and [`game_protocol`] name it for each,
+//! and add what only one has. `port` is the only module that calls embassy-net, `clock` the only one that reads the time.
+//! `shared` is what tasks and the [`Runner`] share: the peer, and in `slots` the connections that tasks refer to.
 //!
 //! # Features
 //!
 //! `ipv4` (default) and `ipv6`: the addresses that the network has. `defmt`: errors print with defmt.
 #![no_std]
-// What is left out leaves some of its helpers without a caller; the whole is checked.
-#![cfg_attr(not(feature = "unconnected"), allow(dead_code))]
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(test),
@@ -63,14 +61,26 @@
 )]
 
 mod clock;
-pub mod game;
-mod hold;
-mod loan;
+mod connection;
+mod error;
+pub mod game_protocol;
+mod handle;
 mod port;
-mod protocol;
 pub mod raknet;
+mod read_guard;
+mod received;
+mod reference;
 mod runner;
 mod shared;
+mod slots;
+mod state;
+
+pub use connection::{Connection, Event};
+pub use error::ConnectError;
+pub use handle::Handle;
+pub use received::Received;
+pub use runner::Runner;
+pub use state::{State, new};
 
 /// 32 random bytes for a configuration. The generator must be one that nobody can guess: that of the chip.
 ///

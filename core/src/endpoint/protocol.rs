@@ -47,6 +47,9 @@ pub trait Protocol: Internals {
     /// Bytes of the longest datagram, without IP and UDP headers: what a buffer for
     /// [`Peer::poll_transmit`] must hold.
     const MAX_DATAGRAM: usize;
+    /// Whether a client should open each connection from a UDP port that it has not used with this server before:
+    /// the original of the Game Protocol does not hear a client twice from the same port.
+    const FRESH_PORT: bool;
 
     /// How a peer behaves.
     type Config: Clone + Debug;

@@ -16,6 +16,7 @@ use crate::endpoint::{Connection as _, Internals, Outcome, Peer, Protocol, Recei
 impl Protocol for GameProtocol {
     const NAME: &'static str = "Game Protocol";
     const MAX_DATAGRAM: usize = MAX_PACKET;
+    const FRESH_PORT: bool = true;
 
     type Config = Config;
     type ConnectOptions<'o> = ();

@@ -21,6 +21,7 @@ use crate::serial::U24;
 impl Protocol for RakNet {
     const NAME: &'static str = "RakNet";
     const MAX_DATAGRAM: usize = MAX_DATAGRAM;
+    const FRESH_PORT: bool = false;
 
     type Config = Config;
     type ConnectOptions<'o> = ConnectOptions<'o>;

@@ -1,5 +1,6 @@
-//! Machines on one simulated network, for both protocols.
+//! Machines on one simulated network. What both protocols do is tested in `common`, for each of them.
 
+mod common;
 mod game_protocol;
 mod raknet;
 mod support;

@@ -9,10 +9,10 @@ use embassy_net::driver::HardwareAddress;
 use embassy_net::{Config as NetConfig, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
 use embassy_net_driver_channel as channel;
 use heapless::Vec as FixedVec;
-use rakwire::game_protocol;
-use rakwire::raknet::Config;
-use rakwire_embassy::game;
-use rakwire_embassy::raknet::{self, Connection, Handle, State};
+use rakwire::endpoint::Protocol;
+use rakwire::game_protocol::{self, GameProtocol, Reliability};
+use rakwire::raknet::{self, Delivery, RakNet};
+use rakwire_embassy::{Connection, Handle, Received, Runner};
 use tokio::sync::mpsc;
 
 const MTU: usize = 1_514;
@@ -77,16 +77,102 @@ pub(crate) struct Net {
     next: u8,
 }
 
-/// A machine, its address and its peer of the Game Protocol.
-pub(crate) struct Player {
-    pub(crate) handle: game::Handle<'static>,
+/// A machine, its address and its peer.
+pub(crate) struct Machine<P: Protocol> {
+    pub(crate) handle: Handle<'static, P>,
     pub(crate) address: SocketAddr,
 }
 
-/// A machine, its address and its peer.
-pub(crate) struct Machine {
-    pub(crate) handle: Handle<'static>,
-    pub(crate) address: SocketAddr,
+/// What tests of both protocols need to know of each.
+pub(crate) trait Tested: Protocol {
+    /// Reliable, and in order where the protocol can do that.
+    const RELIABLE: Self::Delivery;
+    const UNRELIABLE: Self::Delivery;
+    /// Whether reliable messages arrive in order.
+    const IS_ORDERED: bool;
+
+    /// Makes a peer in memory that stays.
+    fn new_peer<const C: usize, const B: usize, const S: usize, const D: usize>(
+        stack: Stack<'static>,
+        port: u16,
+        config: Self::Config,
+    ) -> (Handle<'static, Self>, Runner<'static, Self>);
+
+    /// Times for a simulated network that loses datagrams.
+    fn set_times(config: &mut Self::Config);
+
+    /// Has a client give up soon.
+    fn hurry(config: &mut Self::Config);
+
+    /// Datagrams with messages that a connection has received.
+    fn received(stats: &Self::ConnectionStats) -> u64;
+
+    /// What a connection has found lost and sent again.
+    fn lost(stats: &Self::ConnectionStats) -> u64;
+}
+
+impl Tested for RakNet {
+    const RELIABLE: Delivery = Delivery::RELIABLE_ORDERED;
+    const UNRELIABLE: Delivery = Delivery::UNRELIABLE;
+    const IS_ORDERED: bool = true;
+
+    fn new_peer<const C: usize, const B: usize, const S: usize, const D: usize>(
+        stack: Stack<'static>,
+        port: u16,
+        config: raknet::Config,
+    ) -> (Handle<'static, Self>, Runner<'static, Self>) {
+        use rakwire_embassy::raknet::{State, new};
+        new(Box::leak(Box::new(State::<C, B, S, D>::new())), stack, port, config)
+    }
+
+    fn set_times(config: &mut raknet::Config) {
+        config.timeout = Duration::from_secs(30);
+    }
+
+    fn hurry(config: &mut raknet::Config) {
+        (config.connect_attempts, config.connect_interval) = (3, Duration::from_millis(60));
+    }
+
+    fn received(stats: &raknet::ConnectionStats) -> u64 {
+        stats.datagrams_received
+    }
+
+    fn lost(stats: &raknet::ConnectionStats) -> u64 {
+        stats.datagrams_lost
+    }
+}
+
+impl Tested for GameProtocol {
+    const RELIABLE: Reliability = Reliability::Reliable;
+    const UNRELIABLE: Reliability = Reliability::Unreliable;
+    const IS_ORDERED: bool = false;
+
+    fn new_peer<const C: usize, const B: usize, const S: usize, const D: usize>(
+        stack: Stack<'static>,
+        port: u16,
+        config: game_protocol::Config,
+    ) -> (Handle<'static, Self>, Runner<'static, Self>) {
+        use rakwire_embassy::game_protocol::{State, new};
+        new(Box::leak(Box::new(State::<C, B, S, D>::new())), stack, port, config)
+    }
+
+    fn set_times(config: &mut game_protocol::Config) {
+        config.timeout = Duration::from_secs(30);
+        config.redial = game_protocol::Redial::SamePort(Duration::from_millis(50));
+        config.resend = game_protocol::Resend::ROUND_TRIP;
+    }
+
+    fn hurry(config: &mut game_protocol::Config) {
+        config.handshake_timeout = Duration::from_millis(200);
+    }
+
+    fn received(stats: &game_protocol::ConnectionStats) -> u64 {
+        stats.chunks_received
+    }
+
+    fn lost(stats: &game_protocol::ConnectionStats) -> u64 {
+        stats.chunks_resent
+    }
 }
 
 impl Net {
@@ -98,50 +184,35 @@ impl Net {
         Self { wire, medium, machines: Rc::default(), next: 1 }
     }
 
-    /// Adds a machine with a peer in this memory. Must be called in a `LocalSet`.
-    pub(crate) fn machine<const C: usize, const B: usize, const S: usize, const D: usize>(
-        &mut self,
-        change: impl FnOnce(&mut Config),
-    ) -> Machine {
-        self.machine_at::<C, B, S, D>(PORT, change)
-    }
-
-    /// The same on this port; 0 is any.
-    pub(crate) fn machine_at<const C: usize, const B: usize, const S: usize, const D: usize>(
+    /// Adds a machine with a peer on this port, 0 for any. Must be called in a `LocalSet`.
+    pub(crate) fn machine<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,
         port: u16,
-        change: impl FnOnce(&mut Config),
-    ) -> Machine {
+        change: impl FnOnce(&mut P::Config),
+    ) -> Machine<P> {
         let number = self.next;
         self.next += 1;
         let stack = self.stack(number);
-        let mut config = Config::new([number; 32]);
-        config.timeout = Duration::from_secs(30);
+        let mut config = P::config([number; 32]);
+        P::set_times(&mut config);
         change(&mut config);
-        let state = Box::leak(Box::new(State::<C, B, S, D>::new()));
-        let (handle, mut runner) = raknet::new(state, stack, port, config);
+        let (handle, mut runner) = P::new_peer::<C, B, S, D>(stack, port, config);
         tokio::task::spawn_local(async move { runner.run().await });
         Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
     }
 
-    /// The same with a peer of the Game Protocol, on this port; 0 is any.
-    pub(crate) fn player<const C: usize, const B: usize, const S: usize, const D: usize>(
+    /// Adds a client on any port.
+    pub(crate) fn client<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
         &mut self,
-        port: u16,
-        change: impl FnOnce(&mut game_protocol::Config),
-    ) -> Player {
-        let number = self.next;
-        self.next += 1;
-        let stack = self.stack(number);
-        let mut config = game_protocol::Config::new([number; 32]);
-        config.timeout = Duration::from_secs(30);
-        config.redial = game_protocol::Redial::SamePort(Duration::from_millis(50));
-        config.resend = game_protocol::Resend::ROUND_TRIP;
-        change(&mut config);
-        let state = Box::leak(Box::new(game::State::<C, B, S, D>::new()));
-        let (handle, mut runner) = game::new(state, stack, port, config);
-        tokio::task::spawn_local(async move { runner.run().await });
-        Player { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
+    ) -> Machine<P> {
+        self.machine::<P, C, B, S, D>(0, |_| {})
+    }
+
+    /// Adds a server that lets as many in as it has connections.
+    pub(crate) fn server<P: Tested, const C: usize, const B: usize, const S: usize, const D: usize>(
+        &mut self,
+    ) -> Machine<P> {
+        self.machine::<P, C, B, S, D>(PORT, |config| *P::max_incoming(config) = C as u16)
     }
 
     /// Puts a packet on the wire to a machine, whoever it says that it comes from.
@@ -196,23 +267,31 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 }
 
 /// A client and a server with one connection each.
-pub(crate) fn pair(wire: Wire) -> (Machine, Machine) {
+pub(crate) fn pair<P: Tested>(wire: Wire) -> (Machine<P>, Machine<P>) {
     let mut net = Net::new(wire);
-    let client = net.machine::<1, 48, 128, 4>(|_| {});
-    let server = net.machine::<1, 48, 128, 4>(|config| config.max_incoming = 1);
-    (client, server)
+    (net.client::<P, 1, 48, 128, 8>(), net.server::<P, 1, 48, 128, 8>())
 }
 
-/// A client and a server of the Game Protocol with one connection each.
-pub(crate) fn players(wire: Wire) -> (Player, Player) {
-    let mut net = Net::new(wire);
-    let client = net.player::<1, 48, 128, 8>(0, |_| {});
-    let server = net.player::<1, 48, 128, 8>(PORT, |config| config.max_incoming = 1);
-    (client, server)
+/// A connection, from the client's and from the server's end.
+pub(crate) async fn connect<P: Tested>(
+    client: &Machine<P>,
+    server: &Machine<P>,
+) -> (Connection<'static, P>, Connection<'static, P>) {
+    let (opened, accepted) = tokio::join!(client.handle.connect(server.address), server.handle.accept());
+    (opened.expect("a connection"), accepted)
+}
+
+/// A client and a server, and both ends of their connection.
+pub(crate) async fn connected<P: Tested>(
+    wire: Wire,
+) -> (Machine<P>, Machine<P>, Connection<'static, P>, Connection<'static, P>) {
+    let (client, server) = pair(wire);
+    let (here, there) = connect(&client, &server).await;
+    (client, server, here, there)
 }
 
 /// Opens a connection as soon as the server has a place for it.
-pub(crate) async fn join(client: &Machine, server: SocketAddr) -> Connection<'static> {
+pub(crate) async fn join<P: Tested>(client: &Machine<P>, server: SocketAddr) -> Connection<'static, P> {
     loop {
         if let Ok(connection) = client.handle.connect(server).await {
             return connection;
@@ -222,6 +301,37 @@ pub(crate) async fn join(client: &Machine, server: SocketAddr) -> Connection<'st
     }
 }
 
+/// Sends everything back until the end, and says why it ended.
+pub(crate) async fn echo<P: Tested>(connection: Connection<'static, P>) -> String {
+    while let Some(message) = connection.recv().await {
+        let (delivery, copy) = (message.delivery(), bytes(&message));
+        drop(message);
+        // The other side may have gone with what it wanted.
+        let _ = connection.send(&copy, delivery).await;
+    }
+    end(&connection)
+}
+
+/// Sends messages and awaits each back.
+pub(crate) async fn round_trips<P: Tested>(connection: &Connection<'static, P>, count: u32, length: usize) {
+    for number in 0..count {
+        connection.send(&message(number, length), P::RELIABLE).await.expect("an open end");
+        let answer = connection.recv().await.expect("an answer");
+        assert_eq!(bytes(&answer), message(number, length));
+        assert_eq!((answer.delivery(), answer.len()), (P::RELIABLE, length));
+    }
+}
+
+/// Why a connection ended.
+pub(crate) fn end<P: Tested>(connection: &Connection<'static, P>) -> String {
+    connection.closed_reason().expect("an end").to_string()
+}
+
+/// The ends as both protocols call them.
+pub(crate) const LOCAL: &str = "this side disconnected";
+pub(crate) const REMOTE: &str = "the other peer disconnected";
+pub(crate) const LOST: &str = "the other peer fell silent";
+
 /// A message that tells its number.
 pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![0xFE];
@@ -230,13 +340,21 @@ pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// All bytes of what arrived.
-pub(crate) fn bytes(message: &raknet::Received<'_>) -> Vec<u8> {
-    message.read(|message| message.chunks().flatten().copied().collect())
+/// The number that a message tells.
+pub(crate) fn number<P: Tested>(message: &Received<'static, P>) -> u32 {
+    u32::from_be_bytes(bytes(message)[1..5].try_into().expect("a number"))
 }
 
-/// The same of the Game Protocol.
-pub(crate) fn read(message: &game::Received<'_>) -> Vec<u8> {
+/// These numbers of messages that arrived, in the order in which they were sent if the protocol has none.
+pub(crate) fn in_order<P: Tested>(mut numbers: Vec<u32>) -> Vec<u32> {
+    if !P::IS_ORDERED {
+        numbers.sort_unstable();
+    }
+    numbers
+}
+
+/// All bytes of what arrived.
+pub(crate) fn bytes<P: Tested>(message: &Received<'static, P>) -> Vec<u8> {
     message.read(|message| message.chunks().flatten().copied().collect())
 }
 

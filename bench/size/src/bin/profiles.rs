@@ -4,7 +4,7 @@
 #![no_main]
 #![allow(non_upper_case_globals, reason = "the names are those of the table")]
 
-use rakwire_embassy::game::profiles::{Player as GamePlayer, Sensor as GameSensor};
+use rakwire_embassy::game_protocol::profiles::{Player as GamePlayer, Sensor as GameSensor};
 use rakwire_embassy::raknet::profiles::{Bulk, HostOfFour, Player, Sensor};
 use rakwire_size as _;
 

@@ -9,7 +9,7 @@ use embassy_time::{Duration, Instant, Ticker, Timer, with_timeout};
 use rakwire::game_protocol::{
     Config, ConnectionStats, DisconnectReason, Redial, Reliability, Resend, SendError,
 };
-use rakwire_embassy::game::{Connection, Handle, Received};
+use rakwire_embassy::game_protocol::{Connection, Handle, Received};
 use snowfight::client::{Client, News, View};
 use snowfight::message::{Delivery, GameOver, PlayerId, Point, Scope};
 use snowfight::wanderer::{FRAMES_PER_SECOND, Wanderer};

@@ -1,5 +1,5 @@
 //! RakNet between machines.
 
-mod cancellation;
-mod exchange;
+mod both;
+mod own;
 mod silence;

@@ -1,12 +1,12 @@
 //! Receivers that do not answer when a machine asks for their hardware address.
 
 use embassy_time::Duration;
-use rakwire::raknet::{Delivery, PingScope};
+use rakwire::raknet::{Delivery, PingScope, RakNet};
 use rakwire::wire::offline::Offline;
 use rakwire::wire::{Wire as _, Writer};
 use rakwire_embassy::raknet::{Connection, PingError};
 
-use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, message, run};
+use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, message, run};
 
 /// Longer than the socket may stand still.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -14,17 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const NOBODY: u8 = 99;
 
 /// A client on any port, and a server, which are machines 1 and 2.
-fn ethernet() -> (Net, Machine, Machine) {
+fn ethernet() -> (Net, Machine<RakNet>, Machine<RakNet>) {
     let mut net = Net::with_medium(Wire::losing(0), Medium::Ethernet);
-    let client = net.machine_at::<1, 48, 128, 4>(0, |_| {});
-    let server = net.machine::<1, 48, 128, 4>(|config| config.max_incoming = 1);
+    let (client, server) = (net.client::<RakNet, 1, 48, 128, 4>(), net.server::<RakNet, 1, 48, 128, 4>());
     (net, client, server)
-}
-
-/// A connection, from both ends.
-async fn connect(client: &Machine, server: &Machine) -> (Connection<'static>, Connection<'static>) {
-    let (there, here) = tokio::join!(server.handle.accept(), client.handle.connect(server.address));
-    (here.expect("a connection"), there)
 }
 
 /// One message there.
@@ -64,7 +57,7 @@ fn a_forged_request_silences_a_server_for_a_moment_only() {
         // Until the answer is in the socket.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
-        // It was the socket that stood still, not the connection: strangers get answers, too.
+        // It was the socket that stood still, not the connection: others get answers, too.
         assert!(client.handle.ping(server.address, PATIENCE).await.is_ok());
     });
 }

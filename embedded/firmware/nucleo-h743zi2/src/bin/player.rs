@@ -9,8 +9,8 @@
 use defmt_rtt as _;
 use embassy_executor::Spawner;
 use panic_probe as _;
-use rakwire_embassy::game::profiles::Player;
-use rakwire_embassy::game::{self, Runner};
+use rakwire_embassy::game_protocol::profiles::Player;
+use rakwire_embassy::game_protocol::{self, Runner};
 use rakwire_firmware::player::{self, World};
 use rakwire_firmware::pulse::Pulse;
 use rakwire_firmware::search::Search;
@@ -24,7 +24,7 @@ async fn main(spawner: Spawner) {
     static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
     static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
     let Board { stack, entropy, panel, watchdog, .. } = board::start(spawner).await;
-    let (handle, runner) = game::new(MEMORY.take(), stack, 0, player::config(entropy));
+    let (handle, runner) = game_protocol::new(MEMORY.take(), stack, 0, player::config(entropy));
     let (search, world) = (Search::as_built(), WORLD.take());
     let board = player::Board { handle, stack, search, pulse: &PULSE, panel, world };
     spawner.spawn(defmt::unwrap!(peer(runner)));

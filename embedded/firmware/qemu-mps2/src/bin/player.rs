@@ -6,8 +6,8 @@
 #![no_std]
 #![no_main]
 
-use rakwire_embassy::game::profiles::Player;
-use rakwire_embassy::game::{self, Handle, Runner};
+use rakwire_embassy::game_protocol::profiles::Player;
+use rakwire_embassy::game_protocol::{self, Handle, Runner};
 use rakwire_firmware::panel::Blank;
 use rakwire_firmware::player::{self, End, Report, World};
 use rakwire_firmware::pulse::Pulse;
@@ -23,7 +23,7 @@ static PULSE: Pulse = Pulse::new();
 fn main() -> ! {
     board::start(|board, arguments| {
         static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
-        let (handle, runner) = game::new(MEMORY.take(), board.stack, 0, player::config(board.entropy));
+        let (handle, runner) = game_protocol::new(MEMORY.take(), board.stack, 0, player::config(board.entropy));
         if let (Ok(peer), Ok(program)) = (peer(runner), program(board, handle, arguments)) {
             board.spawner.spawn(peer);
             board.spawner.spawn(program);

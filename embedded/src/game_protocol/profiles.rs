@@ -5,7 +5,7 @@ use super::State;
 /// A sensor: one connection, messages of some hundred bytes now and then.
 ///
 /// ```
-/// use rakwire_embassy::game::profiles::Sensor;
+/// use rakwire_embassy::game_protocol::profiles::Sensor;
 ///
 /// assert!(size_of::<Sensor<'static>>() > 0);
 /// ```
@@ -15,7 +15,7 @@ pub type Sensor<'d> = State<'d, 1, 24, 64, 2>;
 /// another one that arrives meanwhile.
 ///
 /// ```
-/// use rakwire_embassy::game::profiles::{Player, Sensor};
+/// use rakwire_embassy::game_protocol::profiles::{Player, Sensor};
 ///
 /// assert!(size_of::<Player<'static>>() > size_of::<Sensor<'static>>());
 /// ```

@@ -1,15 +1,13 @@
-//! A connection, as its tasks hold it.
+//! A connection, as tasks use it.
 
 use core::net::SocketAddr;
 use core::task::Poll;
 
-use rakwire::raknet::{
-    ConnectionStats, Delivery, DisconnectReason, Guid, Outcome, Peer, Progress, Receipt, SendError,
-};
+use rakwire::endpoint::{Outcome, Progress, Protocol, Receipt, SendError};
 
-use super::protocol::{News, RakNet};
-use super::received::Received;
-use crate::hold::Hold;
+use crate::received::Received;
+use crate::reference::ConnectionRef;
+use crate::shared::Notice;
 
 /// Something that happened on a connection.
 ///
@@ -26,24 +24,25 @@ use crate::hold::Hold;
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'d> {
+pub enum Event<'d, P: Protocol> {
     /// A message arrived.
-    Message(Received<'d>),
-    /// It is known what became of a message that was sent with a receipt.
+    Message(Received<'d, P>),
+    /// It is known what became of a message that was sent with a receipt; only in RakNet.
     Receipt {
         /// What `send` returned.
         receipt: Receipt,
         /// What became of the message.
         outcome: Outcome,
     },
-    /// A message in parts has come further ([`Config::progress_interval`](rakwire::raknet::Config)).
+    /// A message in parts has come further; only in RakNet
+    /// ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval)).
     Progress(Progress),
 }
 
 /// An open connection with another peer.
 ///
-/// Clones hold the same connection, for several tasks: one that reads and one that sends. When the last one is dropped,
-/// the connection ends: what was sent before is delivered, and then the other peer is told.
+/// Clones refer to the same connection, for several tasks: one that reads and one that sends. When the last one is
+/// dropped, the connection ends: what was sent reliably before is delivered, and then the other peer is told.
 ///
 /// Every future may be dropped at any point: then nothing was taken or sent.
 ///
@@ -63,34 +62,41 @@ pub enum Event<'d> {
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Connection<'d> {
-    hold: Hold<'d, RakNet>,
+pub struct Connection<'d, P: Protocol> {
+    reference: ConnectionRef<'d, P>,
+    remote: SocketAddr,
+    identity: P::Identity,
 }
 
-impl<'d> Connection<'d> {
-    pub(crate) const fn new(hold: Hold<'d, RakNet>) -> Self {
-        Self { hold }
+impl<'d, P: Protocol> Connection<'d, P> {
+    pub(crate) const fn new(
+        reference: ConnectionRef<'d, P>,
+        remote: SocketAddr,
+        identity: P::Identity,
+    ) -> Self {
+        Self { reference, remote, identity }
     }
 
-    /// Sends a message. The first byte is its id; 0x86 and above are free for applications.
+    /// Sends a message. In RakNet the first byte is its id; 0x86 and above are free for applications.
     ///
     /// While there is no room for the message this waits until others were acknowledged. When it returns, the message
-    /// was taken for sending, not yet delivered. With a receipt reliability the name of the receipt comes back;
-    /// [`next`](Self::next) tells what became of the message.
+    /// was taken for sending, not yet delivered. With one of RakNet's receipt reliabilities the name of the receipt
+    /// comes back; [`next`](Self::next) tells what became of the message.
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
-    /// [`SendError::ReservedId`] when the first byte is below 0x1B, [`SendError::TooLong`] when the message can never
-    /// fit half of the blocks.
-    pub async fn send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        let attempt = |peer: &mut Peer<'d>, now, id: Option<_>| {
-            let Some(id) = id else { return Poll::Ready(Err(SendError::NotConnected)) };
-            match peer.send(now, id, message, delivery) {
-                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
-                result => Poll::Ready(result),
-            }
-        };
-        self.hold.wait(attempt).await
+    /// [`SendError::NeverFits`] when the message can never fit half of the blocks. In RakNet [`SendError::ReservedId`]
+    /// when the first byte is below 0x1B; in the Game Protocol [`SendError::TooLong`] above 129,024 bytes.
+    pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
+        self.reference
+            .wait(|peer, now, id| {
+                let Some(id) = id else { return Poll::Ready(Err(SendError::NotConnected)) };
+                match peer.send(now, id, message, delivery) {
+                    Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
+                    result => Poll::Ready(result),
+                }
+            })
+            .await
     }
 
     /// Sends a message if there is room for it now.
@@ -109,14 +115,15 @@ impl<'d> Connection<'d> {
     ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
     /// }
     /// ```
-    pub fn try_send(&self, message: &[u8], delivery: Delivery) -> Result<Option<Receipt>, SendError> {
-        self.hold.act(|peer, now, id| peer.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
+    pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
+        self.reference
+            .update(|peer, now, id| peer.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
     /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
     /// before was taken: [`closed_reason`](Self::closed_reason) says why. Receipts and progress that come before it are
     /// passed over; who wants them asks for [`next`](Self::next).
-    pub async fn recv(&self) -> Option<Received<'d>> {
+    pub async fn recv(&self) -> Option<Received<'d, P>> {
         loop {
             if let Event::Message(message) = self.next().await? {
                 return Some(message);
@@ -134,7 +141,7 @@ impl<'d> Connection<'d> {
     ///     core::iter::from_fn(|| connection.try_recv()).count()
     /// }
     /// ```
-    pub fn try_recv(&self) -> Option<Received<'d>> {
+    pub fn try_recv(&self) -> Option<Received<'d, P>> {
         loop {
             if let Event::Message(message) = self.try_next()? {
                 return Some(message);
@@ -161,26 +168,26 @@ impl<'d> Connection<'d> {
     ///     Ok(false)
     /// }
     /// ```
-    pub async fn next(&self) -> Option<Event<'d>> {
-        self.hold.next().await.map(|news| self.event(news))
+    pub async fn next(&self) -> Option<Event<'d, P>> {
+        self.reference.next().await.map(|notice| self.event(notice))
     }
 
     /// What happened next, if anything.
-    pub fn try_next(&self) -> Option<Event<'d>> {
-        self.hold.try_next().map(|news| self.event(news))
+    pub fn try_next(&self) -> Option<Event<'d, P>> {
+        self.reference.try_next().map(|notice| self.event(notice))
     }
 
-    const fn event(&self, news: News) -> Event<'d> {
-        match news {
-            News::Message(delivery) => Event::Message(Received::new(self.hold.shared, delivery)),
-            News::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
-            News::Progress(progress) => Event::Progress(progress),
+    const fn event(&self, notice: Notice<P>) -> Event<'d, P> {
+        match notice {
+            Notice::Message(delivery) => Event::Message(Received::new(self.reference.shared(), delivery)),
+            Notice::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
+            Notice::Progress(progress) => Event::Progress(progress),
         }
     }
 
-    /// Ends the connection: what was sent before is delivered, for at most the `close_timeout` of the configuration,
-    /// then the other peer is told. Waits until that is done; what arrives meanwhile is thrown away. The end goes on
-    /// when the future is dropped.
+    /// Ends the connection: what was sent reliably before is delivered, for at most the `close_timeout` of the
+    /// configuration, then the other peer is told. Waits until that is done; what arrives meanwhile is thrown away. The
+    /// end goes on when the future is dropped.
     ///
     /// ```
     /// use rakwire::raknet::{Delivery, SendError};
@@ -193,31 +200,35 @@ impl<'d> Connection<'d> {
     /// }
     /// ```
     pub async fn disconnect(&self) {
-        self.hold.disconnect();
+        self.reference.update(|peer, now, id| {
+            if let Some(id) = id {
+                peer.disconnect(now, id);
+            }
+        });
         while self.next().await.is_some() {}
     }
 
     /// Why the connection ended; nothing while it has not, or while what it told before was not read.
     #[must_use]
-    pub fn closed_reason(&self) -> Option<DisconnectReason> {
-        self.hold.closed_reason()
+    pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
+        self.reference.closed_reason()
     }
 
     /// The counters and measurements of the connection; nothing once it has ended.
     #[must_use]
-    pub fn stats(&self) -> Option<ConnectionStats> {
-        self.hold.look(|peer, id| peer.connection_stats(id))
+    pub fn stats(&self) -> Option<P::ConnectionStats> {
+        self.reference.stats()
     }
 
     /// The address of the other peer.
     #[must_use]
     pub const fn remote(&self) -> SocketAddr {
-        self.hold.remote()
+        self.remote
     }
 
-    /// The identity that the other peer gave itself.
+    /// Who the other peer says it is: in RakNet its GUID.
     #[must_use]
-    pub fn guid(&self) -> Guid {
-        self.hold.identity()
+    pub const fn identity(&self) -> P::Identity {
+        self.identity
     }
 }

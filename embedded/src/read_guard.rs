@@ -1,0 +1,28 @@
+//! Bytes that a task reads where the peer keeps them.
+
+use rakwire::endpoint::{Message, Protocol};
+
+use crate::shared::Shared;
+
+/// Bytes that the peer lends; dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct ReadGuard<'d, P: Protocol> {
+    shared: &'d Shared<'d, P>,
+}
+
+impl<'d, P: Protocol> ReadGuard<'d, P> {
+    /// For what the peer lends now.
+    pub(crate) const fn new(shared: &'d Shared<'d, P>) -> Self {
+        Self { shared }
+    }
+
+    pub(crate) fn read<R>(&self, read: impl FnOnce(Message<'_, P>) -> R) -> R {
+        self.shared.read(|inner| read(inner.peer.lent()))
+    }
+}
+
+impl<P: Protocol> Drop for ReadGuard<'_, P> {
+    fn drop(&mut self) {
+        self.shared.give_back();
+    }
+}

@@ -1,0 +1,95 @@
+//! A reference to a connection.
+
+use core::future::poll_fn;
+use core::task::Poll;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Peer, Protocol};
+
+use crate::shared::{Notice, Shared};
+use crate::slots::SlotState;
+
+/// A reference to a connection, which ends with the last one.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef<'d, P: Protocol> {
+    shared: &'d Shared<'d, P>,
+    slot: usize,
+}
+
+impl<P: Protocol> Clone for ConnectionRef<'_, P> {
+    fn clone(&self) -> Self {
+        self.shared.update(|inner, _| inner.slots.retain(self.slot));
+        Self { shared: self.shared, slot: self.slot }
+    }
+}
+
+impl<P: Protocol> Drop for ConnectionRef<'_, P> {
+    fn drop(&mut self) {
+        self.shared.update(|inner, now| inner.release(now, self.slot));
+    }
+}
+
+impl<'d, P: Protocol> ConnectionRef<'d, P> {
+    /// For a slot that counts this reference already.
+    pub(crate) const fn new(shared: &'d Shared<'d, P>, slot: usize) -> Self {
+        Self { shared, slot }
+    }
+
+    pub(crate) const fn shared(&self) -> &'d Shared<'d, P> {
+        self.shared
+    }
+
+    /// Waits until the connection is open, and says with whom.
+    pub(crate) async fn connected(&self) -> Result<P::Identity, P::ConnectFailure> {
+        poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
+    }
+
+    /// Waits until `attempt`, which gets the connection's name while it has one, is ready.
+    pub(crate) async fn wait<R>(
+        &self,
+        mut attempt: impl FnMut(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> Poll<R>,
+    ) -> R {
+        poll_fn(|cx| {
+            self.shared.poll(cx, |inner, now| {
+                let id = inner.slots.get(self.slot).map(|slot| slot.id);
+                attempt(&mut inner.peer, now, id)
+            })
+        })
+        .await
+    }
+
+    /// Changes something of the connection.
+    pub(crate) fn update<R>(
+        &self,
+        update: impl FnOnce(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> R,
+    ) -> R {
+        self.shared.update(|inner, now| {
+            let id = inner.slots.get(self.slot).map(|slot| slot.id);
+            update(&mut inner.peer, now, id)
+        })
+    }
+
+    /// Waits for the next event; nothing once the connection has ended and every event was taken.
+    pub(crate) async fn next(&self) -> Option<Notice<P>> {
+        poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_event(self.slot))).await
+    }
+
+    /// The next event, if there is one.
+    pub(crate) fn try_next(&self) -> Option<Notice<P>> {
+        match self.shared.update(|inner, _| inner.poll_event(self.slot)) {
+            Poll::Ready(notice) => notice,
+            Poll::Pending => None,
+        }
+    }
+
+    pub(crate) fn closed_reason(&self) -> Option<P::DisconnectReason> {
+        self.shared.read(|inner| match inner.slots.get(self.slot)?.state {
+            SlotState::Ended(reason) => reason,
+            SlotState::Connecting | SlotState::Incoming { .. } | SlotState::Connected => None,
+        })
+    }
+
+    pub(crate) fn stats(&self) -> Option<P::ConnectionStats> {
+        self.shared.read(|inner| inner.peer.connection_stats(inner.slots.get(self.slot)?.id))
+    }
+}

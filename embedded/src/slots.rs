@@ -1,0 +1,80 @@
+//! The connections that tasks refer to.
+
+use core::net::SocketAddr;
+
+use rakwire::endpoint::{ConnectionId, Protocol};
+
+/// How far a connection has come, as far as its tasks were told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SlotState<P: Protocol> {
+    /// A task asked for it; its handshake is under way.
+    Connecting,
+    /// Another peer opened it, and no task has accepted it yet.
+    Incoming { remote: SocketAddr, identity: P::Identity },
+    /// It is open.
+    Connected,
+    /// It is over. A connection that never was open has no reason.
+    Ended(Option<P::DisconnectReason>),
+}
+
+/// A connection that tasks refer to, or that waits to be accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<P: Protocol> {
+    pub(crate) id: ConnectionId,
+    pub(crate) state: SlotState<P>,
+    /// How many references there are.
+    pub(crate) references: u8,
+}
+
+/// All such connections.
+#[derive(Debug)]
+pub(crate) struct Slots<'d, P: Protocol>(pub(crate) &'d mut [Option<Slot<P>>]);
+
+impl<P: Protocol> Slots<'_, P> {
+    pub(crate) fn get(&self, at: usize) -> Option<&Slot<P>> {
+        self.0.get(at)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Slot<P>> {
+        self.0.get_mut(at)?.as_mut()
+    }
+
+    pub(crate) fn contains(&self, id: ConnectionId) -> bool {
+        self.0.iter().flatten().any(|slot| slot.id == id)
+    }
+
+    /// Puts a connection in the first vacant place and returns its index; nothing if there is none.
+    pub(crate) fn insert(&mut self, slot: Slot<P>) -> Option<usize> {
+        let vacant = self.0.iter().position(Option::is_none)?;
+        *self.0.get_mut(vacant)? = Some(slot);
+        Some(vacant)
+    }
+
+    /// The first connection that nobody has accepted; its caller has the only reference to it then.
+    pub(crate) fn accept(&mut self) -> Option<(usize, SocketAddr, P::Identity)> {
+        for (at, slot) in self.0.iter_mut().enumerate() {
+            let Some(slot) = slot else { continue };
+            if let SlotState::Incoming { remote, identity } = slot.state {
+                slot.state = SlotState::Connected;
+                slot.references = 1;
+                return Some((at, remote, identity));
+            }
+        }
+        None
+    }
+
+    /// One reference more.
+    pub(crate) fn retain(&mut self, at: usize) {
+        if let Some(slot) = self.get_mut(at) {
+            slot.references = slot.references.saturating_add(1);
+        }
+    }
+
+    /// One reference less; with the last one the slot is vacant, and what was in it is returned.
+    pub(crate) fn release(&mut self, at: usize) -> Option<Slot<P>> {
+        let place = self.0.get_mut(at)?;
+        let slot = place.as_mut()?;
+        slot.references = slot.references.saturating_sub(1);
+        if slot.references == 0 { place.take() } else { None }
+    }
+}

@@ -1,0 +1,4 @@
+//! What is tested for both protocols.
+
+pub(crate) mod cancellation;
+pub(crate) mod exchange;

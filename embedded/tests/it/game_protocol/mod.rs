@@ -1,3 +1,0 @@
-//! The Game Protocol between machines.
-
-mod exchange;

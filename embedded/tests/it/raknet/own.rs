@@ -1,0 +1,94 @@
+//! What only RakNet does: ordered messages of all memory, refusals, receipts, pongs.
+
+use rakwire::raknet::{Delivery, Outcome, RakNet, Reliability, SetError};
+use rakwire_embassy::raknet::{ConnectError, Event, PingError};
+
+use crate::support::{Net, PORT, Wire, bytes, connected, echo, message, pair, run};
+
+#[test]
+fn what_was_read_leaves_its_memory_to_the_answer() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = net.client::<RakNet, 1, 48, 64, 4>();
+        let server = net.server::<RakNet, 1, 48, 64, 4>();
+        tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
+        let connection = client.handle.connect(server.address).await.expect("a connection");
+        for number in 0..5 {
+            // More than a third of all memory, there and back.
+            let sent = message(number, 19 * 64);
+            connection.send(&sent, Delivery::RELIABLE).await.expect("an open end");
+            assert_eq!(bytes(&connection.recv().await.expect("an answer")), sent);
+        }
+    });
+}
+
+#[test]
+fn a_full_host_refuses() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let (first, host) = (net.client::<RakNet, 1, 24, 128, 4>(), net.server::<RakNet, 1, 24, 128, 4>());
+        let _connection = first.handle.connect(host.address).await.expect("a connection");
+        let late = net.client::<RakNet, 1, 24, 128, 4>();
+        let refused = late.handle.connect(host.address).await.expect_err("a full host");
+        assert!(matches!(refused, ConnectError::Failed(_)), "{refused}");
+        assert_eq!(refused.to_string(), "the server is full");
+    });
+}
+
+#[test]
+fn both_ends_know_whom_they_are_connected_with() {
+    run(async {
+        let (_client, _server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
+        assert_ne!(here.identity(), there.identity());
+        let (server, client) = (here.identity(), there.identity());
+        here.disconnect().await;
+        assert_eq!((here.identity(), there.identity()), (server, client));
+    });
+}
+
+#[test]
+fn receipts_tell_what_became_of_messages() {
+    run(async {
+        let (client, server) = pair::<RakNet>(Wire::losing(0));
+        tokio::task::spawn_local(async move { echo(server.handle.accept().await).await });
+        let connection = client.handle.connect(server.address).await.expect("a connection");
+        let delivery = Delivery::new(Reliability::ReliableOrderedWithReceipt);
+        let sent = connection.send(&message(1, 9), delivery).await.expect("an open end").expect("a receipt");
+        let (mut acknowledged, mut answered) = (0, 0);
+        while acknowledged + answered < 2 {
+            match connection.next().await.expect("an open end") {
+                Event::Receipt { receipt, outcome } => {
+                    assert_eq!((receipt, outcome), (sent, Outcome::Acknowledged));
+                    acknowledged += 1;
+                }
+                Event::Message(echo) => {
+                    assert_eq!(bytes(&echo), message(1, 9));
+                    answered += 1;
+                }
+                event @ (Event::Progress(_) | _) => panic!("{event:?}"),
+            }
+        }
+        assert_eq!((acknowledged, answered), (1, 1));
+    });
+}
+
+#[test]
+fn servers_are_found_by_their_pongs() {
+    run(async {
+        let (client, server) = pair::<RakNet>(Wire::losing(0));
+        assert_eq!(server.handle.set_advertisement(b"our game"), Ok(()));
+        assert_eq!(server.handle.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
+        let patience = embassy_time::Duration::from_secs(20);
+        let mut buffer = [0; 64];
+        let pong = client.handle.ping(server.address, patience).await.expect("a pong");
+        assert_eq!((pong.from(), pong.copy_to(&mut buffer)), (server.address, Some(&b"our game"[..])));
+        drop(pong);
+        let everybody = (std::net::Ipv4Addr::BROADCAST, PORT).into();
+        let pong = client.handle.discover(everybody, patience).await.expect("a pong");
+        assert_eq!(pong.from(), server.address);
+        drop(pong);
+        let nobody = ([10, 0, 0, 9], PORT).into();
+        let error = client.handle.ping(nobody, embassy_time::Duration::from_millis(50)).await;
+        assert!(matches!(error, Err(PingError::NoAnswer)));
+    });
+}
