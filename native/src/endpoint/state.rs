@@ -310,3 +310,55 @@ impl<P: Protocol> Receivers<P> {
         Some(inbox)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rakwire::game_protocol::{Capacity, Config, GameProtocol, Reliability};
+
+    use super::*;
+
+    /// Datagrams go to `server` in one batch, and its answers to `client`.
+    fn exchange(
+        client: &mut Peer<'_, GameProtocol>,
+        server: &mut State<GameProtocol>,
+        clock: &Clock,
+    ) -> usize {
+        let [from, to] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let arrived = ArrivalQueue::new(1 << 20, None);
+        let mut buffer = [0; GameProtocol::MAX_DATAGRAM];
+        let at = clock.now();
+        let mut sent = 0;
+        while let Some(transmit) = client.poll_transmit(at, &mut buffer) {
+            let bytes: Box<[u8]> = transmit.payload.into();
+            arrived.push([RecvBatch { at, from, stride: bytes.len(), bytes }].into_iter());
+            sent += 1;
+        }
+        let mut outgoing = Outgoing::new(GameProtocol::MAX_DATAGRAM);
+        let now = server.catch_up(&arrived, clock);
+        server.drive(now, &mut outgoing);
+        while let Some(transmit) = outgoing.next(1) {
+            client.handle_datagram(clock.now(), to, transmit.bytes);
+        }
+        sent
+    }
+
+    /// A client of the Game Protocol answers the challenge and does not wait before it sends messages. An unreliable one
+    /// comes only once.
+    #[tokio::test]
+    async fn a_message_behind_a_handshake_waits_with_it() {
+        let mut options = Options::<GameProtocol>::new(Config::new([1; 32]));
+        options.config.max_incoming = 1;
+        let mut server = State::new(options, Plugin::NONE);
+        let mut client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
+        let clock = Clock::start();
+        let to = ([127, 0, 0, 1], 2).into();
+        let id = client.connect(clock.now(), to).expect("room for a connection");
+        assert_eq!(exchange(&mut client, &mut server, &clock), 1, "a salt");
+        let sent = client.send(clock.now(), id, b"hello", Reliability::Unreliable);
+        assert_eq!(sent, Ok(None), "the client has been challenged");
+        assert_eq!(exchange(&mut client, &mut server, &clock), 2, "its answer and the message");
+        let accepted = server.receivers.accept_queue.pop().expect("an open connection");
+        let message = tokio::time::timeout(std::time::Duration::ZERO, accepted.inbox.recv()).await;
+        assert_eq!(message.expect("a message").expect("an open connection").bytes, b"hello");
+    }
+}
