@@ -337,7 +337,7 @@ mod tests {
     /// Whoever keeps a driver busy for ever, so that it never says that it is idle, stops no tick.
     #[tokio::test]
     async fn a_driver_that_is_never_idle_holds_up_no_tick() {
-        let patience = Duration::from_secs(10);
-        tokio::time::timeout(patience, within_a_tick(std::future::pending::<()>())).await.unwrap();
+        let deadline = Duration::from_secs(10);
+        tokio::time::timeout(deadline, within_a_tick(std::future::pending::<()>())).await.unwrap();
     }
 }

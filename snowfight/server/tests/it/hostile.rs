@@ -1,4 +1,4 @@
-//! Hostile strangers and clients of a running server: the game of the others goes on.
+//! Hostile peers of a running server, with and without a connection: the game of the others goes on.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;

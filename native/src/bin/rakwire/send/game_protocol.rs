@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use rakwire::game_protocol::wire::MAX_PAYLOAD;
 use rakwire_native::game_protocol::{self, Connection, Endpoint, Options, Reliability};
 
+use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
-use super::{Arguments, ReliabilityArgument};
 use crate::failure::Failure;
 use crate::protocol::reject_options_of_raknet;
 use crate::{hex, host};

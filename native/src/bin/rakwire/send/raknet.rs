@@ -9,8 +9,8 @@ use rakwire_native::raknet::{
     Reliability,
 };
 
+use super::arguments::{Arguments, ReliabilityArgument};
 use super::exchange::{Request, exchange};
-use super::{Arguments, ReliabilityArgument};
 use crate::failure::Failure;
 use crate::{hex, host};
 
