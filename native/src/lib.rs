@@ -1,7 +1,9 @@
-//! RakNet over UDP sockets: the protocol of the crate [`rakwire`] with a driver on [tokio].
+//! RakNet and the Game Protocol over UDP sockets: the protocols of the crate [`rakwire`] with a driver on [tokio].
 //!
 //! An [`Endpoint`] is one socket. It opens connections, accepts them and pings servers; a [`Connection`] sends and
-//! receives messages. Everything runs in two tasks of the runtime in which the endpoint was bound: one receives
+//! receives messages. The crate's root names the types of [`raknet`]; [`game_protocol`] names the same types for the
+//! Game Protocol, and [`endpoint`] has them for code that serves both.
+//! Everything runs in two tasks of the runtime in which the endpoint was bound: one receives
 //! datagrams and notes when they arrived, the other one drives the protocol. So a round-trip time stays right when
 //! the protocol has to wait for its turn.
 //!
@@ -31,43 +33,27 @@
 
 #![forbid(unsafe_code)]
 
-mod admission;
-mod arrivals;
+mod arrival_queue;
+mod bind_error;
 mod clock;
-mod connection;
-mod driver;
-mod endpoint;
-mod error;
-pub mod game;
-mod inbox;
-mod options;
+pub mod endpoint;
+mod entropy;
+pub mod game_protocol;
+mod network_emulator;
 mod outgoing;
-mod paths;
-mod pings;
-mod plugin;
-mod requests;
-mod shared;
+pub mod raknet;
 mod simulation;
 mod socket;
-mod state;
-mod stats;
-mod strangers;
-mod waiters;
+mod wakers;
 
-pub use connection::{Connection, Incoming};
-pub use endpoint::Endpoint;
-pub use error::{BindError, ConnectError, OutOfBandError, PingError};
-pub use options::Options;
-pub use pings::Pong;
-pub use rakwire::raknet::{
-    AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
-    CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, OutOfBand, Outcome, PeerStats,
-    PingScope, Priority, Progress, Receipt, Reliability, SendError, SetError,
+pub use raknet::{
+    AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
+    ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
+    DropReason, Endpoint, EndpointStats, Guid, Incoming, Options, OutOfBand, OutOfBandError, Outcome,
+    PeerStats, PingError, PingScope, Pong, Priority, Progress, Receipt, Reliability, SendError, SetError,
+    Unconnected, UnconnectedKind, id,
 };
-pub use rakwire::wire::id;
 pub use simulation::{BadSimulation, Simulation};
-pub use stats::EndpointStats;
-pub use strangers::{Said, Stranger};
 
 #[cfg(doctest)]
 #[doc = include_str!("../tests/README.md")]

@@ -2,17 +2,17 @@
 
 use std::net::SocketAddr;
 
-use rakwire::wire::MAX_DATAGRAM;
-
 /// Datagrams that are composed before they are sent.
 const DATAGRAMS: usize = 64;
 /// The longest UDP payload.
-const LONGEST_TRAIN: usize = 65_507;
+const LONGEST_TRANSMIT: usize = 65_507;
 
 /// Composed datagrams, one after the other in one buffer, so that several to one address can go in one call.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     bytes: Box<[u8]>,
+    /// Bytes of the longest datagram.
+    max_datagram: usize,
     filled: usize,
     datagrams: Vec<(SocketAddr, usize)>,
     /// How many datagrams and bytes of them were sent.
@@ -22,7 +22,7 @@ pub(crate) struct Outgoing {
 
 /// Datagrams to one address that one call sends: each `size` bytes long but for the last.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Departure<'b> {
+pub(crate) struct Transmit<'b> {
     pub(crate) to: SocketAddr,
     pub(crate) size: usize,
     pub(crate) count: usize,
@@ -30,9 +30,11 @@ pub(crate) struct Departure<'b> {
 }
 
 impl Outgoing {
-    pub(crate) fn new() -> Self {
+    /// Room for datagrams of at most `max_datagram` bytes.
+    pub(crate) fn new(max_datagram: usize) -> Self {
         Self {
-            bytes: vec![0; DATAGRAMS * MAX_DATAGRAM].into(),
+            bytes: vec![0; DATAGRAMS * max_datagram].into(),
+            max_datagram,
             filled: 0,
             datagrams: Vec::with_capacity(DATAGRAMS),
             sent: 0,
@@ -46,7 +48,7 @@ impl Outgoing {
 
     /// Room for one more datagram, if there is any.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
-        self.bytes.get_mut(self.filled..self.filled + MAX_DATAGRAM)
+        self.bytes.get_mut(self.filled..self.filled + self.max_datagram)
     }
 
     /// Keeps the datagram that was written at the front of the room.
@@ -57,7 +59,7 @@ impl Outgoing {
 
     /// Takes the next datagrams that one call can send, at most `segments`. When none are left, the buffer is empty
     /// again.
-    pub(crate) fn next(&mut self, segments: usize) -> Option<Departure<'_>> {
+    pub(crate) fn next(&mut self, segments: usize) -> Option<Transmit<'_>> {
         let waiting = self.datagrams.get(self.sent..).unwrap_or(&[]);
         let Some(&(to, size)) = waiting.first() else {
             self.clear();
@@ -65,7 +67,7 @@ impl Outgoing {
         };
         let (mut count, mut length) = (0, 0);
         for &(other, bytes) in waiting.iter().take(segments.max(1)) {
-            if other != to || bytes > size || length + bytes > LONGEST_TRAIN {
+            if other != to || bytes > size || length + bytes > LONGEST_TRANSMIT {
                 break;
             }
             count += 1;
@@ -77,7 +79,7 @@ impl Outgoing {
         let start = self.sent_bytes;
         self.sent += count;
         self.sent_bytes += length;
-        Some(Departure { to, size, count, bytes: self.bytes.get(start..start + length)? })
+        Some(Transmit { to, size, count, bytes: self.bytes.get(start..start + length)? })
     }
 
     fn clear(&mut self) {
@@ -92,17 +94,19 @@ impl Outgoing {
 mod tests {
     use super::*;
 
+    const MAX_DATAGRAM: usize = 1_464;
+
     #[test]
     fn equal_neighbours_travel_together() {
         let [a, b]: [SocketAddr; 2] = [([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()];
-        let mut outgoing = Outgoing::new();
+        let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         for (to, length) in [(a, 10), (a, 10), (a, 4), (a, 4), (a, 5), (b, 5), (b, 5), (b, 5)] {
             outgoing.room().expect("room for eight")[..length].fill(7);
             outgoing.push(to, length);
         }
         let mut found = Vec::new();
-        while let Some(train) = outgoing.next(2) {
-            found.push((train.to, train.size, train.count, train.bytes.len()));
+        while let Some(transmit) = outgoing.next(2) {
+            found.push((transmit.to, transmit.size, transmit.count, transmit.bytes.len()));
         }
         let expected = [(a, 10, 2, 20), (a, 4, 2, 8), (a, 5, 1, 5), (b, 5, 2, 10), (b, 5, 1, 5)];
         assert_eq!(found, expected);
@@ -110,27 +114,27 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_datagram_is_the_last_of_its_train() {
+    fn a_shorter_datagram_is_the_last_of_its_transmit() {
         let to: SocketAddr = ([127, 0, 0, 1], 1).into();
-        let mut outgoing = Outgoing::new();
+        let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         for length in [10, 4, 10] {
             outgoing.push(to, length);
         }
-        assert_eq!(outgoing.next(64).map(|train| train.count), Some(2));
-        assert_eq!(outgoing.next(64).map(|train| train.count), Some(1));
+        assert_eq!(outgoing.next(64).map(|transmit| transmit.count), Some(2));
+        assert_eq!(outgoing.next(64).map(|transmit| transmit.count), Some(1));
         assert_eq!(outgoing.next(64), None);
     }
 
     #[test]
     fn the_buffer_has_an_end() {
-        let mut outgoing = Outgoing::new();
+        let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         let mut count = 0;
         while outgoing.room().is_some() {
             outgoing.push(([127, 0, 0, 1], 1).into(), MAX_DATAGRAM);
             count += 1;
         }
         assert_eq!(count, DATAGRAMS);
-        let first = outgoing.next(64).map(|train| train.bytes.len());
-        assert!(first.is_some_and(|length| length <= LONGEST_TRAIN));
+        let first = outgoing.next(64).map(|transmit| transmit.bytes.len());
+        assert!(first.is_some_and(|length| length <= LONGEST_TRANSMIT));
     }
 }

@@ -3,20 +3,20 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::{ToSocketAddrs, UdpSocket};
 
-use crate::arrivals::Train;
+use crate::arrival_queue::RecvBatch;
+use crate::bind_error::BindError;
 use crate::clock::Clock;
-use crate::error::BindError;
-use crate::outgoing::Departure;
+use crate::outgoing::Transmit;
 
-/// Bytes of one receive buffer: the longest UDP payload, and so the longest train of datagrams.
+/// Bytes of one receive buffer: the longest UDP payload, and so the longest batch of datagrams.
 const BUFFER: usize = 65_535;
 /// What the system is asked to keep in each direction while the program does something else, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// Datagrams longer than this come from no RakNet peer: they are dropped and counted.
+/// Datagrams longer than this come from no peer of either protocol: they are dropped and counted.
 pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
 /// A UDP socket that sends and receives in batches.
@@ -30,8 +30,8 @@ pub(crate) struct Socket {
 /// What one call received.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
-    pub(crate) trains: Vec<Train>,
-    /// Datagrams that were longer than any RakNet peer sends.
+    pub(crate) batches: Vec<RecvBatch>,
+    /// Datagrams that were longer than any peer sends.
     pub(crate) too_long: u64,
 }
 
@@ -119,12 +119,12 @@ impl Socket {
     }
 
     /// Sends datagrams, and waits while the system has no room for them.
-    pub(crate) async fn send(&self, departure: &Departure<'_>) -> io::Result<()> {
-        let transmit = Transmit {
-            destination: self.route(departure.to),
+    pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let transmit = quinn_udp::Transmit {
+            destination: self.route(transmit.to),
             ecn: None,
-            contents: departure.bytes,
-            segment_size: (departure.count > 1).then_some(departure.size),
+            contents: transmit.bytes,
+            segment_size: (transmit.count > 1).then_some(transmit.size),
             src_ip: None,
         };
         loop {
@@ -183,7 +183,7 @@ impl Buffers {
             if meta.stride > LONGEST_DATAGRAM {
                 received.too_long += bytes.chunks(meta.stride).count() as u64;
             } else if !bytes.is_empty() {
-                received.trains.push(Train {
+                received.batches.push(RecvBatch {
                     at,
                     from: canonical(meta.addr),
                     stride: meta.stride,

@@ -39,7 +39,8 @@ use crate::time::Instant;
 /// # assert_eq!(report(&mut Peer::new(&mut resources, Config::new([7; 32]))), 0);
 /// ```
 ///
-/// It cannot be implemented outside of this crate.
+/// It cannot be implemented outside of this crate. What belongs to a protocol may go to other threads, so a driver need
+/// not ask for it.
 #[expect(private_bounds, reason = "what a protocol brings is known in this crate alone")]
 pub trait Protocol: Internals {
     /// The name that people know: "RakNet", "Game Protocol".
@@ -52,21 +53,21 @@ pub trait Protocol: Internals {
     const FRESH_PORT: bool;
 
     /// How a peer behaves.
-    type Config: Clone + Debug;
+    type Config: Clone + Debug + Send + Sync;
     /// How one connection is opened, where that differs from the configuration.
-    type ConnectOptions<'o>: Copy + Debug + Default;
+    type ConnectOptions<'o>: Copy + Debug + Default + Send + Sync;
     /// Who a peer is beside its address.
-    type Identity: Copy + Debug + Eq + Hash;
+    type Identity: Copy + Debug + Eq + Hash + Send + Sync;
     /// How a message travels.
-    type Delivery: Copy + Debug + Default + PartialEq;
+    type Delivery: Copy + Debug + Default + PartialEq + Send + Sync;
     /// Why a connection could not be opened.
-    type ConnectFailure: Copy + core::error::Error + Eq;
+    type ConnectFailure: Copy + core::error::Error + Eq + Send + Sync;
     /// Why a connection ended.
-    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq;
+    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq + Send + Sync;
     /// Why something that arrived was dropped.
-    type DropReason: DropReasons + Debug;
+    type DropReason: DropReasons + Debug + Send + Sync;
     /// Counters and measurements of one connection.
-    type ConnectionStats: Copy + Debug + Default;
+    type ConnectionStats: Copy + Debug + Default + Send + Sync;
 
     /// A configuration from 32 random bytes that nobody can guess, for a peer that opens connections.
     fn config(entropy: [u8; 32]) -> Self::Config;
@@ -91,17 +92,17 @@ pub trait Protocol: Internals {
 }
 
 /// What a protocol brings beside what applications see.
-pub(crate) trait Internals: Copy + Debug + Sized + 'static {
+pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     /// How many datagrams of one connection may leave in a row while others wait.
     const BURST: u8;
     /// One connection, or what stands in a vacant slot.
-    type Connection: Connection<Self>
+    type Connection: Connection<Self> + Send + Sync
     where
         Self: Protocol;
     /// What the pool keeps of a block beside its bytes.
-    type BlockHeader: Copy + Debug + Default;
+    type BlockHeader: Copy + Debug + Default + Send + Sync;
     /// What the peer keeps beside its connections.
-    type State<'a>: State<Self>
+    type State<'a>: State<Self> + Send + Sync
     where
         Self: Protocol;
     /// What the tables of the state need of the memory of a peer.

@@ -5,7 +5,7 @@ pub trait DropReasons: Copy + 'static {
     /// Every reason, in the order of [`index`](Self::index).
     const REASONS: &'static [Self];
     /// One counter a reason.
-    type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]>;
+    type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]> + Send + Sync;
 
     /// Where the counter of this reason stands.
     fn index(self) -> usize;

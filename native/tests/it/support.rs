@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Longer than any program here takes on the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A program that runs until it is dropped.
 pub(crate) struct Server {
@@ -36,7 +36,7 @@ impl Server {
             let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
             sender.send(read)
         });
-        let line = receiver.recv_timeout(PATIENCE).expect("a line in time").expect("a line");
+        let line = receiver.recv_timeout(DEADLINE).expect("a line in time").expect("a line");
         let announced = line.trim().strip_prefix(word);
         let announced = announced.unwrap_or_else(|| panic!("{line:?} does not begin with {word:?}"));
         Self { announced: announced.trim().to_owned(), child, _stdin: stdin }

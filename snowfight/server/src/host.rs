@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rakwire_native::{BindError, Capacity, Endpoint, Simulation, game};
+use rakwire_native::endpoint::{self, Connection, Endpoint};
+use rakwire_native::{BindError, Capacity, Simulation, game_protocol, raknet};
 use snowfight::advertisement::Advertisement;
 use snowfight::message::Delivery;
 use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Server};
@@ -81,8 +82,8 @@ enum News {
 /// A server that is bound to its sockets.
 #[derive(Debug)]
 pub struct Host {
-    game: Arc<game::Endpoint>,
-    raknet: Arc<Endpoint>,
+    game_protocol: Arc<game_protocol::Endpoint>,
+    raknet: Arc<raknet::Endpoint>,
     server: Box<Server<Key>>,
     bots: Bots,
     links: HashMap<Key, Arc<Link>>,
@@ -103,13 +104,13 @@ impl Host {
         if usize::from(options.bots) > MAX_PLAYERS / 2 {
             return Err(OptionsError::TooManyBots(options.bots));
         }
-        let game = game::Endpoint::bind(options.game, game_options(options.simulate)?).await?;
+        let game_protocol = Endpoint::bind(options.game, game_protocol_options(options.simulate)?).await?;
         let raknet = Endpoint::bind(options.raknet, raknet_options(options.simulate)?).await?;
-        let advertisement = Advertisement { port: game.local_addr().port() };
+        let advertisement = Advertisement { port: game_protocol.local_addr().port() };
         // It is far shorter than one may be.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
-            game: Arc::new(game),
+            game_protocol: Arc::new(game_protocol),
             raknet: Arc::new(raknet),
             server: Box::new(Server::new(options.seed)),
             bots: Bots::new(options.bots),
@@ -126,7 +127,7 @@ impl Host {
     #[must_use]
     pub fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
-            Protocol::Game => self.game.local_addr(),
+            Protocol::GameProtocol => self.game_protocol.local_addr(),
             Protocol::RakNet => self.raknet.local_addr(),
         }
     }
@@ -139,24 +140,8 @@ impl Host {
     /// Serves until the future is dropped, and tells from time to time how long the ticks took.
     pub async fn run_reporting(mut self, every: Duration, mut tell: impl FnMut(Report)) {
         let (sender, mut news) = mpsc::channel(NEWS);
-        let game = Arc::clone(&self.game);
-        let accepted = sender.clone();
-        tokio::spawn(async move {
-            while let Some(connection) = game.accept().await {
-                if accepted.send(News::Opened(Link::Game(connection))).await.is_err() {
-                    break;
-                }
-            }
-        });
-        let raknet = Arc::clone(&self.raknet);
-        let accepted = sender.clone();
-        tokio::spawn(async move {
-            while let Some(connection) = raknet.accept().await {
-                if accepted.send(News::Opened(Link::RakNet(connection))).await.is_err() {
-                    break;
-                }
-            }
-        });
+        tokio::spawn(accept(Arc::clone(&self.game_protocol), Link::GameProtocol, sender.clone()));
+        tokio::spawn(accept(Arc::clone(&self.raknet), Link::RakNet, sender.clone()));
         let mut reported = Instant::now();
         loop {
             let first = tokio::select! {
@@ -182,7 +167,7 @@ impl Host {
 
     /// What there was since the last report.
     fn report(&mut self) -> Report {
-        let (game, raknet) = (self.game.stats(), self.raknet.stats().peer);
+        let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
         let sent = (game.datagrams_sent + raknet.datagrams_sent, game.bytes_sent + raknet.bytes_sent);
         let before = std::mem::replace(&mut self.sent, sent);
         Report {
@@ -212,7 +197,7 @@ impl Host {
             }
         }
         self.send();
-        within_a_tick(async { tokio::join!(self.game.flush(), self.raknet.flush()) }).await;
+        within_a_tick(async { tokio::join!(self.game_protocol.flush(), self.raknet.flush()) }).await;
         self.meter.note(began.elapsed(), began.saturating_duration_since(due));
     }
 
@@ -274,6 +259,19 @@ impl Host {
     }
 }
 
+/// Tells the server of every connection of an endpoint.
+async fn accept<P: endpoint::Protocol>(
+    endpoint: Arc<Endpoint<P>>,
+    link: fn(Connection<P>) -> Link,
+    sender: mpsc::Sender<News>,
+) {
+    while let Some(connection) = endpoint.accept().await {
+        if sender.send(News::Opened(link(connection))).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Waits for datagrams to leave; what has not left in time leaves during the next tick.
 async fn within_a_tick(flushed: impl Future) {
     let _ = tokio::time::timeout(LONGEST_FLUSH, flushed).await;
@@ -302,19 +300,25 @@ fn tell(link: &Link, payload: &[u8], delivery: Delivery) -> Told {
     }
 }
 
-fn game_options(simulate: Option<Simulation>) -> Result<game::Options, OptionsError> {
-    let mut options = game::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
+fn game_protocol_options(simulate: Option<Simulation>) -> Result<game_protocol::Options, OptionsError> {
+    let mut options: game_protocol::Options = options(simulate)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
     options.config.connection_blocks = Some(SHARE);
-    options.receive_queue = RECEIVE_QUEUE;
-    options.simulate = simulate;
     Ok(options)
 }
 
-fn raknet_options(simulate: Option<Simulation>) -> Result<rakwire_native::Options, OptionsError> {
-    let mut options = rakwire_native::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
+fn raknet_options(simulate: Option<Simulation>) -> Result<raknet::Options, OptionsError> {
+    let mut options: raknet::Options = options(simulate)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
     options.config.connection_blocks = Some(SHARE);
+    Ok(options)
+}
+
+/// What is the same for both protocols.
+fn options<P: endpoint::Protocol>(
+    simulate: Option<Simulation>,
+) -> Result<endpoint::Options<P>, OptionsError> {
+    let mut options = endpoint::Options::server(MAX_SESSIONS as u16).map_err(OptionsError::Random)?;
     options.receive_queue = RECEIVE_QUEUE;
     options.simulate = simulate;
     Ok(options)
@@ -327,7 +331,7 @@ mod tests {
     /// Whoever keeps a driver busy for ever, so that it never says that it is idle, stops no tick.
     #[tokio::test]
     async fn a_driver_that_is_never_idle_holds_up_no_tick() {
-        let patience = Duration::from_secs(10);
-        tokio::time::timeout(patience, within_a_tick(std::future::pending::<()>())).await.unwrap();
+        let deadline = Duration::from_secs(10);
+        tokio::time::timeout(deadline, within_a_tick(std::future::pending::<()>())).await.unwrap();
     }
 }

@@ -10,10 +10,10 @@
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let host = Host::bind(&Options::on_loopback()).await?;
-//! let address = host.address(Protocol::Game);
+//! let address = host.address(Protocol::GameProtocol);
 //! let server = tokio::spawn(host.run());
 //!
-//! let mut player = Player::join(address, Protocol::Game, Scope::Whole).await?;
+//! let mut player = Player::join(address, Protocol::GameProtocol, Scope::Whole).await?;
 //! let north = Input { movement: Direction::NORTH, ..Input::default() };
 //! let before = player.me().ok_or("not there")?.position;
 //! while player.me().is_some_and(|me| me.position.y < before.y + 0.5) {

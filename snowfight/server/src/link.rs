@@ -3,8 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rakwire::raknet::wire::id;
-use rakwire_native::game::{self, Reliability};
-use rakwire_native::{BindError, Channel, Delivery as Promise, Simulation};
+use rakwire_native::game_protocol::{self, Reliability};
+use rakwire_native::raknet::{self, Channel, Delivery as Promise};
+use rakwire_native::{BindError, Simulation};
 use snowfight::message::Delivery;
 
 /// Bytes that may wait in a RakNet connection before it gets no further snapshots: newer ones are worth more.
@@ -23,13 +24,13 @@ const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 /// use snowfight_server::Protocol;
 ///
 /// assert_eq!("raknet".parse(), Ok(Protocol::RakNet));
-/// assert_eq!(Protocol::Game.to_string(), "game");
+/// assert_eq!(Protocol::GameProtocol.to_string(), "game");
 /// assert!("tcp".parse::<Protocol>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// The Game Protocol (docs/game-protocol.md).
-    Game,
+    GameProtocol,
     /// RakNet; each message has the byte 0x86 in front.
     RakNet,
 }
@@ -37,7 +38,7 @@ pub enum Protocol {
 impl std::fmt::Display for Protocol {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Game => "game",
+            Self::GameProtocol => "game",
             Self::RakNet => "raknet",
         })
     }
@@ -48,7 +49,7 @@ impl std::str::FromStr for Protocol {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "game" => Ok(Self::Game),
+            "game" => Ok(Self::GameProtocol),
             "raknet" => Ok(Self::RakNet),
             _ => Err(format!("{text:?} is no protocol; give game or raknet")),
         }
@@ -61,10 +62,10 @@ impl std::str::FromStr for Protocol {
 pub enum DialError {
     /// By the Game Protocol.
     #[error(transparent)]
-    Game(#[from] game::DialError),
+    GameProtocol(#[from] game_protocol::DialError),
     /// By RakNet.
     #[error(transparent)]
-    RakNet(#[from] rakwire_native::ConnectError),
+    RakNet(#[from] raknet::ConnectError),
     /// No socket.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -98,8 +99,8 @@ impl Backlog {
 /// A connection.
 #[derive(Debug)]
 pub(crate) enum Link {
-    Game(game::Connection),
-    RakNet(rakwire_native::Connection),
+    GameProtocol(game_protocol::Connection),
+    RakNet(raknet::Connection),
 }
 
 impl Link {
@@ -109,19 +110,19 @@ impl Link {
         network: Option<Simulation>,
     ) -> Result<Self, DialError> {
         match protocol {
-            Protocol::Game => {
-                let mut options = game::Options::client().map_err(DialError::Random)?;
+            Protocol::GameProtocol => {
+                let mut options = game_protocol::Options::client().map_err(DialError::Random)?;
                 options.simulate = network;
-                Ok(Self::Game(game::connect(address, options).await?))
+                Ok(Self::GameProtocol(game_protocol::connect(address, options).await?))
             }
             Protocol::RakNet => {
                 let here: SocketAddr = match address {
                     SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
                 };
-                let mut options = rakwire_native::Options::client().map_err(DialError::Random)?;
+                let mut options = raknet::Options::client().map_err(DialError::Random)?;
                 options.simulate = network;
-                let endpoint = rakwire_native::Endpoint::bind(here, options).await?;
+                let endpoint = raknet::Endpoint::bind(here, options).await?;
                 Ok(Self::RakNet(endpoint.connect(address).await?))
             }
         }
@@ -130,7 +131,7 @@ impl Link {
     /// Sends a message if there is room for it; false when it was not taken.
     pub(crate) fn send(&self, payload: &[u8], delivery: Delivery) -> bool {
         match self {
-            Self::Game(connection) => {
+            Self::GameProtocol(connection) => {
                 let reliability = match delivery {
                     Delivery::Reliable => Reliability::Reliable,
                     Delivery::Unreliable => Reliability::Unreliable,
@@ -153,7 +154,7 @@ impl Link {
     /// The next message of the game; nothing once the connection has ended.
     pub(crate) async fn recv(&self) -> Option<Vec<u8>> {
         match self {
-            Self::Game(connection) => Some(connection.recv().await?.bytes),
+            Self::GameProtocol(connection) => Some(connection.recv().await?.bytes),
             Self::RakNet(connection) => loop {
                 let mut message = connection.recv().await?.bytes;
                 if message.first() == Some(&id::USER) {
@@ -167,7 +168,7 @@ impl Link {
     /// How much waits to be sent, or to be acknowledged.
     pub(crate) fn backlog(&self) -> Backlog {
         match self {
-            Self::Game(connection) => connection
+            Self::GameProtocol(connection) => connection
                 .stats()
                 .map_or(Backlog::Short, |stats| Backlog::of(stats.waiting + stats.in_flight, BEHIND_CHUNKS)),
             Self::RakNet(connection) => connection.stats().map_or(Backlog::Short, |stats| {
@@ -179,7 +180,7 @@ impl Link {
     /// Whether everything reliable that was sent has arrived.
     pub(crate) fn is_drained(&self) -> bool {
         match self {
-            Self::Game(connection) => {
+            Self::GameProtocol(connection) => {
                 connection.stats().is_none_or(|stats| stats.waiting + stats.in_flight == 0)
             }
             Self::RakNet(connection) => connection.stats().is_none_or(|stats| {
@@ -191,7 +192,7 @@ impl Link {
     /// Ends the connection once what was sent reliably has arrived.
     pub(crate) async fn close(&self) {
         match self {
-            Self::Game(connection) => connection.disconnect().await,
+            Self::GameProtocol(connection) => connection.disconnect().await,
             Self::RakNet(connection) => connection.disconnect().await,
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::link::{DialError, Link, Protocol};
 
 /// How long a server may take to let somebody in.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Why somebody does not play.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl Player {
                 }
             }
         };
-        this.player = tokio::time::timeout(PATIENCE, let_in).await.map_err(|_| PlayerError::Silent)??;
+        this.player = tokio::time::timeout(DEADLINE, let_in).await.map_err(|_| PlayerError::Silent)??;
         Ok(this)
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rakwire::Instant;
-use rakwire::raknet::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
-use rakwire_native::{Endpoint, Options, game};
+use rakwire::endpoint::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter, Protocol};
+use rakwire_native::endpoint::{Endpoint, Options};
 
 use crate::failure::Failure;
 use crate::host;
@@ -40,27 +40,15 @@ impl Capture {
         self.pcap.as_ref().map(create).transpose()
     }
 
-    /// Binds an endpoint of the Game Protocol that records its datagrams.
-    pub(crate) async fn bind_game_protocol(
+    /// Binds an endpoint that records its datagrams.
+    pub(crate) async fn bind<P: Protocol>(
         &self,
         address: &str,
-        options: game::Options,
-    ) -> Result<game::Endpoint, Failure> {
+        options: Options<P>,
+    ) -> Result<Endpoint<P>, Failure> {
         let (file, log) = (self.file()?, self.log);
         let bound = if self.is_enabled() {
-            let sink = |local| PacketLogger(Records::<GameProtocolLines>::new(local, file, log));
-            game::Endpoint::bind_with_hook(address, options, sink).await
-        } else {
-            game::Endpoint::bind(address, options).await
-        };
-        bound.map_err(|error| host::bind_failure(address, &error))
-    }
-
-    /// Binds a RakNet endpoint that records its datagrams.
-    pub(crate) async fn bind(&self, address: &str, options: Options) -> Result<Endpoint, Failure> {
-        let (file, log) = (self.file()?, self.log);
-        let bound = if self.is_enabled() {
-            let sink = |local| PacketLogger(Records::<LineWriter<String>>::new(local, file, log));
+            let sink = |local| PacketLogger(Records::<P>::new(local, file, log));
             Endpoint::bind_with_hook(address, options, sink).await
         } else {
             Endpoint::bind(address, options).await
@@ -69,40 +57,20 @@ impl Capture {
     }
 }
 
-/// Log lines of the Game Protocol.
-type GameProtocolLines = rakwire::game_protocol::LineWriter<String>;
-
-/// A writer of log lines with access to its output.
-trait Lines: LogSink + Default {
-    fn written(&mut self) -> &mut String;
-}
-
-impl Lines for LineWriter<String> {
-    fn written(&mut self) -> &mut String {
-        &mut self.0
-    }
-}
-
-impl Lines for GameProtocolLines {
-    fn written(&mut self) -> &mut String {
-        &mut self.0
-    }
-}
-
 type WriteBytes = Box<dyn FnMut(&[u8]) + Send>;
 
 /// The open capture file and the log.
-struct Records<L> {
+struct Records<P> {
     pcap: Option<PcapWriter<WriteBytes>>,
-    lines: Option<L>,
+    lines: Option<LineWriter<P, String>>,
     /// The wall-clock time at the epoch of the endpoint's clock, once it is known.
     epoch: Option<Duration>,
 }
 
-impl<L: Lines> Records<L> {
+impl<P: Protocol> Records<P> {
     fn new(local: SocketAddr, file: Option<File>, log: bool) -> Self {
         let pcap = file.map(|file| PcapWriter::new(local, write_to(file)));
-        Self { pcap, lines: log.then(L::default), epoch: None }
+        Self { pcap, lines: log.then(|| LineWriter::new(String::new())), epoch: None }
     }
 
     /// Converts the time of the endpoint to wall-clock time.
@@ -115,7 +83,7 @@ impl<L: Lines> Records<L> {
     }
 }
 
-impl<L: Lines> LogSink for Records<L> {
+impl<P: Protocol> LogSink for Records<P> {
     fn record(&mut self, at: Instant, direction: LogDirection, other: SocketAddr, datagram: &[u8]) {
         let time = self.wall_clock(at);
         if let Some(pcap) = &mut self.pcap {
@@ -124,8 +92,8 @@ impl<L: Lines> LogSink for Records<L> {
         if let Some(lines) = &mut self.lines {
             lines.record(at, direction, other, datagram);
             // Without standard error there is no log.
-            let _ = io::stderr().write_all(lines.written().as_bytes());
-            lines.written().clear();
+            let _ = io::stderr().write_all(lines.target.as_bytes());
+            lines.target.clear();
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::io::{self, IsTerminal};
 
 use clap::Args;
+use rakwire::endpoint::Protocol;
 use rakwire::wire::id;
-use rakwire_native::{
-    AddressPattern, Capacity, Connection, CookiePolicy, Endpoint, Options, SetError, Simulation,
-};
+use rakwire_native::endpoint::{Connection, Endpoint};
+use rakwire_native::{AddressPattern, Capacity, CookiePolicy, SetError, Simulation, game_protocol, raknet};
 use tracing::info;
 
 use crate::capture::Capture;
 use crate::failure::{Failure, print};
-use crate::protocol::Protocol;
-use crate::{game_protocol, host};
+use crate::host;
+use crate::protocol::{ProtocolArgument, reject_options_of_raknet};
 
 /// The protocol versions that are accepted by default.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     listen: String,
     /// A RakNet protocol version to accept, at most eight (default: 6, 10 and 11); or "game" for the Game Protocol
     #[arg(long = "protocol", value_name = "N|game", num_args = 1.., value_delimiter = ',')]
-    protocols: Vec<Protocol>,
+    protocols: Vec<ProtocolArgument>,
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     max_connections: u16,
@@ -56,42 +56,27 @@ pub(crate) struct Arguments {
     capture: Capture,
 }
 
-pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
-    if arguments.protocols.contains(&Protocol::Game) {
-        return serve_game_protocol(&arguments).await;
-    }
-    let options = options(&arguments)?;
-    let endpoint = arguments.capture.bind(&arguments.listen, options).await?;
-    set_access(&endpoint, &arguments)?;
-    start_logging();
-    let stop = stop_signal()?;
-    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
-    tokio::select! {
-        () = serve(&endpoint) => {}
-        () = stop => {}
-    }
-    info!("closing");
-    endpoint.close().await;
-    Ok(())
-}
+/// The connections of the Game Protocol that may wait to be accepted: all that there can be.
+const BACKLOG: usize = 65_000;
 
-async fn serve_game_protocol(arguments: &Arguments) -> Result<(), Failure> {
-    game_protocol::reject_options(&[
-        ("another --protocol", arguments.protocols.len() > 1),
-        ("--no-cookies", arguments.no_cookies),
-        ("--advertise", arguments.advertise != ADVERTISEMENT),
-        ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
-        ("--password", !arguments.password.is_empty()),
-        ("--ban", !arguments.bans.is_empty()),
-    ])?;
-    let mut options =
-        rakwire_native::game::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
-    options.simulate = arguments.simulate;
-    game_protocol::serve(&arguments.listen, &arguments.capture, options).await
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let Arguments { listen, capture, .. } = &arguments;
+    if arguments.protocols.contains(&ProtocolArgument::GameProtocol) {
+        let endpoint = capture.bind(listen, game_protocol_options(&arguments)?).await?;
+        return serve(endpoint, |_| true, |connection| info!(remote = %connection.remote(), "connected"))
+            .await;
+    }
+    let endpoint = capture.bind(listen, raknet_options(&arguments)?).await?;
+    set_access(&endpoint, &arguments)?;
+    let is_user_message = |message: &[u8]| message.first().is_some_and(|first| *first >= id::USER);
+    serve(endpoint, is_user_message, |connection| {
+        info!(remote = %connection.remote(), guid = %connection.guid(), "connected");
+    })
+    .await
 }
 
 /// Sets the advertisement and who may connect.
-fn set_access(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure> {
+fn set_access(endpoint: &raknet::Endpoint, arguments: &Arguments) -> Result<(), Failure> {
     let refuse =
         |option: &str, error: SetError| Failure::usage(format!("the text of {option} is too long: {error}"));
     let advertised = endpoint.set_advertisement(arguments.advertise.as_bytes());
@@ -104,8 +89,23 @@ fn set_access(endpoint: &Endpoint, arguments: &Arguments) -> Result<(), Failure>
     Ok(())
 }
 
-fn options(arguments: &Arguments) -> Result<Options, Failure> {
-    let mut options = Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options, Failure> {
+    reject_options_of_raknet(&[
+        ("another --protocol", arguments.protocols.len() > 1),
+        ("--no-cookies", arguments.no_cookies),
+        ("--advertise", arguments.advertise != ADVERTISEMENT),
+        ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
+        ("--password", !arguments.password.is_empty()),
+        ("--ban", !arguments.bans.is_empty()),
+    ])?;
+    let mut options = game_protocol::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
+    options.backlog = BACKLOG;
+    options.simulate = arguments.simulate;
+    Ok(options)
+}
+
+fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
+    let mut options = raknet::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
     options.capacity =
         Capacity { connections: usize::from(arguments.max_connections), blocks: 65_536, block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
@@ -115,8 +115,8 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
         options.config.cookies = CookiePolicy::Off;
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
-        Protocol::RakNet(version) => Some(*version),
-        Protocol::Game => None,
+        ProtocolArgument::RakNet(version) => Some(*version),
+        ProtocolArgument::GameProtocol => None,
     });
     let versions: Vec<u8> = versions.collect();
     let versions = if versions.is_empty() { &PROTOCOLS[..] } else { &versions };
@@ -129,18 +129,36 @@ fn options(arguments: &Arguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
-async fn serve(endpoint: &Endpoint) {
-    while let Some(connection) = endpoint.accept().await {
-        tokio::spawn(echo(connection));
+/// Echoes what arrives at an endpoint until a signal ends the program: the messages that `is_echoed` picks, as they
+/// travelled.
+async fn serve<P: Protocol>(
+    endpoint: Endpoint<P>,
+    is_echoed: fn(&[u8]) -> bool,
+    log_connected: fn(&Connection<P>),
+) -> Result<(), Failure> {
+    start_logging();
+    let stop = stop_signal()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    let serve = async {
+        while let Some(connection) = endpoint.accept().await {
+            log_connected(&connection);
+            tokio::spawn(echo(connection, is_echoed));
+        }
+    };
+    tokio::select! {
+        () = serve => {}
+        () = stop => {}
     }
+    info!("closing");
+    endpoint.close().await;
+    Ok(())
 }
 
-async fn echo(connection: Connection) {
+async fn echo<P: Protocol>(connection: Connection<P>, is_echoed: fn(&[u8]) -> bool) {
     let remote = connection.remote();
-    info!(%remote, guid = %connection.guid(), "connected");
     let (mut messages, mut bytes) = (0_u64, 0_u64);
     while let Some(message) = connection.recv().await {
-        if message.bytes.first().is_none_or(|first| *first < id::USER) {
+        if !is_echoed(&message.bytes) {
             continue;
         }
         if let Err(error) = connection.send(&message.bytes, message.delivery).await {
@@ -179,7 +197,7 @@ pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     })
 }
 
-pub(crate) fn start_logging() {
+fn start_logging() {
     tracing_subscriber::fmt()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())

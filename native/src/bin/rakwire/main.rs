@@ -8,7 +8,6 @@ mod decode;
 mod discover;
 mod echo;
 mod failure;
-mod game_protocol;
 mod hex;
 mod host;
 mod ping;

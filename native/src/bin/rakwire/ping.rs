@@ -63,7 +63,7 @@ pub(crate) fn as_text(pong: &Pong) -> String {
         "pong from {} in {}, guid {}, data: \"{}\"\n",
         pong.from,
         host::millis(pong.latency),
-        pong.guid,
+        pong.identity,
         text::escape(&pong.data)
     )
 }
@@ -73,7 +73,7 @@ pub(crate) fn as_json(pong: &Pong) -> Value {
     json!({
         "from": pong.from.to_string(),
         "latency_ms": pong.latency.as_secs_f64() * 1_000.0,
-        "guid": pong.guid.to_string(),
+        "guid": pong.identity.to_string(),
         "data": String::from_utf8_lossy(&pong.data),
         "data_hex": hex::format(&pong.data),
     })

@@ -2,22 +2,34 @@
 
 use std::str::FromStr;
 
+use crate::failure::Failure;
+
 /// A RakNet protocol version, or the Game Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
+pub(crate) enum ProtocolArgument {
     RakNet(u8),
-    Game,
+    GameProtocol,
 }
 
-impl FromStr for Protocol {
+impl FromStr for ProtocolArgument {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "game" {
-            return Ok(Self::Game);
+            return Ok(Self::GameProtocol);
         }
         text.parse()
             .map(Self::RakNet)
             .map_err(|_| "neither a RakNet protocol version, 0 to 255, nor the word game")
+    }
+}
+
+/// Rejects options that do not apply to the Game Protocol.
+pub(crate) fn reject_options_of_raknet(given: &[(&str, bool)]) -> Result<(), Failure> {
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Failure::usage(format!("{option} does not apply to the Game Protocol; remove it")))
+        }
     }
 }

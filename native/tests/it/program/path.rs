@@ -32,8 +32,8 @@ fn a_path_is_measured_as_json() {
 fn losses_of_the_path_are_told() {
     let (status, out, err) = measure(&["--simulate", "loss=30%,seed=3"], &[]);
     assert_eq!((status, err.as_str()), (Some(0), ""));
-    let line = out.lines().find(|line| line.starts_with("lost of unreliable")).expect("the line");
-    let percent: f64 = line.split_whitespace().nth(3).and_then(|value| value.parse().ok()).expect("a number");
+    let line = out.lines().find(|line| line.starts_with("unreliable lost")).expect("the line");
+    let percent: f64 = line.split_whitespace().nth(2).and_then(|value| value.parse().ok()).expect("a number");
     assert!((5.0..60.0).contains(&percent), "{out}");
 }
 
@@ -41,10 +41,10 @@ fn losses_of_the_path_are_told() {
 fn what_cannot_work_is_said_in_one_line() {
     for (arguments, status, part) in [
         (&["bench"][..], 2, "HOST:PORT"),
-        (&["bench", "nowhere"], 2, "no address"),
+        (&["bench", "nowhere"], 2, "is not an address"),
         (&["bench", "127.0.0.1:1", "--listen", "127.0.0.1:0"], 2, "cannot be used with"),
         (&["bench", "127.0.0.1:1", "--size", "1"], 2, "--size"),
-        (&["bench", "--listen", "nowhere"], 2, "no address"),
+        (&["bench", "--listen", "nowhere"], 2, "not an address to listen on"),
     ] {
         let output = support::run(program(), arguments, "");
         let err = text(&output.stderr);

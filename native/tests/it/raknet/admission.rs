@@ -3,14 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rakwire::raknet::{Event, Hook, Refusal, Verdict};
+use rakwire::raknet::Refusal;
 use rakwire_native::{
     ConnectError, ConnectFailure, ConnectOptions, Delivery, Endpoint, Options, OutOfBand, OutOfBandError,
-    PingError, PingScope, Said, SendError, SetError,
+    PingError, PingScope, SetError, Unconnected, UnconnectedKind,
 };
 
-/// Longer than anything here takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::DEADLINE;
 
 async fn bind(address: &str, max_incoming: u16, change: impl FnOnce(&mut Options)) -> Endpoint {
     let mut options = Options::server(max_incoming).expect("entropy");
@@ -63,7 +62,7 @@ fn a_connection_has_a_timeout_of_its_own() {
     };
     let (mine, theirs) = (runtime(), runtime());
     let server = theirs.block_on(server(8));
-    let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = PATIENCE));
+    let client = mine.block_on(bind("127.0.0.1:0", 0, |client| client.config.timeout = DEADLINE));
     let here = mine.block_on(client.connect(server.local_addr())).expect("a connection");
     theirs.shutdown_background();
     assert_eq!(here.set_timeout(Duration::from_millis(200)), Ok(()));
@@ -73,7 +72,7 @@ fn a_connection_has_a_timeout_of_its_own() {
         assert!(here.recv().await.is_none());
     });
     assert_eq!(here.closed_reason(), Some(rakwire_native::DisconnectReason::Lost));
-    assert!(start.elapsed() < PATIENCE / 2, "the configuration's timeout");
+    assert!(start.elapsed() < DEADLINE / 2, "the configuration's timeout");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -103,7 +102,7 @@ async fn hears(options: OutOfBand) -> Endpoint {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_talk() {
+async fn peers_without_a_connection_talk() {
     let (server, client) = (hears(OutOfBand::Accept).await, server(0).await);
     let to = server.local_addr();
     // More than wait at a time.
@@ -112,11 +111,11 @@ async fn strangers_talk() {
     }
     client.advertise(to, b"come and play").await.expect("an open endpoint");
     let mut heard = Vec::new();
-    while heard.last().is_none_or(|last: &rakwire_native::Stranger| last.said == Said::OutOfBand) {
-        let stranger = tokio::time::timeout(PATIENCE, server.recv_stranger()).await.expect("in time");
-        heard.push(stranger.expect("an open endpoint"));
+    while heard.last().is_none_or(|last: &Unconnected| last.kind == UnconnectedKind::OutOfBand) {
+        let message = tokio::time::timeout(DEADLINE, server.recv_unconnected()).await.expect("in time");
+        heard.push(message.expect("an open endpoint"));
     }
-    assert!(heard.iter().all(|one| (one.from, one.guid) == (client.local_addr(), client.guid())));
+    assert!(heard.iter().all(|one| (one.from, one.identity) == (client.local_addr(), client.guid())));
     assert_eq!(heard.pop().expect("the advertisement").data, b"come and play");
     assert!(heard.iter().all(|one| one.data.len() == 2) && !heard.is_empty());
 
@@ -126,15 +125,15 @@ async fn strangers_talk() {
     assert_eq!(client.advertise(v6, &[]).await, Err(OutOfBandError::AddressFamily));
     client.close().await;
     assert_eq!(client.advertise(to, &[]).await, Err(OutOfBandError::EndpointClosed));
-    assert!(client.recv_stranger().await.is_none());
+    assert!(client.recv_unconnected().await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_are_not_heard_unless_the_server_wants_to() {
+async fn unconnected_messages_are_not_heard_unless_the_server_wants_to() {
     let (server, client) = (hears(OutOfBand::Refuse).await, server(0).await);
     client.send_out_of_band(server.local_addr(), b"\x86hello").await.expect("an open endpoint");
-    client.ping(server.local_addr(), PATIENCE).await.expect("a pong, after the message");
-    let heard = tokio::time::timeout(Duration::from_millis(1), server.recv_stranger()).await;
+    client.ping(server.local_addr(), DEADLINE).await.expect("a pong, after the message");
+    let heard = tokio::time::timeout(Duration::from_millis(1), server.recv_unconnected()).await;
     assert!(heard.is_err());
 }
 
@@ -150,51 +149,17 @@ async fn servers_are_found_by_broadcast() {
     let second = Duration::from_millis(1_100);
     // Whoever asks one server does not take the answer away from the search.
     let (found, one) =
-        tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, PATIENCE));
+        tokio::join!(client.discover(everybody, PingScope::Any, second), client.ping(here, DEADLINE));
     assert!(one.is_ok());
     let found = found.expect("an open endpoint");
     assert_eq!(found.iter().map(|pong| pong.from).collect::<Vec<_>>(), [here]);
-    assert_eq!((found[0].data.as_slice(), found[0].guid), (&b"a game"[..], open.guid()));
+    assert_eq!((found[0].data.as_slice(), found[0].identity), (&b"a game"[..], open.guid()));
 
     let full = bind("0.0.0.0:0", 0, |_| {}).await;
     let everybody = SocketAddr::from(([127, 255, 255, 255], full.local_addr().port()));
     let nobody = client.discover(everybody, PingScope::OpenConnections, Duration::from_millis(300)).await;
     assert_eq!(nobody, Ok(Vec::new()));
     client.close().await;
-    let closed = client.discover(everybody, PingScope::Any, PATIENCE).await;
+    let closed = client.discover(everybody, PingScope::Any, DEADLINE).await;
     assert_eq!(closed, Err(PingError::EndpointClosed));
-}
-
-/// Lets nothing out that says no.
-struct Polite;
-
-impl Hook for Polite {
-    fn on_event(&mut self, _now: rakwire::Instant, event: &Event<'_>) -> Verdict {
-        let says_no = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
-        if says_no { Verdict::Drop } else { Verdict::Pass }
-    }
-
-    fn on_send(
-        &mut self,
-        _now: rakwire::Instant,
-        _id: rakwire::raknet::ConnectionId,
-        message: &[u8],
-        _delivery: Delivery,
-    ) -> Verdict {
-        if message == b"\x90no" { Verdict::Drop } else { Verdict::Pass }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hook_filters_both_ways() {
-    let options = Options::server(8).expect("entropy");
-    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Polite).await.expect("a free port");
-    let client = self::server(0).await;
-    let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
-    let (here, there) = (here.expect("a connection"), there.expect("the same connection"));
-    assert_eq!(there.send(b"\x90no", Delivery::RELIABLE).await, Err(SendError::Filtered));
-    for message in [&b"\x90no"[..], b"\x90yes"] {
-        here.send(message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
-    }
-    assert_eq!(there.recv().await.expect("a message").bytes, b"\x90yes");
 }

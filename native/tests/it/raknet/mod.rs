@@ -2,7 +2,4 @@
 
 mod admission;
 mod library;
-
-#[cfg(target_os = "linux")]
-mod shards;
 mod simulation;

@@ -52,7 +52,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     let options = Options { game, raknet, seed, bots, simulate };
     let host = Host::bind(&options).await.map_err(explain)?;
     let end = program::end_of_operation()?;
-    let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
+    let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
     print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
     let mut printer = Printer::start()?;
     let every = arguments.report.map_or(Duration::MAX, Duration::from_secs);

@@ -81,7 +81,7 @@ async fn throw_at(thrower: &mut Player, target: &mut Player) {
 
 #[tokio::test]
 async fn a_whole_game_by_the_game_protocol() {
-    whole_game(Protocol::Game, Scope::Whole).await;
+    whole_game(Protocol::GameProtocol, Scope::Whole).await;
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_whole_game_by_raknet() {
 
 #[tokio::test]
 async fn a_whole_game_with_snapshots_of_changes_by_the_game_protocol() {
-    whole_game(Protocol::Game, Scope::Changes).await;
+    whole_game(Protocol::GameProtocol, Scope::Changes).await;
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_whole_game_with_snapshots_of_changes_by_raknet() {
 #[tokio::test]
 async fn both_protocols_share_one_world() {
     let server = Server::start(0).await;
-    let mut first = server.join(Protocol::Game, Scope::Whole).await;
+    let mut first = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let mut second = server.join(Protocol::RakNet, Scope::Changes).await;
     let (one, two) = (first.id(), second.id());
     let sees = |player: &Player, other| player.view().player(other).is_some();
@@ -121,7 +121,7 @@ async fn both_protocols_share_one_world() {
 #[tokio::test]
 async fn bots_of_the_server_play_with_a_guest() {
     let server = Server::start(3).await;
-    let mut guest = server.join(Protocol::Game, Scope::Whole).await;
+    let mut guest = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let mut most = 0;
     let mut holding = 0;
     for _ in 0..FRAMES {
@@ -144,7 +144,7 @@ async fn bots_of_the_server_play_with_a_guest() {
 #[tokio::test]
 async fn a_bot_plays_over_the_network() {
     let server = Server::start(0).await;
-    let mut player = server.join(Protocol::Game, Scope::Changes).await;
+    let mut player = server.join(Protocol::GameProtocol, Scope::Changes).await;
     for _ in 0..FRAMES {
         let input = bot::decide(player.view().entities(), player.id());
         assert_eq!(player.frame(input).await.expect("the server goes on"), None);
@@ -159,8 +159,10 @@ async fn a_bot_plays_over_the_network() {
 #[tokio::test]
 async fn changes_add_up_to_the_whole() {
     let server = Server::start(4).await;
-    let (mut whole, mut changes) =
-        (server.join(Protocol::Game, Scope::Whole).await, server.join(Protocol::Game, Scope::Changes).await);
+    let (mut whole, mut changes) = (
+        server.join(Protocol::GameProtocol, Scope::Whole).await,
+        server.join(Protocol::GameProtocol, Scope::Changes).await,
+    );
     for _ in 0..300 {
         both(&mut whole, Input::default(), &mut changes, Input::default()).await;
     }
@@ -192,7 +194,8 @@ async fn changes_add_up_to_the_whole() {
 #[tokio::test]
 async fn a_game_goes_on_through_loss() {
     let server = Server::start(0).await;
-    let mut player = server.join_through("loss=10%,latency=20ms", Protocol::Game, Scope::Changes).await;
+    let mut player =
+        server.join_through("loss=10%,latency=20ms", Protocol::GameProtocol, Scope::Changes).await;
     let start = player.me().expect("it has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
     for frame in 0..FRAMES {
@@ -210,7 +213,7 @@ async fn a_game_goes_on_through_loss() {
 /// Whoever loses a fifth of all datagrams still hears how the game ended: END waits for the acknowledgement of that.
 #[tokio::test]
 async fn the_end_of_a_game_is_heard_through_loss() {
-    for protocol in [Protocol::Game, Protocol::RakNet] {
+    for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let _alone = ONE_AT_A_TIME.lock().await;
         let server = Server::start(0).await;
         let bad = "loss=20%,latency=10ms,duplicate=5%,reorder=5%,seed=3";
@@ -239,7 +242,7 @@ async fn a_lone_player_does_not_win() {
         assert_eq!(player.frame(Input::default()).await.expect("the server goes on"), None);
     }
     assert!(player.snapshots() > 20);
-    let other = server.join(Protocol::Game, Scope::Whole).await;
+    let other = server.join(Protocol::GameProtocol, Scope::Whole).await;
     other.leave().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
     for _ in 0..30 {

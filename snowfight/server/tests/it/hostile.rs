@@ -1,4 +1,4 @@
-//! Hostile strangers and clients of a running server: the game of the others goes on.
+//! Hostile peers of a running server, with and without a connection: the game of the others goes on.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use rakwire::codec::rabbit::to_vec;
 use rakwire::raknet::{Delivery, Guid};
 use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Wire, Writer};
-use rakwire_native::{Endpoint, game};
+use rakwire_native::{Endpoint, game_protocol};
 use snowfight::client::Input;
 use snowfight::message::{Direction, EntityId, EntityKind, PlayerId, Point, Scope};
 use snowfight::world::HEALTH;
@@ -75,7 +75,7 @@ async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool)
 #[tokio::test]
 async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
     let _alone = ONE_AT_A_TIME.lock().await;
-    for protocol in [Protocol::Game, Protocol::RakNet] {
+    for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let server = Server::start(0).await;
         let player = server.join(protocol, Scope::Whole).await;
         let request = written(&Offline::Request1 { protocol: 6, mtu: 576 });
@@ -92,7 +92,7 @@ async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
 async fn a_flood_of_ends() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
-    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     goes_on(player, |number| from_nowhere(number, server.game, &END)).await;
 }
 
@@ -115,7 +115,7 @@ async fn a_flood_of_pings_and_nonsense() {
 async fn malformed_messages_end_only_their_own_connection() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
-    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let attack = tokio::spawn(say_nonsense(server.game, server.raknet));
     goes_on(player, |_| {}).await;
     attack.await.expect("each loses its connection");
@@ -125,9 +125,9 @@ async fn say_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     let endpoint = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let endpoint = endpoint.await.expect("a free port");
     for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
-        let client = game::Options::client().expect("random bytes");
-        let evil = game::connect(game_server, client).await.expect("there is room");
-        evil.send(nonsense, game::Reliability::Reliable).await.expect("it is taken");
+        let client = game_protocol::Options::client().expect("random bytes");
+        let evil = game_protocol::connect(game_server, client).await.expect("there is room");
+        evil.send(nonsense, game_protocol::Reliability::Reliable).await.expect("it is taken");
         while evil.recv().await.is_some() {}
         let evil = endpoint.connect(raknet_server).await.expect("there is room");
         let message = [&[0x86], nonsense].concat();
@@ -153,16 +153,16 @@ async fn say_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
     let filler = [0xFF; 2_000];
     for bytes in [snapshot, connect, text].map(|bytes| [&bytes[..], &filler].concat()) {
-        let client = game::Options::client().expect("random bytes");
-        let evil = game::connect(game_server, client).await.expect("there is room");
-        evil.send(&INIT, game::Reliability::Reliable).await.expect("it is taken");
+        let client = game_protocol::Options::client().expect("random bytes");
+        let evil = game_protocol::connect(game_server, client).await.expect("there is room");
+        evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
         let client = rakwire_native::Options::client().expect("random bytes");
         let endpoint = Endpoint::bind("127.0.0.1:0", client).await.expect("a free port");
         let other = endpoint.connect(raknet_server).await.expect("there is room");
         other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is taken");
         for _ in 0..100 {
             // Whoever was thrown out already says no more.
-            let _ = evil.send(&bytes, game::Reliability::Reliable).await;
+            let _ = evil.send(&bytes, game_protocol::Reliability::Reliable).await;
             let _ = other.send(&[&[0x86], &bytes[..]].concat(), Delivery::RELIABLE_ORDERED).await;
         }
     }
@@ -173,7 +173,7 @@ async fn say_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
 #[tokio::test]
 async fn throws_at_no_place_and_at_oneself() {
     let _alone = ONE_AT_A_TIME.lock().await;
-    for protocol in [Protocol::Game, Protocol::RakNet] {
+    for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
         let server = Server::start(0).await;
         let mut good = server.join(Protocol::RakNet, Scope::Whole).await;
         let mut evil = server.join(protocol, Scope::Whole).await;
@@ -224,7 +224,7 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
 async fn a_flood_of_ends_from_clients() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
-    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let address = server.game;
     let flood = tokio::spawn(async move {
         let mut let_in = 0;
@@ -236,7 +236,10 @@ async fn a_flood_of_ends_from_clients() {
     goes_on(player, |_| {}).await;
     let let_in = flood.await.expect("it floods to the end");
     assert!(let_in > 100, "only {let_in} were let in");
-    assert!(server.join(Protocol::Game, Scope::Whole).await.me().is_some(), "there is room for the next");
+    assert!(
+        server.join(Protocol::GameProtocol, Scope::Whole).await.me().is_some(),
+        "there is room for the next"
+    );
 }
 
 /// A socket that the server has challenged, and what that makes of its salt.
@@ -269,7 +272,7 @@ async fn join_and_end(number: u8, server: SocketAddr) -> bool {
 async fn a_client_that_acknowledges_nothing_is_ended() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
-    let player = server.join(Protocol::Game, Scope::Whole).await;
+    let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let flood = tokio::spawn(ask_and_acknowledge_nothing(server.game));
     goes_on(player, |_| {}).await;
     assert!(flood.await.expect("it asks to the end"), "it is still connected");
@@ -299,13 +302,13 @@ async fn a_flood_of_actions() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
-    let client = game::Options::client().expect("random bytes");
-    let evil = game::connect(server.game, client).await.expect("there is room");
-    evil.send(&INIT, game::Reliability::Reliable).await.expect("it is taken");
+    let client = game_protocol::Options::client().expect("random bytes");
+    let evil = game_protocol::connect(server.game, client).await.expect("there is room");
+    evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
     let walk = [0x4D, 0x00];
     goes_on(player, |_| {
         // A queue that is full is the flooder's own.
-        let _ = evil.try_send(&walk, game::Reliability::Unreliable);
+        let _ = evil.try_send(&walk, game_protocol::Reliability::Unreliable);
     })
     .await;
 }

@@ -27,7 +27,8 @@ impl Server {
     pub(crate) async fn start(bots: u16) -> Self {
         let options = Options { seed: 11, bots, ..Options::on_loopback() };
         let host = Host::bind(&options).await.expect("loopback has free ports");
-        let [game, raknet] = [Protocol::Game, Protocol::RakNet].map(|protocol| host.address(protocol));
+        let [game, raknet] =
+            [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
         Self { game, raknet, task: tokio::spawn(host.run()) }
     }
 
@@ -44,7 +45,7 @@ impl Server {
 
     pub(crate) const fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
-            Protocol::Game => self.game,
+            Protocol::GameProtocol => self.game,
             Protocol::RakNet => self.raknet,
         }
     }

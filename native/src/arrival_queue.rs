@@ -1,0 +1,154 @@
+//! Datagrams between the receive call and the protocol, each with the time at which it arrived.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rakwire::Instant;
+use tokio::sync::Notify;
+
+use crate::network_emulator::{Direction, NetworkEmulator};
+use crate::simulation::Simulation;
+
+/// What one receive buffer held: datagrams of one sender, each `stride` bytes long but for the last.
+#[derive(Debug)]
+pub(crate) struct RecvBatch {
+    pub(crate) at: Instant,
+    pub(crate) from: SocketAddr,
+    pub(crate) stride: usize,
+    pub(crate) bytes: Box<[u8]>,
+}
+
+impl RecvBatch {
+    pub(crate) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.chunks(self.stride.max(1))
+    }
+}
+
+/// Datagrams that were received and not handled yet. When there is no room, new ones are dropped and counted.
+#[derive(Debug)]
+pub(crate) struct ArrivalQueue {
+    limit: usize,
+    queue: Mutex<Queue>,
+    /// Whether the queue may hold something. Mostly it does not, and then [`take`](Self::take) needs no lock.
+    may_have_batches: AtomicBool,
+    pushed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    batches: VecDeque<RecvBatch>,
+    bytes: usize,
+    dropped: u64,
+    /// The network that is simulated between the socket and this queue.
+    network: Option<NetworkEmulator>,
+}
+
+/// Bytes that a batch is counted with on top of its own.
+const OVERHEAD: usize = 64;
+
+impl ArrivalQueue {
+    /// A queue of at most `limit` bytes, in which one batch fits in any case, perhaps behind a simulated network.
+    pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
+        let network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::In));
+        // Datagrams come out of a simulated network without a push.
+        let may_have_batches = AtomicBool::new(network.is_some());
+        let queue = Mutex::new(Queue { network, ..Queue::default() });
+        Self { limit, queue, may_have_batches, pushed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, batches: impl Iterator<Item = RecvBatch>) {
+        let mut queue = self.lock();
+        for batch in batches {
+            if let Some(network) = &mut queue.network {
+                batch.datagrams().for_each(|datagram| network.send(batch.at, batch.from, datagram));
+            } else if queue.bytes >= self.limit {
+                queue.dropped += batch.datagrams().count() as u64;
+            } else {
+                queue.bytes += batch.bytes.len() + OVERHEAD;
+                queue.batches.push_back(batch);
+            }
+        }
+        self.may_have_batches.store(true, Ordering::Release);
+        drop(queue);
+        self.pushed.notify_one();
+    }
+
+    /// Takes everything that has arrived by `now`.
+    pub(crate) fn take(&self, now: Instant) -> VecDeque<RecvBatch> {
+        if !self.may_have_batches.load(Ordering::Acquire) {
+            return VecDeque::new();
+        }
+        let mut queue = self.lock();
+        if let Some(network) = &mut queue.network {
+            let batches = network.receive(now).into_iter().map(|delivered| RecvBatch {
+                at: delivered.at,
+                from: delivered.address,
+                stride: delivered.bytes.len(),
+                bytes: delivered.bytes,
+            });
+            return batches.collect();
+        }
+        self.may_have_batches.store(false, Ordering::Release);
+        queue.bytes = 0;
+        std::mem::take(&mut queue.batches)
+    }
+
+    /// When something will have arrived that is on its way through a simulated network.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.lock().network.as_ref()?.next()
+    }
+
+    /// How many datagrams found no room.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    /// Waits until something was pushed since the last call.
+    pub(crate) async fn wait(&self) {
+        self.pushed.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(bytes: &[u8], stride: usize) -> RecvBatch {
+        RecvBatch { at: Instant::ZERO, from: ([127, 0, 0, 1], 1).into(), stride, bytes: bytes.into() }
+    }
+
+    #[test]
+    fn a_batch_falls_apart_into_its_datagrams() {
+        let batch = batch(&[1, 2, 3, 4, 5], 2);
+        let datagrams: Vec<&[u8]> = batch.datagrams().collect();
+        assert_eq!(datagrams, [&[1, 2][..], &[3, 4], &[5]]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let queue = ArrivalQueue::new(100, None);
+        queue.push([batch(&[0; 100], 50), batch(&[0; 9], 3), batch(&[0; 1], 1)].into_iter());
+        assert_eq!(queue.dropped(), 4);
+        assert_eq!(queue.take(Instant::ZERO).len(), 1);
+        queue.push([batch(&[0; 1], 1)].into_iter());
+        assert_eq!((queue.take(Instant::ZERO).len(), queue.dropped()), (1, 4));
+    }
+
+    #[test]
+    fn a_simulated_network_comes_before_the_queue() {
+        let queue = ArrivalQueue::new(0, "latency=2ms".parse().ok());
+        queue.push([batch(&[1, 2, 3], 2)].into_iter());
+        let end = Instant::from_micros(2_000);
+        assert_eq!(queue.next(), Some(end));
+        assert!(queue.take(Instant::from_micros(1_999)).is_empty());
+        let arrived = queue.take(end);
+        assert!(arrived.iter().all(|batch| batch.at == end && batch.datagrams().count() == 1));
+        assert_eq!((arrived.len(), queue.dropped()), (2, 0));
+    }
+}

@@ -1,0 +1,98 @@
+//! Messages and their echoes, by either protocol.
+
+use std::time::{Duration, Instant};
+
+use rakwire::endpoint::Protocol;
+use rakwire_native::endpoint::Connection;
+
+use crate::failure::{Failure, print};
+use crate::{host, text};
+
+/// The messages to send.
+#[derive(Debug)]
+pub(super) struct Request<'a, P: Protocol> {
+    /// What every message begins with.
+    pub(super) prefix: &'a [u8],
+    /// Where the text in it begins.
+    pub(super) text_at: usize,
+    /// The length to pad messages to.
+    pub(super) size: Option<usize>,
+    pub(super) count: u32,
+    pub(super) delivery: P::Delivery,
+    /// How long to wait for each echo.
+    pub(super) timeout: Duration,
+}
+
+/// Sends messages, checks every echo and ends the connection.
+pub(super) async fn exchange<P: Protocol>(
+    connection: &Connection<P>,
+    request: &Request<'_, P>,
+) -> Result<(), Failure> {
+    for number in 0..request.count {
+        let message = message(request.prefix, request.size.unwrap_or(request.prefix.len()), number);
+        let time = echo(connection, &message, request).await?;
+        let shown = match request.size {
+            Some(size) => format!("of {size} bytes"),
+            None => format!("\"{}\"", text::escape(message.get(request.text_at..).unwrap_or(&[]))),
+        };
+        print(format_args!("echo {shown} in {}\n", host::millis(time)))?;
+    }
+    connection.disconnect().await;
+    Ok(())
+}
+
+/// The message `number`: the prefix, and a byte pattern that depends on the number.
+fn message(prefix: &[u8], size: usize, number: u32) -> Vec<u8> {
+    let mut message = prefix.to_vec();
+    let padding = (prefix.len()..size).map(|at| {
+        let mixed = 31 * u64::from(number) + 7 * at as u64 + 13 * (at as u64 / 256);
+        mixed.to_le_bytes()[0]
+    });
+    message.extend(padding);
+    message
+}
+
+/// Sends a message and returns the time until its echo.
+async fn echo<P: Protocol>(
+    connection: &Connection<P>,
+    message: &[u8],
+    request: &Request<'_, P>,
+) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    let echo = async {
+        connection
+            .send(message, request.delivery)
+            .await
+            .map_err(|error| Failure::runtime(format!("the message cannot be sent: {error}")))?;
+        connection.recv().await.ok_or_else(|| {
+            let reason = connection.closed_reason();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            Failure::runtime(format!("the connection ended before the echo{reason}"))
+        })
+    };
+    let echo = tokio::time::timeout(request.timeout, echo).await;
+    let echo = echo.map_err(|_| no_echo(request.timeout))??;
+    check(&echo.bytes, message)?;
+    Ok(start.elapsed())
+}
+
+fn no_echo(timeout: Duration) -> Failure {
+    let seconds = timeout.as_secs_f64();
+    Failure::runtime(format!(
+        "no echo within {seconds} s; check that the server echoes, or allow more time with --timeout"
+    ))
+}
+
+/// Compares an echo with its message, byte for byte.
+fn check(echo: &[u8], message: &[u8]) -> Result<(), Failure> {
+    if echo == message {
+        return Ok(());
+    }
+    let same = echo.iter().zip(message).take_while(|(a, b)| a == b);
+    Err(Failure::runtime(format!(
+        "the echo differs from the message: {} bytes instead of {}, equal up to byte {}",
+        echo.len(),
+        message.len(),
+        same.count()
+    )))
+}

@@ -1,0 +1,60 @@
+//! What the tasks of an endpoint share with it outside of the protocol's lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{Notify, watch};
+
+use crate::arrival_queue::ArrivalQueue;
+use crate::clock::Clock;
+use crate::simulation::Simulation;
+
+/// What is outside of the protocol's lock.
+#[derive(Debug)]
+pub(crate) struct Io {
+    pub(crate) arrived: ArrivalQueue,
+    pub(crate) clock: Clock,
+    /// Wakes the driver when the application did something.
+    pub(crate) wake: Notify,
+    /// Notified when the driver has nothing more to send for now.
+    pub(crate) idle: Notify,
+    pub(crate) ended: watch::Sender<bool>,
+    pub(crate) counters: Counters,
+}
+
+impl Io {
+    pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>) -> Self {
+        Self {
+            arrived: ArrivalQueue::new(arrival_queue, simulation),
+            clock: Clock::start(),
+            wake: Notify::new(),
+            idle: Notify::new(),
+            ended: watch::Sender::new(false),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Waits until the driver has sent what there was to send, or has ended.
+    pub(crate) async fn flush(&self) {
+        let mut idle = std::pin::pin!(self.idle.notified());
+        // From here on no notification is missed.
+        idle.as_mut().enable();
+        if !*self.ended.borrow() {
+            self.wake.notify_one();
+            idle.await;
+        }
+    }
+}
+
+/// What the tasks count outside of the protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) too_long: AtomicU64,
+    pub(crate) send_failures: AtomicU64,
+    pub(crate) receive_failures: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,154 @@
+//! What an endpoint, its connections and its tasks share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
+use tokio::sync::Notify;
+
+use super::inbox::Inbox;
+use super::io::Io;
+use super::options::Options;
+use super::pending_wake::PendingWake;
+use super::plugin::Plugin;
+use super::state::{Next, State};
+use crate::outgoing::Outgoing;
+
+/// The protocol behind its lock, and what tasks wait for.
+#[derive(Debug)]
+pub(crate) struct Shared<P: Protocol> {
+    state: Mutex<State<P>>,
+    pub(crate) io: Io,
+    /// Notified when more may fit.
+    pub(crate) room: Notify,
+    /// Notified when there are connections to accept.
+    pub(crate) unaccepted: Notify,
+    /// Notified when there are messages of peers without a connection.
+    pub(crate) unconnected: Notify,
+}
+
+impl<P: Protocol> Shared<P> {
+    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>) -> Self {
+        Self {
+            io: Io::new(options.arrival_queue, options.simulate),
+            state: Mutex::new(State::new(options, plugin)),
+            room: Notify::new(),
+            unaccepted: Notify::new(),
+            unconnected: Notify::new(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<P>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the application act on the protocol, after everything that arrived before.
+    pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
+        let mut state = self.lock();
+        let now = state.catch_up(&self.io.arrived, &self.io.clock);
+        let result = act(&mut state, now);
+        drop(state);
+        self.io.wake.notify_one();
+        result
+    }
+
+    /// Does what is due, composes what is to be sent and wakes the tasks that wait for it.
+    pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
+        let mut state = self.lock();
+        let now = state.catch_up(&self.io.arrived, &self.io.clock);
+        let next = state.drive(now, outgoing);
+        let has_ended = next == Next::End;
+        let has_unaccepted = !state.receivers.accept_queue.is_empty() || has_ended;
+        let has_unconnected = !state.receivers.unconnected.is_empty() || has_ended;
+        if matches!(next, Next::Sleep(_)) {
+            // Behind the lock, so that nobody can have asked for more.
+            self.io.idle.notify_waiters();
+        }
+        drop(state);
+        self.room.notify_waiters();
+        if has_unaccepted {
+            self.unaccepted.notify_waiters();
+        }
+        if has_unconnected {
+            self.unconnected.notify_waiters();
+        }
+        next
+    }
+}
+
+/// The application's reference to a connection: when it is dropped, the connection ends.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef<P: Protocol> {
+    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) id: ConnectionId,
+    pub(crate) inbox: Arc<Inbox<P>>,
+}
+
+impl<P: Protocol> ConnectionRef<P> {
+    /// Sends a message if there is room for it. The driver is woken only if it was taken: a refused sender waits for the
+    /// driver, and the two would wake each other for ever.
+    pub(crate) fn try_send(
+        &self,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Result<Option<Receipt>, SendError> {
+        let io = &self.shared.io;
+        let mut state = self.shared.lock();
+        if let Some(woken_at) = state.pending_wake.as_mut().and_then(PendingWake::share) {
+            let sent = state.hooked.send(woken_at, self.id, message, delivery);
+            if !matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+                return sent;
+            }
+        }
+        let now = state.catch_up(&io.arrived, &io.clock);
+        let sent = state.hooked.send(now, self.id, message, delivery);
+        if sent.is_ok() {
+            state.pending_wake = Some(PendingWake::new(now));
+        }
+        drop(state);
+        if sent.is_ok() {
+            io.wake.notify_one();
+        }
+        sent
+    }
+}
+
+impl<P: Protocol> Drop for ConnectionRef<P> {
+    fn drop(&mut self) {
+        self.shared.act(|state, now| state.abandon(now, self.id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rakwire::game_protocol::GameProtocol;
+    use rakwire::raknet::RakNet;
+
+    use super::*;
+
+    /// Otherwise a peer that acknowledges nothing makes the driver and a sender wake each other for ever.
+    async fn a_refused_sender_wakes_nobody<P: Protocol>() {
+        let shared = Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE));
+        let remote = ([127, 0, 0, 1], 9).into();
+        let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
+        let (id, inbox) = opened.expect("room for a connection");
+        let connection = ConnectionRef { shared: Arc::clone(&shared), id, inbox };
+        let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
+        assert!(wakes().await.is_ok(), "an attempt to connect is for the driver");
+        let sent = connection.try_send(&[0x86], P::Delivery::default());
+        assert_eq!(sent, Err(SendError::NotConnected));
+        assert!(wakes().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_refused_sender_of_raknet_wakes_nobody() {
+        a_refused_sender_wakes_nobody::<RakNet>().await;
+    }
+
+    #[tokio::test]
+    async fn a_refused_sender_of_the_game_protocol_wakes_nobody() {
+        a_refused_sender_wakes_nobody::<GameProtocol>().await;
+    }
+}

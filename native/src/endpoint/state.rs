@@ -1,0 +1,364 @@
+//! The protocol of an endpoint, and who its events are for.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hooked, Peer, Protocol, Side};
+use rakwire::{Instant, Machine};
+
+use super::accept_queue::{AcceptQueue, Unaccepted};
+use super::inbox::{Inbox, Level, Phase};
+use super::message::Incoming;
+use super::options::Options;
+use super::pending_wake::PendingWake;
+use super::plugin::Plugin;
+use super::requests::Requests;
+use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
+use crate::arrival_queue::{ArrivalQueue, RecvBatch};
+use crate::clock::Clock;
+use crate::outgoing::Outgoing;
+
+/// The protocol, and who its events are for.
+#[derive(Debug)]
+pub(crate) struct State<P: Protocol> {
+    pub(crate) hooked: Hooked<'static, P, Plugin<P>>,
+    pub(crate) receivers: Receivers<P>,
+    pub(crate) requests: Requests,
+    pub(crate) pending_wake: Option<PendingWake>,
+}
+
+/// Where events go.
+#[derive(Debug)]
+pub(crate) struct Receivers<P: Protocol> {
+    /// Where the messages of each connection go.
+    inboxes: HashMap<ConnectionId, Arc<Inbox<P>>>,
+    /// The inbox of the last message: mostly the next one's, too.
+    last: Option<(ConnectionId, Arc<Inbox<P>>)>,
+    /// Connections whose application has not read what came before.
+    paused: HashMap<SocketAddr, Arc<Inbox<P>>>,
+    receive_queue: usize,
+    pub(crate) accept_queue: AcceptQueue<P>,
+    /// Connections that found no room in the accept queue.
+    turned_away: Vec<ConnectionId>,
+    pub(crate) pings: Pings<P::Identity>,
+    pub(crate) unconnected: UnconnectedQueue<P::Identity>,
+    pub(crate) unread: u64,
+}
+
+/// What the driver does after [`State::drive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// There may be more to send.
+    Again,
+    /// Nothing to do until then.
+    Sleep(Option<Instant>),
+    /// The endpoint has ended.
+    End,
+}
+
+impl<P: Protocol> State<P> {
+    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>) -> Self {
+        let receivers = Receivers {
+            inboxes: HashMap::new(),
+            last: None,
+            paused: HashMap::new(),
+            receive_queue: options.receive_queue,
+            accept_queue: AcceptQueue::new(options.backlog),
+            turned_away: Vec::new(),
+            pings: Pings::default(),
+            unconnected: UnconnectedQueue::default(),
+            unread: 0,
+        };
+        let peer = Peer::with_capacity(options.capacity, options.config);
+        let hooked = Hooked::new(peer, plugin);
+        Self { hooked, receivers, requests: Requests::default(), pending_wake: None }
+    }
+
+    /// Whether the endpoint takes new connections, and messages of peers without one.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.receivers.accept_queue.is_open()
+    }
+
+    /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
+    /// protocol calls this first, or uses the time of who did last: it must never see a time later than that of a
+    /// datagram which it handles afterwards.
+    pub(crate) fn catch_up(&mut self, arrived: &ArrivalQueue, clock: &Clock) -> Instant {
+        self.pending_wake = None;
+        let now = clock.now();
+        let batches = arrived.take(now);
+        if batches.is_empty() {
+            return now;
+        }
+        for batch in batches {
+            self.handle_batch(&batch);
+            self.dispatch(batch.at);
+        }
+        clock.now()
+    }
+
+    fn handle_batch(&mut self, batch: &RecvBatch) {
+        for datagram in batch.datagrams() {
+            if P::is_request(datagram) {
+                // An endpoint that takes no connections answers nobody.
+                if self.is_open() {
+                    self.requests.push(batch.from, datagram);
+                }
+            } else if self.follows_a_request(batch.from) {
+                self.requests.push(batch.from, datagram);
+            } else if self.receivers.takes(batch.from, datagram) {
+                self.hooked.handle_datagram(batch.at, batch.from, datagram);
+            }
+        }
+    }
+
+    /// Whether a datagram may belong to a connection whose last request waits: a client of the Game Protocol sends
+    /// messages right after its answer to the challenge.
+    fn follows_a_request(&self, from: SocketAddr) -> bool {
+        if self.requests.is_empty() {
+            return false;
+        }
+        let info = self.hooked.peer.connection_at(from).and_then(|id| self.hooked.peer.connection(id));
+        info.is_none_or(|info| info.state == ConnectionState::Disconnected)
+    }
+
+    /// Hands every event to the one who waits for it.
+    pub(crate) fn dispatch(&mut self, now: Instant) {
+        while let Some(event) = self.hooked.poll_event() {
+            self.receivers.take(event);
+        }
+        for id in std::mem::take(&mut self.receivers.turned_away) {
+            self.hooked.peer.disconnect(now, id);
+        }
+    }
+
+    /// Does what is due and composes what is to be sent.
+    pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
+        self.hooked.handle_timeout(now);
+        for (from, request) in self.requests.take() {
+            self.hooked.handle_datagram(now, from, &request);
+        }
+        self.dispatch(now);
+        while let Some(room) = outgoing.room() {
+            let Some(transmit) = self.hooked.poll_transmit(now, room) else {
+                break;
+            };
+            let (to, length) = (transmit.to, transmit.payload.len());
+            outgoing.push(to, length);
+        }
+        self.dispatch(now);
+        if !outgoing.is_empty() || !self.requests.is_empty() {
+            Next::Again
+        } else if !self.is_open() && !self.has_connections() {
+            self.receivers.pings.clear();
+            Next::End
+        } else {
+            Next::Sleep(self.hooked.poll_timeout())
+        }
+    }
+
+    /// Whether a connection has something left to send. One that only answers what the other peer resends has not, nor
+    /// has one that is not open yet and would not be accepted.
+    fn has_connections(&self) -> bool {
+        let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
+        infos.any(|info| match info.state {
+            ConnectionState::Connecting => info.side == Side::Client,
+            ConnectionState::Connected | ConnectionState::Disconnecting => true,
+            ConnectionState::Disconnected => false,
+        })
+    }
+
+    /// Begins to open a connection.
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<(ConnectionId, Arc<Inbox<P>>), ConnectError> {
+        let id = self.hooked.peer.connect_with(now, to, options)?;
+        let inbox = Arc::new(Inbox::new(to, Phase::Opening));
+        self.receivers.inboxes.insert(id, Arc::clone(&inbox));
+        Ok((id, inbox))
+    }
+
+    /// Takes no new connections, and begins to end every one.
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.stop_accepting(now);
+        let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
+        for id in all {
+            self.hooked.peer.disconnect(now, id);
+        }
+    }
+
+    /// Takes no new connections, and ends those that nobody accepted.
+    pub(crate) fn stop_accepting(&mut self, now: Instant) {
+        for unaccepted in self.receivers.accept_queue.close() {
+            self.abandon(now, unaccepted.id);
+        }
+    }
+
+    /// Ends a connection that nobody reads any more.
+    pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
+        self.receivers.remove(id);
+        self.hooked.peer.disconnect(now, id);
+    }
+}
+
+impl<P: Protocol> Receivers<P> {
+    /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
+    /// sends them again. Acknowledgements always are, or this side could not send.
+    ///
+    /// `Peer::pause` would not do: it fills the memory that all connections share up to the share of one, so two slow
+    /// readers could hold up everybody else.
+    fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        if self.paused.is_empty() {
+            return true;
+        }
+        let Some(inbox) = self.paused.get(&from) else {
+            return true;
+        };
+        if inbox.level(self.receive_queue) == Level::Free {
+            self.paused.remove(&from);
+            return true;
+        }
+        let is_data = P::is_data(datagram);
+        self.unread += u64::from(is_data);
+        !is_data
+    }
+
+    fn take(&mut self, event: Event<'_, P>) {
+        match event {
+            Event::Connected { id, remote, identity, side } => match side {
+                Side::Client => {
+                    if let Some(inbox) = self.inboxes.get(&id) {
+                        inbox.set_phase(Phase::Open(identity));
+                    }
+                }
+                Side::Server => self.on_incoming(id, remote, identity),
+            },
+            Event::ConnectFailed { id, reason, .. } => self.finish(id, Phase::Failed(reason)),
+            Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Closed(reason)),
+            Event::Message { id, delivery, message } => {
+                let limit = self.receive_queue;
+                let Some(inbox) = self.inbox(id) else { return };
+                let bytes = message.to_vec();
+                if inbox.push(Incoming { bytes, delivery }, limit) == Level::Full {
+                    self.pause(id);
+                }
+            }
+            Event::Receipt { id, receipt, outcome } => {
+                if let Some(inbox) = self.inboxes.get(&id) {
+                    inbox.push_receipt(receipt, outcome);
+                }
+            }
+            Event::Progress { id, progress } => {
+                if let Some(inbox) = self.inboxes.get(&id) {
+                    inbox.push_progress(progress);
+                }
+            }
+            Event::Pong { from, identity, latency, data } => {
+                self.pings.on_pong(&Pong { from, identity, latency, data: data.to_vec() });
+            }
+            Event::OutOfBand { from, identity, data } => {
+                let kind = UnconnectedKind::OutOfBand;
+                self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
+            }
+            Event::Advertisement { from, identity, data } => {
+                let kind = UnconnectedKind::Advertisement;
+                self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
+            }
+            // What a later core may tell.
+            _ => {}
+        }
+    }
+
+    /// Where the messages of a connection go.
+    fn inbox(&mut self, id: ConnectionId) -> Option<&Arc<Inbox<P>>> {
+        if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
+            self.last = Some((id, Arc::clone(self.inboxes.get(&id)?)));
+        }
+        self.last.as_ref().map(|(_, inbox)| inbox)
+    }
+
+    fn pause(&mut self, id: ConnectionId) {
+        if let Some(inbox) = self.inboxes.get(&id) {
+            self.paused.insert(inbox.remote, Arc::clone(inbox));
+        }
+    }
+
+    /// Another peer has opened a connection.
+    fn on_incoming(&mut self, id: ConnectionId, remote: SocketAddr, identity: P::Identity) {
+        if !self.accept_queue.admits() {
+            self.turned_away.push(id);
+            return;
+        }
+        let inbox = Arc::new(Inbox::new(remote, Phase::Open(identity)));
+        self.inboxes.insert(id, Arc::clone(&inbox));
+        self.accept_queue.push(Unaccepted { id, identity, inbox });
+    }
+
+    fn finish(&mut self, id: ConnectionId, phase: Phase<P>) {
+        if let Some(inbox) = self.remove(id) {
+            inbox.set_phase(phase);
+        }
+    }
+
+    fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
+        self.last.take_if(|(last, _)| *last == id);
+        let inbox = self.inboxes.remove(&id)?;
+        self.paused.remove(&inbox.remote);
+        Some(inbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rakwire::game_protocol::{Capacity, Config, GameProtocol, Reliability};
+
+    use super::*;
+
+    /// Datagrams go to `server` in one batch, and its answers to `client`.
+    fn exchange(
+        client: &mut Peer<'_, GameProtocol>,
+        server: &mut State<GameProtocol>,
+        clock: &Clock,
+    ) -> usize {
+        let [from, to] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let arrived = ArrivalQueue::new(1 << 20, None);
+        let mut buffer = [0; GameProtocol::MAX_DATAGRAM];
+        let at = clock.now();
+        let mut sent = 0;
+        while let Some(transmit) = client.poll_transmit(at, &mut buffer) {
+            let bytes: Box<[u8]> = transmit.payload.into();
+            arrived.push([RecvBatch { at, from, stride: bytes.len(), bytes }].into_iter());
+            sent += 1;
+        }
+        let mut outgoing = Outgoing::new(GameProtocol::MAX_DATAGRAM);
+        let now = server.catch_up(&arrived, clock);
+        server.drive(now, &mut outgoing);
+        while let Some(transmit) = outgoing.next(1) {
+            client.handle_datagram(clock.now(), to, transmit.bytes);
+        }
+        sent
+    }
+
+    /// A client of the Game Protocol answers the challenge and does not wait before it sends messages. An unreliable one
+    /// comes only once.
+    #[tokio::test]
+    async fn a_message_behind_a_handshake_waits_with_it() {
+        let mut options = Options::<GameProtocol>::new(Config::new([1; 32]));
+        options.config.max_incoming = 1;
+        let mut server = State::new(options, Plugin::NONE);
+        let mut client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
+        let clock = Clock::start();
+        let to = ([127, 0, 0, 1], 2).into();
+        let id = client.connect(clock.now(), to).expect("room for a connection");
+        assert_eq!(exchange(&mut client, &mut server, &clock), 1, "a salt");
+        let sent = client.send(clock.now(), id, b"hello", Reliability::Unreliable);
+        assert_eq!(sent, Ok(None), "the client has been challenged");
+        assert_eq!(exchange(&mut client, &mut server, &clock), 2, "its answer and the message");
+        let accepted = server.receivers.accept_queue.pop().expect("an open connection");
+        let message = tokio::time::timeout(std::time::Duration::ZERO, accepted.inbox.recv()).await;
+        assert_eq!(message.expect("a message").expect("an open connection").bytes, b"hello");
+    }
+}

@@ -1,0 +1,10 @@
+//! Random bytes of the system.
+
+use std::io;
+
+/// What keys are made of.
+pub(crate) fn entropy() -> io::Result<[u8; 32]> {
+    let mut entropy = [0; 32];
+    getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(entropy)
+}

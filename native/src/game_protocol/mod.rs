@@ -1,0 +1,46 @@
+//! The Game Protocol over UDP sockets: messages in chunks, reliable or not one by one.
+//!
+//! The types are those of [`endpoint`](crate::endpoint) with [`GameProtocol`] for their protocol. [`connect`] opens a
+//! connection to any server, also one that hears a client only once from each port.
+//!
+//! ```
+//! use rakwire_native::game_protocol::{self, Endpoint, Options, Reliability};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Endpoint::bind("127.0.0.1:0", Options::server(64)?).await?;
+//! let here = game_protocol::connect(server.local_addr(), Options::client()?).await?;
+//! let there = server.accept().await.ok_or("the server is closed")?;
+//!
+//! here.send(b"hello", Reliability::Reliable).await?;
+//! let message = there.recv().await.ok_or("the client is gone")?;
+//! assert_eq!(message.bytes, b"hello");
+//!
+//! here.disconnect().await;
+//! assert!(there.recv().await.is_none());
+//! # Ok(())
+//! # }
+//! ```
+
+mod dial;
+
+pub use rakwire::game_protocol::{
+    Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, GameProtocol, Hook,
+    PeerStats, Redial, Reliability, Resend, SendError, Verdict,
+};
+
+pub use self::dial::{Attempts, DialError, connect, connect_with};
+pub use crate::bind_error::BindError;
+
+/// A UDP socket with the Game Protocol on it.
+pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
+/// An open connection with another peer.
+pub type Connection = crate::endpoint::Connection<GameProtocol>;
+/// How an endpoint behaves, and how much memory it takes.
+pub type Options = crate::endpoint::Options<GameProtocol>;
+/// A message that arrived.
+pub type Incoming = crate::endpoint::Incoming<Reliability>;
+/// Why a connection could not be opened.
+pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
+/// Counters of an endpoint.
+pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;

@@ -1,0 +1,152 @@
+//! Arrival times while the protocol stands still: the lock of the endpoint is the only way to stop it from outside.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rakwire::raknet::Guid;
+use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::datagram::DatagramHeader;
+use rakwire::wire::offline::Offline;
+use rakwire::wire::{Reader, Source, Wire, Writer, id};
+
+use super::{Connection, Endpoint, Options};
+
+/// How long the protocol stands still, and what a measured time must stay below then: on loopback nothing takes this
+/// long, and a time measured by the protocol itself would contain the whole stall.
+const STALL: Duration = Duration::from_millis(600);
+const BOUND: Duration = Duration::from_millis(300);
+
+async fn client(ping_interval: Option<Duration>) -> Endpoint {
+    let mut options = Options::client().expect("entropy");
+    options.config.ping_interval = ping_interval;
+    Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
+}
+
+/// Runs `meanwhile` while the protocol of `endpoint` stands still.
+fn stall(endpoint: &Endpoint, meanwhile: impl FnOnce()) {
+    let start = Instant::now();
+    let state = endpoint.shared.lock();
+    meanwhile();
+    std::thread::sleep(STALL);
+    drop(state);
+    assert!(start.elapsed() >= STALL);
+}
+
+fn answer(server: &UdpSocket) -> impl FnOnce() {
+    let mut buffer = [0; 2_048];
+    let (length, from) = server.recv_from(&mut buffer).expect("a ping");
+    let ping = Offline::read(&mut Reader::new(&buffer[..length]));
+    let Ok(Offline::Ping { time, .. }) = ping else {
+        panic!("a ping, not {ping:?}");
+    };
+    move || {
+        let pong = Offline::Pong { time, guid: Guid(1), data: b"late" };
+        let mut buffer = [0; 64];
+        let mut writer = Writer::new(&mut buffer);
+        pong.write(&mut writer).expect("room for a pong");
+        server.send_to(writer.finish(), from).expect("loopback takes it");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stall_does_not_lengthen_the_latency_of_a_ping() {
+    let server = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = server.local_addr().expect("a bound socket");
+    let client = Arc::new(client(None).await);
+    let pinging = Arc::clone(&client);
+    let ping = tokio::spawn(async move { pinging.ping(address, Duration::from_secs(20)).await });
+
+    let answer = answer(&server);
+    stall(&client, answer);
+
+    let pong = ping.await.expect("no panic").expect("a pong");
+    assert_eq!(pong.data, b"late");
+    assert!(pong.latency < BOUND, "{:?}", pong.latency);
+}
+
+/// Whether a datagram carries a connected ping.
+fn has_ping(datagram: &[u8]) -> bool {
+    let mut reader = Reader::new(datagram);
+    if !matches!(DatagramHeader::read(&mut reader), Ok(DatagramHeader::Data { .. })) {
+        return false;
+    }
+    while let Ok(capsule) = CapsuleHeader::read(&mut reader) {
+        match reader.bytes("payload", capsule.length()) {
+            Ok([id::CONNECTED_PING, ..]) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Passes datagrams between `server` and whoever comes. Once `armed`, one with a ping of the client waits for a word
+/// from `go` after it was announced to `held`.
+fn pass_on(
+    server: SocketAddr,
+    armed: Arc<AtomicBool>,
+    held: mpsc::Sender<()>,
+    go: mpsc::Receiver<()>,
+) -> SocketAddr {
+    let front = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let back = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    back.connect(server).expect("a loopback address");
+    let address = front.local_addr().expect("a bound socket");
+    std::thread::spawn(move || {
+        let mut buffer = [0; 2_048];
+        let (length, client) = front.recv_from(&mut buffer).expect("a request");
+        back.send(&buffer[..length]).expect("loopback takes it");
+        let answers = (front.try_clone().expect("a socket"), back.try_clone().expect("a socket"));
+        std::thread::spawn(move || {
+            let mut buffer = [0; 2_048];
+            while let Ok(length) = answers.1.recv(&mut buffer) {
+                answers.0.send_to(&buffer[..length], client).expect("loopback takes it");
+            }
+        });
+        while let Ok(length) = front.recv(&mut buffer) {
+            if has_ping(&buffer[..length]) && armed.swap(false, Ordering::SeqCst) {
+                held.send(()).expect("the test waits");
+                go.recv().expect("the test says when");
+            }
+            back.send(&buffer[..length]).expect("loopback takes it");
+        }
+    });
+    address
+}
+
+/// The last ping of a connection, once it is another than `before`.
+async fn next_ping(connection: &Connection, before: Duration) -> Duration {
+    loop {
+        let stats = connection.stats().expect("an open connection");
+        if stats.last_ping != before {
+            return stats.last_ping;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_stall_does_not_lengthen_the_round_trip_of_a_connection() {
+    let server =
+        Endpoint::bind("127.0.0.1:0", Options::server(1).expect("entropy")).await.expect("a free port");
+    let armed = Arc::new(AtomicBool::new(false));
+    let (held, is_held) = mpsc::channel();
+    let (go, gone) = mpsc::channel();
+    let middle = pass_on(server.local_addr(), Arc::clone(&armed), held, gone);
+    let client = client(Some(Duration::from_secs(1))).await;
+    let connection = client.connect(middle).await.expect("a connection");
+    let _other = server.accept().await.expect("the same connection");
+    let before = next_ping(&connection, Duration::ZERO).await;
+
+    armed.store(true, Ordering::SeqCst);
+    is_held.recv().expect("a ping within a second");
+    stall(&client, || go.send(()).expect("the ping waits"));
+
+    let ping = next_ping(&connection, before).await;
+    let round_trip = connection.stats().expect("an open connection").round_trip;
+    assert!(ping < BOUND, "{ping:?}");
+    assert!(round_trip < BOUND, "{round_trip:?}");
+}

@@ -1,0 +1,71 @@
+//! Hooks between an endpoint and its protocol.
+
+use std::net::SocketAddr;
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Event, Hook, Protocol, SendError, Verdict};
+use rakwire_native::endpoint::{Endpoint, Options};
+
+use super::by_both_protocols;
+use super::subject::{Subject, client, join, receive};
+
+by_both_protocols!(a_hook_sees_every_datagram_and_may_drop_it, a_hook_filters_both_ways);
+
+/// Drops the first datagram with a message that arrives, once.
+#[derive(Default)]
+struct Gap {
+    has_dropped: bool,
+}
+
+impl<P: Protocol> Hook<P> for Gap {
+    fn on_received(&mut self, _now: Instant, _from: SocketAddr, datagram: &[u8]) -> Verdict {
+        let is_message = P::is_data(datagram) && datagram.ends_with(b"again");
+        if is_message && !std::mem::replace(&mut self.has_dropped, true) {
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+async fn a_hook_sees_every_datagram_and_may_drop_it<P: Subject>() {
+    let options = Options::<P>::server(1).expect("entropy");
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Gap::default());
+    let (server, client) = (server.await.expect("a free port"), client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    here.send(b"\x90again", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90again");
+    assert!(P::has_resent(&here.stats().expect("an open connection")));
+}
+
+/// Lets nothing through that says no.
+struct Polite;
+
+impl<P: Protocol> Hook<P> for Polite {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
+        let says_no = matches!(event, Event::Message { message, .. } if message.to_vec() == b"\x90no");
+        if says_no { Verdict::Drop } else { Verdict::Pass }
+    }
+
+    fn on_send(
+        &mut self,
+        _now: Instant,
+        _id: ConnectionId,
+        message: &[u8],
+        _delivery: P::Delivery,
+    ) -> Verdict {
+        if message == b"\x90no" { Verdict::Drop } else { Verdict::Pass }
+    }
+}
+
+async fn a_hook_filters_both_ways<P: Subject>() {
+    let options = Options::<P>::server(8).expect("entropy");
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| Polite).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    assert_eq!(there.send(b"\x90no", P::RELIABLE).await, Err(SendError::Filtered));
+    for message in [&b"\x90no"[..], b"\x90yes"] {
+        here.send(message, P::RELIABLE).await.expect("an open connection");
+    }
+    assert_eq!(receive(&there).await.bytes, b"\x90yes");
+}

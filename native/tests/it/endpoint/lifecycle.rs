@@ -1,0 +1,198 @@
+//! How connections and endpoints begin and end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire::endpoint::SendError;
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use rakwire_native::BindError;
+use rakwire_native::endpoint::{ConnectError, Endpoint, Options};
+
+use super::by_both_protocols;
+use super::subject::{
+    Subject, client, join, message, numbered, receive, receive_all, server, silent_socket, until,
+};
+use crate::support::DEADLINE;
+
+by_both_protocols!(
+    a_goodbye_comes_after_what_was_sent,
+    a_dropped_connection_says_goodbye,
+    a_connection_outlives_its_endpoint,
+    connecting_can_fail,
+    addresses_that_cannot_be_bound_are_named,
+    a_dropped_attempt_ends,
+    closing_ends_everything_in_order,
+    many_clients_share_an_endpoint_which_ends_them_all,
+    whoever_finds_no_place_to_wait_is_turned_away,
+);
+
+async fn a_goodbye_comes_after_what_was_sent<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    for number in 0..200 {
+        here.send(&numbered(1_000, number), P::RELIABLE).await.expect("an open connection");
+    }
+    assert_eq!(here.closed_reason(), None);
+    here.disconnect().await;
+    assert_eq!(here.closed_reason(), Some(P::LOCAL));
+    assert_eq!(here.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
+    assert!(here.recv().await.is_none());
+
+    receive_all(&there, 1_000, 200).await;
+    assert!(there.recv().await.is_none());
+    assert_eq!(there.closed_reason(), Some(P::REMOTE));
+    assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
+}
+
+async fn a_dropped_connection_says_goodbye<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    drop(here);
+    assert!(tokio::time::timeout(DEADLINE, there.recv()).await.expect("the end in time").is_none());
+    assert_eq!(there.closed_reason(), Some(P::REMOTE));
+}
+
+async fn a_connection_outlives_its_endpoint<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    drop((client, server));
+    here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, message(10, 0));
+    there.disconnect().await;
+    assert!(here.recv().await.is_none());
+}
+
+/// The other peer vanishes without a word: its runtime stops.
+fn a_vanished_peer_is_lost<P: Subject>() {
+    let runtime = || {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+    };
+    let (mine, theirs) = (runtime(), runtime());
+    let quick = |options: &mut Options<P>| P::set_timeout(&mut options.config, Duration::from_millis(500));
+    let server = mine.block_on(server(quick));
+    let address = server.local_addr();
+    let (vanishing, connection) = theirs.block_on(async {
+        let client = client(quick).await;
+        let connection = client.connect(address).await.expect("a connection");
+        (client, connection)
+    });
+    theirs.shutdown_background();
+    mine.block_on(async {
+        let there = server.accept().await.expect("the connection");
+        let end = tokio::time::timeout(DEADLINE, there.recv()).await;
+        assert!(end.expect("the end in time").is_none());
+        assert_eq!(there.closed_reason(), Some(P::LOST));
+    });
+    drop((connection, vanishing));
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_lost() {
+    a_vanished_peer_is_lost::<RakNet>();
+}
+
+#[test]
+fn a_peer_of_the_game_protocol_that_falls_silent_is_lost() {
+    a_vanished_peer_is_lost::<GameProtocol>();
+}
+
+async fn connecting_can_fail<P: Subject>() {
+    let (_socket, silent) = silent_socket();
+    let client = client::<P>(|options| P::set_timeout(&mut options.config, Duration::from_millis(300))).await;
+    let nobody = client.connect(silent).await;
+    assert_eq!(nobody.err(), Some(ConnectError::Failed(P::NO_ANSWER)));
+
+    let server = server::<P>(|_| {}).await;
+    let _first = client.connect(server.local_addr()).await.expect("a connection");
+    let again = client.connect(server.local_addr()).await;
+    assert_eq!(again.err(), Some(ConnectError::AlreadyConnected));
+
+    let v6 = "[::1]:19132".parse().expect("a literal address");
+    assert_eq!(client.connect(v6).await.err(), Some(ConnectError::AddressFamily));
+
+    let full = super::subject::client::<P>(|options| options.capacity.connections = 1).await;
+    let _first = full.connect(server.local_addr()).await.expect("a connection");
+    assert_eq!(full.connect(silent).await.err(), Some(ConnectError::Full));
+}
+
+async fn addresses_that_cannot_be_bound_are_named<P: Subject>() {
+    let first = server::<P>(|_| {}).await;
+    let taken = Endpoint::<P>::bind(first.local_addr(), Options::client().expect("entropy")).await;
+    assert!(matches!(taken, Err(BindError::Socket { .. })));
+    let nowhere = Endpoint::<P>::bind("no port", Options::client().expect("entropy")).await;
+    assert!(matches!(nowhere, Err(BindError::Resolve(_))));
+}
+
+async fn a_dropped_attempt_ends<P: Subject>() {
+    let (_socket, silent) = silent_socket();
+    let client = client::<P>(|_| {}).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(20), client.connect(silent)).await;
+    assert!(given_up.is_err());
+    until("nothing is left of the attempt", || client.stats().connections == 0).await;
+}
+
+async fn closing_ends_everything_in_order<P: Subject>() {
+    let (server, client) = (Arc::new(server::<P>(|_| {}).await), client::<P>(|_| {}).await);
+    let address = server.local_addr();
+    let (here, there) = join(&client, &server).await;
+    // One that nobody accepts ends, too.
+    let unaccepted = super::subject::client::<P>(|_| {}).await;
+    let waiting = unaccepted.connect(address).await.expect("a connection");
+    there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
+
+    let accepting = Arc::clone(&server);
+    let accepting = tokio::spawn(async move {
+        let mut accepted = 0;
+        while let Some(connection) = accepting.accept().await {
+            accepted += 1;
+            drop(connection);
+        }
+        accepted
+    });
+    server.close().await;
+    assert!(accepting.await.expect("no panic") <= 1);
+    assert_eq!(there.closed_reason(), Some(P::LOCAL));
+    assert_eq!(server.connect(client.local_addr()).await.err(), Some(ConnectError::EndpointClosed));
+    server.close().await;
+    // The address is free again.
+    Endpoint::<P>::bind(address, Options::client().expect("entropy")).await.expect("the address is free");
+
+    assert!(receive(&here).await.bytes == message(P::LARGE, 0));
+    assert!(here.recv().await.is_none());
+    assert!(waiting.recv().await.is_none());
+    assert_eq!(waiting.closed_reason(), Some(P::REMOTE));
+}
+
+async fn many_clients_share_an_endpoint_which_ends_them_all<P: Subject>() {
+    let server = server::<P>(|_| {}).await;
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let client = client::<P>(|_| {}).await;
+        clients.push(join(&client, &server).await);
+    }
+    for (number, (here, there)) in clients.iter().enumerate() {
+        here.send(&message(10, number), P::RELIABLE).await.expect("an open connection");
+        assert_eq!(receive(there).await.bytes, message(10, number));
+    }
+    server.close().await;
+    for (here, _) in &clients {
+        assert!(here.recv().await.is_none());
+    }
+    assert!(server.accept().await.is_none());
+}
+
+async fn whoever_finds_no_place_to_wait_is_turned_away<P: Subject>() {
+    let server = server::<P>(|options| options.backlog = 1).await;
+    let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let first = one.connect(server.local_addr()).await.expect("a connection");
+    until("the first waits", || server.stats().connections == 1).await;
+    match two.connect(server.local_addr()).await {
+        Ok(second) => assert!(second.recv().await.is_none()),
+        Err(error) => assert_ne!(error, ConnectError::Failed(P::NO_ANSWER)),
+    }
+    assert_eq!(server.stats().backlog_full, 1);
+    let there = server.accept().await.expect("the first");
+    first.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    receive(&there).await;
+}

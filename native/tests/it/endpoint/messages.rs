@@ -1,0 +1,149 @@
+//! Messages, their memory and slow readers.
+
+use std::time::Duration;
+
+use rakwire::endpoint::{Capacity, SendError};
+use rakwire_native::game_protocol::GameProtocol;
+
+use super::by_both_protocols;
+use super::subject::{
+    Subject, client, echo_all, join, message, numbered, receive, receive_all, server, until,
+};
+
+by_both_protocols!(
+    messages_of_all_sizes_go_both_ways,
+    many_connections_at_once,
+    a_message_right_after_the_handshake_arrives,
+    a_slow_reader_loses_nothing_and_holds_nobody_up,
+    an_application_that_does_not_read_loses_nothing_reliable,
+    try_send_says_when_there_is_no_room,
+);
+
+async fn messages_of_all_sizes_go_both_ways<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    for (number, length) in [1, 504, 505, 50_000, P::LARGE].into_iter().enumerate() {
+        for (from, to) in [(&here, &there), (&there, &here)] {
+            from.send(&message(length, number), P::RELIABLE).await.expect("an open connection");
+            let received = receive(to).await;
+            assert!(received.bytes == message(length, number), "{length} bytes");
+            assert_eq!(received.delivery, P::RELIABLE);
+        }
+    }
+    here.send(&message(5, 0), P::UNRELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.delivery, P::UNRELIABLE);
+    assert_eq!(here.send(&[], P::RELIABLE).await, Err(SendError::Empty));
+    assert_eq!((here.remote(), there.remote()), (server.local_addr(), client.local_addr()));
+    assert_eq!(P::messages(&here.stats().expect("an open connection")), (6, 5));
+    // Whatever was on its way is given back.
+    until("all memory is free", || client.stats().blocks_available == client.stats().blocks).await;
+}
+
+async fn many_connections_at_once<P: Subject>() {
+    let server = echo_all(server::<P>(|_| {}).await);
+    let address = server.local_addr();
+    let clients: Vec<_> = (0..100)
+        .map(|number| {
+            tokio::spawn(async move {
+                let client = client::<P>(|options| {
+                    options.capacity = Capacity { connections: 1, blocks: 256, block_size: 512 };
+                })
+                .await;
+                let connection = client.connect(address).await.expect("a connection");
+                for round in 0..20 {
+                    let sent = message(50 + round, number);
+                    connection.send(&sent, P::RELIABLE).await.expect("an open connection");
+                    assert_eq!(receive(&connection).await.bytes, sent);
+                }
+                client.close().await;
+                assert_eq!(connection.closed_reason(), Some(P::LOCAL));
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.expect("every echo");
+    }
+    until("every connection is over", || server.stats().connections == 0).await;
+    assert_eq!(server.stats().blocks_available, server.stats().blocks);
+}
+
+/// Handshakes are handled later than other datagrams. What follows one closely waits with it, or an unreliable message
+/// would be lost.
+async fn a_message_right_after_the_handshake_arrives<P: Subject>() {
+    let server = server::<P>(|_| {}).await;
+    for number in 0..20 {
+        let client = client::<P>(|_| {}).await;
+        let here = client.connect(server.local_addr()).await.expect("a connection");
+        here.send(&message(10, number), P::UNRELIABLE).await.expect("an open connection");
+        let there = server.accept().await.expect("the same connection");
+        assert_eq!(receive(&there).await.bytes, message(10, number));
+    }
+}
+
+async fn a_slow_reader_loses_nothing_and_holds_nobody_up<P: Subject>() {
+    const MESSAGES: usize = 3_000;
+    let server = server::<P>(|options| options.receive_queue = 64 << 10).await;
+    let client = client::<P>(|options| {
+        options.capacity = Capacity { connections: 2, blocks: 1_024, block_size: 512 };
+    })
+    .await;
+    let (slow, reader) = join(&client, &server).await;
+    let other = super::subject::client::<P>(|_| {}).await;
+    let (quick, quick_reader) = join(&other, &server).await;
+
+    let sender = tokio::spawn(async move {
+        for number in 0..MESSAGES {
+            slow.send(&numbered(1_000, number), P::RELIABLE).await.expect("an open connection");
+        }
+        slow
+    });
+    until("the queue is full", || server.stats().unread > 0).await;
+    assert!(!sender.is_finished(), "3 MB fit nowhere");
+    // Nobody reads that connection; the other one works.
+    quick.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    receive(&quick_reader).await;
+    // And its own way back works, too.
+    reader.send(&message(10, 1), P::RELIABLE).await.expect("an open connection");
+
+    receive_all(&reader, 1_000, MESSAGES).await;
+    let slow = sender.await.expect("everything was sent");
+    assert_eq!(receive(&slow).await.bytes, message(10, 1));
+}
+
+async fn an_application_that_does_not_read_loses_nothing_reliable<P: Subject>() {
+    let server = server::<P>(|options| options.receive_queue = 10_000).await;
+    let client = client::<P>(|options| options.receive_queue = 10_000).await;
+    let (here, there) = join(&client, &server).await;
+    for number in 0..300 {
+        here.send(&numbered(200, number), P::RELIABLE).await.expect("an open connection");
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    receive_all(&there, 200, 300).await;
+    assert!(server.stats().unread > 0, "nothing was kept from the application");
+}
+
+async fn try_send_says_when_there_is_no_room<P: Subject>() {
+    let server = server::<P>(|options| options.receive_queue = 1).await;
+    let client = client::<P>(|options| {
+        options.capacity = Capacity { connections: 1, blocks: 64, block_size: 512 };
+    })
+    .await;
+    let (here, there) = join(&client, &server).await;
+    let mut sent = 0;
+    until("the memory is full", || {
+        let result = here.try_send(&numbered(400, sent), P::RELIABLE);
+        sent += usize::from(result.is_ok());
+        result == Err(SendError::QuotaExceeded)
+    })
+    .await;
+    receive_all(&there, 400, sent).await;
+}
+
+/// The longest message of the Game Protocol has 256 chunks.
+#[tokio::test]
+async fn a_message_of_too_many_chunks_is_refused() {
+    let (server, client) = (server::<GameProtocol>(|_| {}).await, client(|_| {}).await);
+    let (here, _there) = join(&client, &server).await;
+    let sent = here.send(&[0; GameProtocol::LARGE + 1], GameProtocol::RELIABLE).await;
+    assert_eq!(sent, Err(SendError::TooLong));
+}

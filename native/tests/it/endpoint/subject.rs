@@ -1,0 +1,193 @@
+//! The protocol under test, and endpoints that speak it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rakwire::endpoint::Protocol;
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use rakwire_native::endpoint::{Connection, Endpoint, Incoming, Options};
+use rakwire_native::game_protocol::{self, Redial, Reliability, Resend};
+use rakwire_native::raknet::{self, Delivery};
+
+use crate::support::DEADLINE;
+
+const LOCAL: &str = "127.0.0.1:0";
+
+/// What the tests need to know of a protocol.
+pub(crate) trait Subject: Protocol {
+    /// In order, if the protocol knows any.
+    const RELIABLE: Self::Delivery;
+    const UNRELIABLE: Self::Delivery;
+    const IS_ORDERED: bool;
+    /// Bytes of the longest message of a test.
+    const LARGE: usize;
+    /// The ends of a connection.
+    const LOCAL: Self::DisconnectReason;
+    const REMOTE: Self::DisconnectReason;
+    const LOST: Self::DisconnectReason;
+    const NO_ANSWER: Self::ConnectFailure;
+
+    /// Lets a silent peer be lost, or a server that does not answer be given up, after this time.
+    fn set_timeout(config: &mut Self::Config, timeout: Duration);
+    /// Lets connections open although datagrams get lost.
+    fn resend_handshakes(config: &mut Self::Config);
+    /// Messages that were sent and received on a connection.
+    fn messages(stats: &Self::ConnectionStats) -> (u64, u64);
+    fn has_resent(stats: &Self::ConnectionStats) -> bool;
+}
+
+impl Subject for RakNet {
+    const RELIABLE: Delivery = Delivery::RELIABLE_ORDERED;
+    const UNRELIABLE: Delivery = Delivery::UNRELIABLE;
+    const IS_ORDERED: bool = true;
+    const LARGE: usize = 300_000;
+    const LOCAL: raknet::DisconnectReason = raknet::DisconnectReason::Local;
+    const REMOTE: raknet::DisconnectReason = raknet::DisconnectReason::Remote;
+    const LOST: raknet::DisconnectReason = raknet::DisconnectReason::Lost;
+    const NO_ANSWER: raknet::ConnectFailure = raknet::ConnectFailure::NoAnswer;
+
+    fn set_timeout(config: &mut raknet::Config, timeout: Duration) {
+        config.timeout = timeout;
+        config.connect_attempts = 3;
+        config.connect_interval = timeout / 10;
+    }
+
+    fn resend_handshakes(_config: &mut raknet::Config) {}
+
+    fn messages(stats: &raknet::ConnectionStats) -> (u64, u64) {
+        (stats.messages_sent, stats.messages_received)
+    }
+
+    fn has_resent(stats: &raknet::ConnectionStats) -> bool {
+        stats.datagrams_lost > 0
+    }
+}
+
+impl Subject for GameProtocol {
+    const RELIABLE: Reliability = Reliability::Reliable;
+    const UNRELIABLE: Reliability = Reliability::Unreliable;
+    const IS_ORDERED: bool = false;
+    const LARGE: usize = 129_024;
+    const LOCAL: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Local;
+    const REMOTE: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Remote;
+    const LOST: game_protocol::DisconnectReason = game_protocol::DisconnectReason::Lost;
+    const NO_ANSWER: game_protocol::ConnectFailure = game_protocol::ConnectFailure::NoAnswer;
+
+    fn set_timeout(config: &mut game_protocol::Config, timeout: Duration) {
+        config.timeout = timeout;
+        config.handshake_timeout = timeout;
+    }
+
+    fn resend_handshakes(config: &mut game_protocol::Config) {
+        config.redial = Redial::SamePort(Duration::from_millis(50));
+        config.handshake_timeout = Duration::from_secs(10);
+        config.resend = Resend::ROUND_TRIP;
+    }
+
+    fn messages(stats: &game_protocol::ConnectionStats) -> (u64, u64) {
+        (stats.messages_sent, stats.messages_received)
+    }
+
+    fn has_resent(stats: &game_protocol::ConnectionStats) -> bool {
+        stats.chunks_resent > 0
+    }
+}
+
+pub(crate) async fn bind<P: Protocol>(options: Options<P>) -> Endpoint<P> {
+    Endpoint::bind(LOCAL, options).await.expect("a free port")
+}
+
+pub(crate) async fn server<P: Protocol>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
+    let mut options = Options::server(256).expect("entropy");
+    change(&mut options);
+    bind(options).await
+}
+
+pub(crate) async fn client<P: Protocol>(change: impl FnOnce(&mut Options<P>)) -> Endpoint<P> {
+    let mut options = Options::client().expect("entropy");
+    change(&mut options);
+    bind(options).await
+}
+
+/// Both ends of a new connection.
+pub(crate) async fn join<P: Protocol>(
+    client: &Endpoint<P>,
+    server: &Endpoint<P>,
+) -> (Connection<P>, Connection<P>) {
+    let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
+    (here.expect("a connection"), there.expect("the same connection"))
+}
+
+/// Waits until `condition` holds.
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let wait = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{what} never happened"));
+}
+
+pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Incoming<P::Delivery> {
+    let received = tokio::time::timeout(DEADLINE, connection.recv()).await;
+    received.expect("a message in time").expect("an open connection")
+}
+
+/// Bytes that differ between messages.
+pub(crate) fn message(length: usize, number: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..length).map(|at| (at * 7 + at / 256 * 13 + number * 31) as u8).collect();
+    bytes[0] = 0x90;
+    bytes
+}
+
+/// A message that names its number.
+pub(crate) fn numbered(length: usize, number: usize) -> Vec<u8> {
+    let mut bytes = message(length, number);
+    bytes[1..5].copy_from_slice(&u32::try_from(number).expect("a small number").to_be_bytes());
+    bytes
+}
+
+/// Receives the [`numbered`] messages 0 to `count - 1`, each once, and in order if the protocol keeps it.
+pub(crate) async fn receive_all<P: Subject>(connection: &Connection<P>, length: usize, count: usize) {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        let bytes = receive(connection).await.bytes;
+        let number = u32::from_be_bytes(bytes[1..5].try_into().expect("four bytes"));
+        let number = usize::try_from(number).expect("a small number");
+        assert_eq!(bytes, numbered(length, number), "message {number}");
+        numbers.push(number);
+    }
+    if !P::IS_ORDERED {
+        numbers.sort_unstable();
+    }
+    assert!(numbers.into_iter().eq(0..count), "messages are missing, doubled or out of order");
+}
+
+pub(crate) async fn echo<P: Protocol>(connection: Connection<P>) {
+    while let Some(message) = connection.recv().await {
+        if connection.send(&message.bytes, message.delivery).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Echoes everything that arrives at an endpoint.
+pub(crate) fn echo_all<P: Protocol>(server: Endpoint<P>) -> Arc<Endpoint<P>> {
+    let server = Arc::new(server);
+    let accepting = Arc::clone(&server);
+    tokio::spawn(async move {
+        while let Some(connection) = accepting.accept().await {
+            tokio::spawn(echo(connection));
+        }
+    });
+    server
+}
+
+/// A socket that answers nobody.
+pub(crate) fn silent_socket() -> (std::net::UdpSocket, SocketAddr) {
+    let socket = std::net::UdpSocket::bind(LOCAL).expect("a free port");
+    let address = socket.local_addr().expect("a bound socket");
+    (socket, address)
+}
