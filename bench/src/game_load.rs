@@ -151,7 +151,12 @@ impl Player {
                     let _ = self.client.handle_message(now, &message);
                 }
                 Event::ConnectFailed { .. } | Event::Disconnected { .. } => bail!("the connection has ended"),
-                _ => {}
+                Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
             }
         }
         Ok(())

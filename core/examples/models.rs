@@ -4,6 +4,7 @@
 //! Exit status: 0 when every promise was kept, 1 with a line that says which one was not, 2 when nothing could be run.
 
 #[path = "../tests/model/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "this program uses a part")]
 mod model;
 
 use std::fs;
