@@ -171,14 +171,20 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
+    fn clamped(self) -> Self {
+        Self {
+            connections: self.connections.clamp(1, usize::from(u16::MAX) - 1),
+            blocks: self.blocks.clamp(4, Block::MAX_COUNT),
+            block_size: self.block_size.clamp(32, usize::from(u16::MAX)),
+        }
+    }
+
     fn allocate<P: Protocol>(
         self,
         config: &P::Config,
     ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::State<'static>) {
         let secret = P::secret(config);
-        let connections = self.connections.clamp(1, usize::from(u16::MAX) - 1);
-        let blocks = self.blocks.clamp(4, Block::MAX_COUNT);
-        let block_size = self.block_size.clamp(32, usize::from(u16::MAX));
+        let Self { connections, blocks, block_size } = self.clamped();
         let tables = Tables {
             slots: Slots::owned(connections),
             addresses: SlotIndex::new(Slots::owned(connections), secret),

@@ -113,24 +113,25 @@ impl RakNetPeer {
     /// The counters.
     pub fn stats(&self) -> PeerStats {
         let (connection, peer) = self.client.stats();
-        PeerStats::describe(fields(&connection), peer)
+        PeerStats::describe(&measure(&connection), peer)
     }
 }
 
-fn fields(connection: &ConnectionStats) -> [(&'static str, f64); 12] {
+/// What JavaScript is told of a connection, in the order of the names in `stats`.
+fn measure(connection: &ConnectionStats) -> [f64; 12] {
     [
-        ("roundTripMs", ms(connection.round_trip)),
-        ("pingMs", ms(connection.last_ping)),
-        ("lowestPingMs", ms(connection.lowest_ping)),
-        ("congestionWindow", f64::from(connection.congestion_window)),
-        ("inFlight", f64::from(connection.in_flight)),
-        ("mtu", f64::from(connection.mtu)),
-        ("messagesSent", count(connection.messages_sent)),
-        ("messagesReceived", count(connection.messages_received)),
-        ("datagramsSent", count(connection.datagrams_sent)),
-        ("datagramsReceived", count(connection.datagrams_received)),
-        ("datagramsLost", count(connection.datagrams_lost)),
-        ("datagramsAcknowledged", count(connection.datagrams_acknowledged)),
+        ms(connection.round_trip),
+        ms(connection.last_ping),
+        ms(connection.lowest_ping),
+        f64::from(connection.congestion_window),
+        f64::from(connection.in_flight),
+        f64::from(connection.mtu),
+        count(connection.messages_sent),
+        count(connection.messages_received),
+        count(connection.datagrams_sent),
+        count(connection.datagrams_received),
+        count(connection.datagrams_lost),
+        count(connection.datagrams_acknowledged),
     ]
 }
 

@@ -50,15 +50,31 @@ extern "C" {
     fn set(this: &Drops, reason: &str, times: f64);
 }
 
+/// What is counted and measured of a connection.
+const NAMES: [&str; 12] = [
+    "roundTripMs",
+    "pingMs",
+    "lowestPingMs",
+    "congestionWindow",
+    "inFlight",
+    "mtu",
+    "messagesSent",
+    "messagesReceived",
+    "datagramsSent",
+    "datagramsReceived",
+    "datagramsLost",
+    "datagramsAcknowledged",
+];
+
 impl PeerStats {
-    /// The object for what a protocol counts on a connection, by name, and for the counters of the whole peer.
+    /// The object for what is known of a connection, in the order of [`NAMES`], and for the counters of the whole peer.
     pub(super) fn describe<R: DropReasons + Debug>(
-        connection: [(&str, f64); 12],
+        connection: &[f64; NAMES.len()],
         peer: &endpoint::PeerStats<R>,
     ) -> Self {
         let stats = Self::new();
-        for (name, value) in connection {
-            stats.set(name, value);
+        for (name, value) in NAMES.iter().zip(connection) {
+            stats.set(name, *value);
         }
         stats.set("bytesSent", count(peer.bytes_sent));
         stats.set("bytesReceived", count(peer.bytes_received));
