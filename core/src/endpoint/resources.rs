@@ -171,11 +171,15 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
+    #[expect(
+        clippy::manual_clamp,
+        reason = "`clamp` brings a panic and the formatting of numbers into the npm package"
+    )]
     fn clamped(self) -> Self {
         Self {
-            connections: self.connections.clamp(1, usize::from(u16::MAX) - 1),
-            blocks: self.blocks.clamp(4, Block::MAX_COUNT),
-            block_size: self.block_size.clamp(32, usize::from(u16::MAX)),
+            connections: self.connections.max(1).min(usize::from(u16::MAX) - 1),
+            blocks: self.blocks.max(4).min(Block::MAX_COUNT),
+            block_size: self.block_size.max(32).min(usize::from(u16::MAX)),
         }
     }
 

@@ -135,19 +135,13 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let (connection, mut cx) = self.borrow(slot)?;
         let before = connection.identity();
         let result = change(connection, &mut cx);
-        self.on_changed(slot, before);
-        Some(result)
-    }
-
-    /// A connection that was with `before` has changed.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn on_changed(&mut self, slot: u16, before: P::Identity) {
-        let identity = self.slot(slot).map_or(before, |slot| slot.connection.identity());
+        let identity = connection.identity();
         if before != identity {
             self.state.on_identity(slot, Some(before), Some(identity));
         }
         self.list_ready(slot);
         self.list_events(slot);
+        Some(result)
     }
 
     /// As [`with`](Self::with), for what changes neither who the other peer is nor what there is to tell.

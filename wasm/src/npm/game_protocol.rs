@@ -133,7 +133,7 @@ fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
     match number {
         UNRELIABLE => Ok(Reliability::Unreliable),
         RELIABLE => Ok(Reliability::Reliable),
-        _ => Err(error("bad-reliability", "the Game Protocol has unreliable and reliable messages")),
+        _ => Err(error("bad-reliability", &"the Game Protocol has unreliable and reliable messages")),
     }
 }
 

@@ -74,7 +74,7 @@ impl RakNetPeer {
     ) -> Result<Option<u32>, JsValue> {
         let delivery = Delivery {
             reliability: read_reliability(reliability)?,
-            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", "a channel is 0 to 31"))?,
+            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", &"a channel is 0 to 31"))?,
             priority: read_priority(priority)?,
         };
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
@@ -145,7 +145,7 @@ fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
         5 => Reliability::UnreliableWithReceipt,
         6 => Reliability::ReliableWithReceipt,
         7 => Reliability::ReliableOrderedWithReceipt,
-        _ => return Err(error("bad-reliability", "a reliability is 0 to 7")),
+        _ => return Err(error("bad-reliability", &"a reliability is 0 to 7")),
     })
 }
 
@@ -155,7 +155,7 @@ fn read_priority(number: u8) -> Result<Priority, JsValue> {
         1 => Priority::High,
         2 => Priority::Medium,
         3 => Priority::Low,
-        _ => return Err(error("bad-priority", "a priority is 0 to 3")),
+        _ => return Err(error("bad-priority", &"a priority is 0 to 3")),
     })
 }
 
