@@ -171,14 +171,24 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
+    #[expect(
+        clippy::manual_clamp,
+        reason = "`clamp` brings a panic and the formatting of numbers into the npm package"
+    )]
+    fn clamped(self) -> Self {
+        Self {
+            connections: self.connections.max(1).min(usize::from(u16::MAX) - 1),
+            blocks: self.blocks.max(4).min(Block::MAX_COUNT),
+            block_size: self.block_size.max(32).min(usize::from(u16::MAX)),
+        }
+    }
+
     fn allocate<P: Protocol>(
         self,
         config: &P::Config,
     ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::State<'static>) {
         let secret = P::secret(config);
-        let connections = self.connections.clamp(1, usize::from(u16::MAX) - 1);
-        let blocks = self.blocks.clamp(4, Block::MAX_COUNT);
-        let block_size = self.block_size.clamp(32, usize::from(u16::MAX));
+        let Self { connections, blocks, block_size } = self.clamped();
         let tables = Tables {
             slots: Slots::owned(connections),
             addresses: SlotIndex::new(Slots::owned(connections), secret),

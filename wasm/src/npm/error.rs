@@ -1,5 +1,7 @@
 //! Errors with a stable `code`, as JavaScript throws them.
 
+use core::fmt::Display;
+
 use rakwire::endpoint::{ConnectError, SendError};
 use wasm_bindgen::prelude::*;
 
@@ -16,14 +18,14 @@ extern "C" {
 }
 
 /// A JavaScript `Error` with this code and message.
-pub(super) fn error(code: &str, message: &str) -> JsValue {
-    let error = CodedError::new(message);
+pub(super) fn error(code: &str, message: &dyn Display) -> JsValue {
+    let error = CodedError::new(&message.to_string());
     error.set_code(code);
     error.into()
 }
 
 pub(super) fn connect_error(cause: ConnectError) -> JsValue {
-    error("already-connected", &cause.to_string())
+    error("already-connected", &cause)
 }
 
 pub(super) fn send_error(cause: SendError) -> JsValue {
@@ -35,10 +37,10 @@ pub(super) fn send_error(cause: SendError) -> JsValue {
         SendError::QuotaExceeded | SendError::PoolExhausted => "queue-full",
         SendError::Filtered | _ => "not-sent",
     };
-    error(code, &cause.to_string())
+    error(code, &cause)
 }
 
 /// The random bytes that a peer needs.
 pub(super) fn read_entropy(entropy: &[u8]) -> Result<[u8; 32], JsValue> {
-    entropy.try_into().map_err(|_| error("bad-entropy", "32 random bytes are needed"))
+    entropy.try_into().map_err(|_| error("bad-entropy", &"32 random bytes are needed"))
 }

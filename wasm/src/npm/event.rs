@@ -1,5 +1,7 @@
 //! Events as plain JavaScript objects.
 
+use core::fmt::Display;
+
 use rakwire::endpoint::{Direction, Event, Outcome, Progress, Protocol};
 use wasm_bindgen::prelude::*;
 
@@ -67,12 +69,8 @@ impl PeerEvent {
     pub(super) fn describe<P: Protocol>(event: &Event<'_, P>, names: &Names<P>) -> Option<Self> {
         Some(match event {
             Event::Connected { .. } => Self::of("connected"),
-            Event::ConnectFailed { reason, .. } => {
-                Self::end("failed", (names.failure)(*reason), &reason.to_string())
-            }
-            Event::Disconnected { reason, .. } => {
-                Self::end("ended", (names.end)(*reason), &reason.to_string())
-            }
+            Event::ConnectFailed { reason, .. } => Self::end("failed", (names.failure)(*reason), reason),
+            Event::Disconnected { reason, .. } => Self::end("ended", (names.end)(*reason), reason),
             Event::Message { delivery, message, .. } => {
                 let bytes = Bytes::gather(message.len(), message.chunks());
                 Self::message(bytes, (names.delivery)(*delivery))
@@ -89,10 +87,10 @@ impl PeerEvent {
         event
     }
 
-    fn end(kind: &str, code: &str, words: &str) -> Self {
+    fn end(kind: &str, code: &str, reason: &dyn Display) -> Self {
         let event = Self::of(kind);
         event.set_code(code);
-        event.set_words(words);
+        event.set_words(&reason.to_string());
         event
     }
 

@@ -86,7 +86,7 @@ impl GameProtocolPeer {
     /// The counters.
     pub fn stats(&self) -> PeerStats {
         let (connection, peer) = self.client.stats();
-        PeerStats::describe(fields(&connection), peer)
+        PeerStats::describe(&measure(&connection), peer)
     }
 
     /// What happened next, if anything.
@@ -108,23 +108,24 @@ impl GameProtocolPeer {
     }
 }
 
-/// The Game Protocol has no pings and no congestion window; its MTU is fixed. A chunk is a datagram.
+/// What JavaScript is told of a connection, in the order of the names in `stats`. The Game Protocol has no pings and no
+/// congestion window; its MTU is fixed. A chunk is a datagram.
 #[allow(clippy::cast_possible_truncation, reason = "a datagram has 508 bytes at the most")]
-fn fields(connection: &ConnectionStats) -> [(&'static str, f64); 12] {
+fn measure(connection: &ConnectionStats) -> [f64; 12] {
     const DATAGRAM: u32 = GameProtocol::MAX_DATAGRAM as u32;
     [
-        ("roundTripMs", ms(connection.round_trip)),
-        ("pingMs", 0.0),
-        ("lowestPingMs", 0.0),
-        ("congestionWindow", 0.0),
-        ("inFlight", f64::from(connection.in_flight.saturating_mul(DATAGRAM))),
-        ("mtu", f64::from(DATAGRAM + u32::from(IP_UDP_OVERHEAD))),
-        ("messagesSent", count(connection.messages_sent)),
-        ("messagesReceived", count(connection.messages_received)),
-        ("datagramsSent", count(connection.chunks_sent + connection.chunks_resent)),
-        ("datagramsReceived", count(connection.chunks_received)),
-        ("datagramsLost", count(connection.chunks_resent)),
-        ("datagramsAcknowledged", count(connection.chunks_acknowledged)),
+        ms(connection.round_trip),
+        0.0,
+        0.0,
+        0.0,
+        f64::from(connection.in_flight.saturating_mul(DATAGRAM)),
+        f64::from(DATAGRAM + u32::from(IP_UDP_OVERHEAD)),
+        count(connection.messages_sent),
+        count(connection.messages_received),
+        count(connection.chunks_sent + connection.chunks_resent),
+        count(connection.chunks_received),
+        count(connection.chunks_resent),
+        count(connection.chunks_acknowledged),
     ]
 }
 
@@ -132,7 +133,7 @@ fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
     match number {
         UNRELIABLE => Ok(Reliability::Unreliable),
         RELIABLE => Ok(Reliability::Reliable),
-        _ => Err(error("bad-reliability", "the Game Protocol has unreliable and reliable messages")),
+        _ => Err(error("bad-reliability", &"the Game Protocol has unreliable and reliable messages")),
     }
 }
 

@@ -74,7 +74,7 @@ impl RakNetPeer {
     ) -> Result<Option<u32>, JsValue> {
         let delivery = Delivery {
             reliability: read_reliability(reliability)?,
-            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", "a channel is 0 to 31"))?,
+            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", &"a channel is 0 to 31"))?,
             priority: read_priority(priority)?,
         };
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
@@ -113,24 +113,25 @@ impl RakNetPeer {
     /// The counters.
     pub fn stats(&self) -> PeerStats {
         let (connection, peer) = self.client.stats();
-        PeerStats::describe(fields(&connection), peer)
+        PeerStats::describe(&measure(&connection), peer)
     }
 }
 
-fn fields(connection: &ConnectionStats) -> [(&'static str, f64); 12] {
+/// What JavaScript is told of a connection, in the order of the names in `stats`.
+fn measure(connection: &ConnectionStats) -> [f64; 12] {
     [
-        ("roundTripMs", ms(connection.round_trip)),
-        ("pingMs", ms(connection.last_ping)),
-        ("lowestPingMs", ms(connection.lowest_ping)),
-        ("congestionWindow", f64::from(connection.congestion_window)),
-        ("inFlight", f64::from(connection.in_flight)),
-        ("mtu", f64::from(connection.mtu)),
-        ("messagesSent", count(connection.messages_sent)),
-        ("messagesReceived", count(connection.messages_received)),
-        ("datagramsSent", count(connection.datagrams_sent)),
-        ("datagramsReceived", count(connection.datagrams_received)),
-        ("datagramsLost", count(connection.datagrams_lost)),
-        ("datagramsAcknowledged", count(connection.datagrams_acknowledged)),
+        ms(connection.round_trip),
+        ms(connection.last_ping),
+        ms(connection.lowest_ping),
+        f64::from(connection.congestion_window),
+        f64::from(connection.in_flight),
+        f64::from(connection.mtu),
+        count(connection.messages_sent),
+        count(connection.messages_received),
+        count(connection.datagrams_sent),
+        count(connection.datagrams_received),
+        count(connection.datagrams_lost),
+        count(connection.datagrams_acknowledged),
     ]
 }
 
@@ -144,7 +145,7 @@ fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
         5 => Reliability::UnreliableWithReceipt,
         6 => Reliability::ReliableWithReceipt,
         7 => Reliability::ReliableOrderedWithReceipt,
-        _ => return Err(error("bad-reliability", "a reliability is 0 to 7")),
+        _ => return Err(error("bad-reliability", &"a reliability is 0 to 7")),
     })
 }
 
@@ -154,7 +155,7 @@ fn read_priority(number: u8) -> Result<Priority, JsValue> {
         1 => Priority::High,
         2 => Priority::Medium,
         3 => Priority::Low,
-        _ => return Err(error("bad-priority", "a priority is 0 to 3")),
+        _ => return Err(error("bad-priority", &"a priority is 0 to 3")),
     })
 }
 

@@ -50,34 +50,57 @@ extern "C" {
     fn set(this: &Drops, reason: &str, times: f64);
 }
 
+/// What is counted and measured of a connection.
+const NAMES: [&str; 12] = [
+    "roundTripMs",
+    "pingMs",
+    "lowestPingMs",
+    "congestionWindow",
+    "inFlight",
+    "mtu",
+    "messagesSent",
+    "messagesReceived",
+    "datagramsSent",
+    "datagramsReceived",
+    "datagramsLost",
+    "datagramsAcknowledged",
+];
+
 impl PeerStats {
-    /// The object for what a protocol counts on a connection, by name, and for the counters of the whole peer.
+    /// The object for what is known of a connection, in the order of [`NAMES`], and for the counters of the whole peer.
     pub(super) fn describe<R: DropReasons + Debug>(
-        connection: [(&str, f64); 12],
+        connection: &[f64; NAMES.len()],
         peer: &endpoint::PeerStats<R>,
     ) -> Self {
+        let drops = Drops::new();
+        peer.drops().for_each(|(reason, times)| drops.add(&reason, times));
+        Self::of(connection, [peer.bytes_sent, peer.bytes_received], drops)
+    }
+
+    fn of(connection: &[f64; NAMES.len()], [sent, received]: [u64; 2], drops: Drops) -> Self {
         let stats = Self::new();
-        for (name, value) in connection {
-            stats.set(name, value);
+        for (name, value) in NAMES.iter().zip(connection) {
+            stats.set(name, *value);
         }
-        stats.set("bytesSent", count(peer.bytes_sent));
-        stats.set("bytesReceived", count(peer.bytes_received));
-        stats.set_drops(describe_drops(peer.drops()));
+        stats.set("bytesSent", count(sent));
+        stats.set("bytesReceived", count(received));
+        stats.set_drops(drops);
         stats
     }
 }
 
-/// The reasons for which something was dropped, each with its count.
-fn describe_drops(counts: impl Iterator<Item = (impl Debug, u64)>) -> Drops {
-    let drops = Drops::new();
-    for (reason, times) in counts.filter(|(_, times)| *times > 0) {
+impl Drops {
+    /// Notes how often something was dropped for this reason, if it ever was.
+    fn add(&self, reason: &dyn Debug, times: u64) {
+        if times == 0 {
+            return;
+        }
         let mut name = format!("{reason:?}");
         if let Some(first) = name.get_mut(..1) {
             first.make_ascii_lowercase();
         }
-        drops.set(&name, count(times));
+        self.set(&name, count(times));
     }
-    drops
 }
 
 pub(super) fn ms(duration: Duration) -> f64 {
