@@ -125,8 +125,8 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// passed over; who wants them asks for [`next`](Self::next).
     pub async fn recv(&self) -> Option<Received<'d, P>> {
         loop {
-            if let Event::Message(message) = self.next().await? {
-                return Some(message);
+            if let Notice::Message(delivery) = self.reference.next().await? {
+                return Some(Received::new(self.reference.shared(), delivery));
             }
         }
     }
@@ -143,8 +143,8 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// ```
     pub fn try_recv(&self) -> Option<Received<'d, P>> {
         loop {
-            if let Event::Message(message) = self.try_next()? {
-                return Some(message);
+            if let Notice::Message(delivery) = self.reference.try_next()? {
+                return Some(Received::new(self.reference.shared(), delivery));
             }
         }
     }
@@ -205,7 +205,7 @@ impl<'d, P: Protocol> Connection<'d, P> {
                 peer.disconnect(now, id);
             }
         });
-        while self.next().await.is_some() {}
+        while self.recv().await.is_some() {}
     }
 
     /// Why the connection ended; nothing while it has not, or while what it told before was not read.

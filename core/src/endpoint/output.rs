@@ -22,6 +22,7 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// Lets the connections that have something to do take turns, of several datagrams if the protocol says so: a system
     /// sends those to one address with one call.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn poll_connections(&mut self, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
         while let Some(slot) = self.tables.ready.front() {
             let (connection, mut cx) = self.borrow(slot)?;

@@ -127,6 +127,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
     }
 
     /// Changes a connection and lists it for what follows: datagrams to send, events to tell.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn with<R>(
         &mut self,
         slot: u16,
@@ -157,6 +158,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
     }
 
     /// Lists a connection that may have something to send.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn list_ready(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         if !core::mem::replace(&mut slot.in_ready, true) {
