@@ -9,7 +9,7 @@ use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::{State, Storage};
 use super::stats::{ConnectionStats, DropReason};
 use super::types::GameProtocol;
-use super::wire::{HEADER, Handshake, Header, MAX_PACKET, Position, Reliability};
+use super::wire::{HEADER, HandshakeWord, Header, MAX_PACKET, Position, Reliability};
 use crate::cursor::Writer;
 use crate::endpoint::{Connection as _, Internals, Outcome, Peer, Protocol, Receipt};
 
@@ -37,7 +37,8 @@ impl Protocol for GameProtocol {
 
     /// Salts and the answers to challenges look alike.
     fn is_request(datagram: &[u8]) -> bool {
-        datagram.len() == HEADER && !Handshake::read(datagram).is_ok_and(|word| word.looks_like_a_header())
+        datagram.len() == HEADER
+            && !HandshakeWord::read(datagram).is_ok_and(|word| word.looks_like_a_header())
     }
 
     fn is_data(datagram: &[u8]) -> bool {
@@ -93,7 +94,7 @@ impl Internals for GameProtocol {
     }
 
     fn delivery(header: &BlockHeader) -> Result<Reliability, (Receipt, Outcome)> {
-        Ok(header.reliability)
+        Ok(header.delivery())
     }
 }
 

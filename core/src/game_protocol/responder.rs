@@ -8,7 +8,7 @@ use siphasher::sip::SipHasher24;
 
 use super::config::Config;
 use super::stats::DropReason;
-use super::wire::{Handshake, Header};
+use super::wire::{HandshakeWord, Header};
 use crate::cookie;
 use crate::cursor::Writer;
 use crate::endpoint::PeerStats;
@@ -30,12 +30,12 @@ const SEASONING_MARK: u32 = 0x8000_0000;
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
 
-/// An answer to a stranger.
+/// An answer to a peer without a connection.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// Prove your address.
-    Challenge(Handshake),
-    /// There is no place for you.
+    /// The peer must prove its address.
+    Challenge(HandshakeWord),
+    /// There is no place for it.
     End,
 }
 
@@ -49,25 +49,25 @@ pub(super) struct StatelessResponder {
 
 /// The seasonings that prove an address at a time: the pepper is made such that the right answer depends on nothing but
 /// these, so no salt is kept (supplement 2, handshake).
-fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [Handshake; 2] {
-    cookie::live(&config.secret, address, now).map(|cookie| Handshake(cookie | SEASONING_MARK))
+fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
+    cookie::live(&config.secret, address, now).map(|cookie| HandshakeWord(cookie | SEASONING_MARK))
 }
 
 /// Whether `answer` is what a client at `address` finds out from a challenge of this peer.
-pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answer: Handshake) -> bool {
+pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answer: HandshakeWord) -> bool {
     let [current, previous] = seasonings(config, address, now);
     (answer == current) | (answer == previous)
 }
 
 impl StatelessResponder {
-    /// Challenges a stranger that sent `salt`, unless its network or all together had enough.
+    /// Challenges a peer without a connection that sent `salt`, unless the limit of its network or of all is reached.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
         stats: &mut PeerStats<DropReason>,
         now: Instant,
         to: SocketAddr,
-        salt: Handshake,
+        salt: HandshakeWord,
     ) {
         let rates = Rates { all: config.challenges_per_second, network: config.challenges_per_network };
         if !self.limit.admits(&config.secret, rates, now, to.ip()) {
@@ -79,7 +79,7 @@ impl StatelessResponder {
     }
 
     /// Tells a client that there is no place for it.
-    pub(super) fn turn_away(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr) {
+    pub(super) fn reject(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr) {
         self.answer(stats, to, Answer::End);
     }
 

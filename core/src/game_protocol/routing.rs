@@ -1,4 +1,4 @@
-//! Which connection a datagram is for, and what strangers are told (supplement 2, handshake).
+//! Which connection a datagram is for, and what peers without a connection are answered (supplement 2, handshake).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
@@ -7,11 +7,11 @@ use super::connection::Connection;
 use super::responder;
 use super::stats::DropReason;
 use super::types::GameProtocol;
-use super::wire::{HEADER, Handshake};
+use super::wire::{HEADER, HandshakeWord};
 use crate::endpoint::{Connection as _, Peer};
 
-/// END as it is sent, with and without FIN. Two of all salts look the same; their clients are not heard.
-const LATE_ENDS: [Handshake; 2] = [Handshake(0x0C00_0000), Handshake(0x0800_0000)];
+/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
+const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 
 impl Peer<'_, GameProtocol> {
     /// Decides what a datagram is for.
@@ -21,35 +21,35 @@ impl Peer<'_, GameProtocol> {
             return;
         }
         match self.find(&from) {
-            Some(slot) if !self.is_from_a_newcomer(slot, datagram) => {
+            Some(slot) if !self.opens_again(slot, datagram) => {
                 self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
             }
-            Some(_) | None => self.handle_stranger(from, datagram),
+            Some(_) | None => self.handle_unconnected(from, datagram),
         }
     }
 
     /// Whether a datagram from the address of a connection that is over begins a new one: four bytes that are no header.
-    fn is_from_a_newcomer(&self, slot: u16, datagram: &[u8]) -> bool {
+    fn opens_again(&self, slot: u16, datagram: &[u8]) -> bool {
         let is_over = self.slot(slot).is_some_and(|slot| slot.connection.is_over());
-        let word = Handshake::read(datagram);
+        let word = HandshakeWord::read(datagram);
         is_over && datagram.len() == HEADER && word.is_ok_and(|word| !word.looks_like_a_header())
     }
 
-    /// Four bytes are the right answer to a challenge, or else ask for one.
-    fn handle_stranger(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let Ok(word) = Handshake::read(datagram) else { return };
+    /// Takes a datagram of a peer without a connection: four bytes are the right answer to a challenge, or else ask for one.
+    fn handle_unconnected(&mut self, from: SocketAddr, datagram: &[u8]) {
+        let Ok(word) = HandshakeWord::read(datagram) else { return };
         let is_late_end = LATE_ENDS.contains(&word);
         if !responder::SERVER || self.config.max_incoming == 0 || datagram.len() != HEADER || is_late_end {
             self.stats.drop(DropReason::UnknownSource);
         } else if responder::is_proof(&self.config, &from, self.last_now, word) {
-            if self.ended_at(&from).is_some_and(|connection| connection.is_doubled(word)) {
+            if self.ended_at(&from).is_some_and(|connection| connection.is_duplicate(word)) {
                 self.stats.drop(DropReason::Ended);
             } else {
                 self.accept(from, word);
             }
         } else {
             if let Some(connection) = self.ended_at(&from) {
-                connection.invite();
+                connection.on_challenged_again();
             }
             self.state.responder.challenge(&self.config, &mut self.stats, self.last_now, from, word);
         }
@@ -62,8 +62,8 @@ impl Peer<'_, GameProtocol> {
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
-    fn accept(&mut self, from: SocketAddr, token: Handshake) {
-        // A connection with this address that is over makes way.
+    fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
+        // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
         let slot = if self.incoming < self.config.max_incoming { self.vacant_slot() } else { None };
         match slot {
@@ -75,7 +75,7 @@ impl Peer<'_, GameProtocol> {
             }
             None => {
                 self.stats.drop(DropReason::Full);
-                self.state.responder.turn_away(&mut self.stats, from);
+                self.state.responder.reject(&mut self.stats, from);
             }
         }
     }

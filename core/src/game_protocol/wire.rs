@@ -150,17 +150,17 @@ impl Header {
 /// seasoning is the salt XOR the pepper.
 ///
 /// ```
-/// use rakwire::game_protocol::wire::Handshake;
+/// use rakwire::game_protocol::wire::HandshakeWord;
 ///
-/// let (salt, pepper) = (Handshake(0x499E_D267), Handshake(0xA1B2_C3D4));
-/// assert_eq!(salt.season(pepper), Handshake(0xE82C_11B3));
-/// assert_eq!(Handshake::read(&[0x49, 0x9E, 0xD2, 0x67])?, salt);
+/// let (salt, pepper) = (HandshakeWord(0x499E_D267), HandshakeWord(0xA1B2_C3D4));
+/// assert_eq!(salt.season(pepper), HandshakeWord(0xE82C_11B3));
+/// assert_eq!(HandshakeWord::read(&[0x49, 0x9E, 0xD2, 0x67])?, salt);
 /// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Handshake(pub u32);
+pub struct HandshakeWord(pub u32);
 
-impl Handshake {
+impl HandshakeWord {
     /// Reads the first four bytes; the original ignores what follows them, and so does this.
     ///
     /// # Errors

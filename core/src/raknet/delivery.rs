@@ -124,12 +124,12 @@ impl Channel {
     /// Channel 0.
     pub const ZERO: Self = Self(0);
     /// How many channels there are.
-    pub const COUNT: usize = crate::wire::capsule::CHANNELS as usize;
+    pub const COUNT: usize = 32;
 
     /// The channel with this number, if it is below 32.
     #[must_use]
     pub const fn new(number: u8) -> Option<Self> {
-        if number < crate::wire::capsule::CHANNELS { Some(Self(number)) } else { None }
+        if (number as usize) < Self::COUNT { Some(Self(number)) } else { None }
     }
 
     /// The number of the channel.

@@ -252,7 +252,7 @@ impl Peer<'_, RakNet> {
         let Some(interval) = self.config.connection_interval else { return false };
         let is_recent = |slot: &Slot<Connection>| {
             slot.remote.is_some_and(|remote| remote.ip() == from.ip())
-                && slot.connection.made_at() + interval > self.last_now
+                && slot.connection.made_at + interval > self.last_now
         };
         !from.ip().is_loopback() && self.occupied().any(|(_, slot)| is_recent(slot))
     }

@@ -36,29 +36,77 @@ const CORE: Crate = Crate {
     root: "core/src/lib.rs",
     layers: &[
         // What knows no protocol.
-        Layer::together(&["time", "serial", "cursor", "chunks", "storage", "rate_limit", "cookie"]),
-        // How values are written. `bits` is below the others, which do not know each other.
+        Layer::together(&[
+            "time",
+            "serial",
+            "cursor",
+            "chunks",
+            "storage",
+            "rate_limit",
+            "cookie",
+            "machine",
+        ]),
         Layer::together(&["codec::bits"]),
-        Layer::apart(&["codec::*"]),
-        // Ids, deliveries, reasons, configuration.
+        // The endpoint, generic over the protocol.
+        Layer::together(&["endpoint"]),
+        // Ids, deliveries and the protocols' names.
         Layer::together(&[
             "raknet::bans",
-            "raknet::config",
             "raknet::delivery",
-            "raknet::event",
-            "raknet::extent",
+            "raknet::features",
             "raknet::network_id",
-            "raknet::stats",
-            "game_protocol::config",
-            "game_protocol::event",
-            "game_protocol::stats",
+            "raknet::types",
+            "game_protocol::types",
         ]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
-        // One other peer: its parts, which meet in the connection only.
-        Layer::together(&["raknet::credit", "raknet::connection::*", "game_protocol::connection::*"]),
+        // Configuration, counters, reasons.
+        Layer::together(&[
+            "raknet::amplification_budget",
+            "raknet::config",
+            "raknet::error",
+            "raknet::reason",
+            "raknet::stats",
+            "game_protocol::config",
+            "game_protocol::reason",
+            "game_protocol::stats",
+        ]),
+        // How values are written.
+        Layer::apart(&["codec::*"]),
+        // A connection, from its leaves to the module where its parts meet.
+        Layer::together(&[
+            "raknet::connection::block_header",
+            "raknet::connection::channels",
+            "raknet::connection::context",
+            "raknet::connection::metrics",
+            "raknet::connection::protection",
+            "raknet::connection::send_source",
+            "raknet::connection::sizes",
+            "game_protocol::connection::block_header",
+            "game_protocol::connection::context",
+            "game_protocol::connection::rtt",
+            "game_protocol::connection::windows",
+        ]),
+        // What a peer keeps beside its connections, and the answers to peers without one.
+        Layer::together(&[
+            "raknet::responder",
+            "raknet::state",
+            "game_protocol::responder",
+            "game_protocol::state",
+        ]),
+        Layer::together(&["raknet::connection::congestion"]),
+        Layer::together(&["raknet::connection::recovery"]),
+        Layer::apart(&[
+            "raknet::connection::receiver",
+            "raknet::connection::sender",
+            "game_protocol::connection::handshake",
+            "game_protocol::connection::receiver",
+            "game_protocol::connection::sender",
+        ]),
+        Layer::together(&["raknet::connection::handshake"]),
         Layer::apart(&["raknet::connection", "game_protocol::connection"]),
-        // All other peers, by either protocol.
-        Layer::together(&["machine"]),
+        // A connection as the endpoint knows it.
+        Layer::apart(&["raknet::connection::protocol", "game_protocol::connection::protocol"]),
+        // The peers of each protocol: routing, and what the protocol adds to the endpoint.
         Layer::apart(&["raknet", "game_protocol"]),
         Layer::together(&["sim"]),
         // What only offers the rest under its names.

@@ -31,168 +31,17 @@
 mod alignment;
 mod huffman;
 mod integer;
-mod item;
+mod items;
 mod ranges;
+mod stream;
 mod strings;
 mod vectors;
 
 pub use alignment::Alignment;
 pub use integer::Integer;
-pub use item::Item;
 pub use ranges::Outside;
+pub use stream::{BitStreamReader, BitStreamWriter, Item};
 pub use vectors::{Matrix, Quaternion, Vector};
-
-use crate::codec::bits::{BitReader, BitWriter, Msb};
-use crate::cursor::WireError;
-
-/// Reads what a RakNet bit stream holds.
-///
-/// ```
-/// use rakwire::codec::bitstream::BitStreamReader;
-///
-/// // One bit, then the string "hi": its length follows the bit, its bytes are aligned.
-/// let mut reader = BitStreamReader::new(&[0x80, 0x01, 0x00, 0x68, 0x69]);
-/// assert!(reader.read::<bool>()?);
-/// assert_eq!(reader.string()?, b"hi");
-/// # Ok::<(), rakwire::wire::WireError>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct BitStreamReader<'a> {
-    bits: BitReader<'a, Msb>,
-}
-
-impl<'a> BitStreamReader<'a> {
-    /// A reader of all bits of `bytes`.
-    #[must_use]
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bits: BitReader::new(bytes) }
-    }
-
-    /// A reader of the first `count` bits of `bytes`, for messages whose length is no multiple of eight bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when `bytes` has fewer.
-    pub fn with_bits(bytes: &'a [u8], count: usize) -> Result<Self, WireError> {
-        Ok(Self { bits: BitReader::with_bits(bytes, count)? })
-    }
-
-    /// The bits themselves, for formats that RakNet does not know.
-    pub const fn bits(&mut self) -> &mut BitReader<'a, Msb> {
-        &mut self.bits
-    }
-
-    /// How many bits remain.
-    #[must_use]
-    pub const fn remaining(&self) -> usize {
-        self.bits.remaining()
-    }
-
-    /// Takes a value.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`], or what [`Item::read`] of the type says.
-    pub fn read<T: Item>(&mut self) -> Result<T, WireError> {
-        T::read(self)
-    }
-
-    /// Takes a compressed value (supplement 7.3).
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`], or what [`Item::read_compressed`] of the type says.
-    pub fn read_compressed<T: Item>(&mut self) -> Result<T, WireError> {
-        T::read_compressed(self)
-    }
-
-    /// Takes a value that was written as a delta to `last`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn read_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
-        T::read_delta(self, last)
-    }
-
-    /// Takes a value that was written as a compressed delta to `last`.
-    ///
-    /// # Errors
-    /// As [`read_compressed`](Self::read_compressed).
-    pub fn read_compressed_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
-        T::read_compressed_delta(self, last)
-    }
-}
-
-/// Writes a RakNet bit stream into a lent buffer, which has the last bits after [`finish`](Self::finish).
-///
-/// ```
-/// use rakwire::codec::bitstream::BitStreamWriter;
-///
-/// let mut buffer = [0; 16];
-/// let mut writer = BitStreamWriter::new(&mut buffer);
-/// writer.write(true)?;
-/// writer.string(b"hi")?;
-/// assert_eq!(writer.finish(), [0x80, 0x01, 0x00, 0x68, 0x69]);
-/// # Ok::<(), rakwire::wire::WireError>(())
-/// ```
-#[derive(Debug)]
-pub struct BitStreamWriter<'b> {
-    bits: BitWriter<'b, Msb>,
-}
-
-impl<'b> BitStreamWriter<'b> {
-    /// A writer at the front of `buffer`.
-    #[must_use]
-    pub fn new(buffer: &'b mut [u8]) -> Self {
-        Self { bits: BitWriter::new(buffer) }
-    }
-
-    /// The bits themselves, for formats that RakNet does not know.
-    pub const fn bits(&mut self) -> &mut BitWriter<'b, Msb> {
-        &mut self.bits
-    }
-
-    /// How many bits were written.
-    #[must_use]
-    pub const fn position(&self) -> usize {
-        self.bits.position()
-    }
-
-    /// What was written; the bits that fill up its last byte are zero.
-    #[must_use]
-    pub fn finish(self) -> &'b [u8] {
-        self.bits.finish()
-    }
-
-    /// Appends a value.
-    ///
-    /// # Errors
-    /// [`WireError::NoRoom`], or what [`Item::write`] of the type says. So for the three methods below.
-    pub fn write<T: Item>(&mut self, value: T) -> Result<(), WireError> {
-        value.write(self)
-    }
-
-    /// Appends a compressed value (supplement 7.3).
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_compressed<T: Item>(&mut self, value: T) -> Result<(), WireError> {
-        value.write_compressed(self)
-    }
-
-    /// Appends a value as a delta: one bit if it equals `last`, which the reader must know.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
-        value.write_delta(self, last)
-    }
-
-    /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must know.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_compressed_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
-        value.write_compressed_delta(self, last)
-    }
-}
 
 #[cfg(test)]
 mod captured_tests;

@@ -7,6 +7,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cursor::WireError;
 
 /// The bits so far, each an entry.
 #[derive(Debug, Default, PartialEq)]

@@ -8,6 +8,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cursor::WireError;
 use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 

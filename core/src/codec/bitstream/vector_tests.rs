@@ -4,6 +4,7 @@ use std::format;
 use std::string::String;
 
 use super::*;
+use crate::cursor::WireError;
 use crate::serial::U24;
 
 pub(super) type Written = Result<(), WireError>;

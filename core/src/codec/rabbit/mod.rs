@@ -62,6 +62,7 @@ mod error;
 pub mod field;
 mod list;
 mod number;
+mod pack;
 mod reader;
 mod sequence;
 mod text;
@@ -69,153 +70,14 @@ mod writer;
 
 pub use error::{Error, ErrorKind};
 pub use list::{List, ListIter};
+#[cfg(feature = "alloc")]
+pub use pack::to_vec;
+pub use pack::{Counted, Pack, Unpack, UnpackBounded, pack, unpack};
 #[cfg(feature = "derive")]
 pub use rakwire_derive::Pack;
-pub use reader::Reader;
+pub use reader::{MAX_DEPTH, Reader};
 pub use text::{Chars, Text};
 pub use writer::Writer;
-
-/// How deep sequences may stand in each other.
-pub const MAX_DEPTH: u8 = 16;
-
-/// A value that can be packed. `#[derive(Pack)]` (feature `derive`) writes it and [`Unpack`].
-///
-/// ```
-/// use rakwire::codec::rabbit::{Error, Pack, Writer};
-///
-/// /// Sixteen bits, big endian: not Rabbit's way, but anybody's own.
-/// struct Port(u16);
-///
-/// impl Pack for Port {
-///     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-///         writer.bytes(&self.0.to_be_bytes())
-///     }
-/// }
-/// assert_eq!(rakwire::codec::rabbit::pack(&Port(0x1234), &mut [0; 2]), Ok(&[0x12, 0x34][..]));
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be packed",
-    note = "`#[derive(Pack)]` makes a struct or an enum packable; `usize`, `i8` and `char` have no encoding"
-)]
-pub trait Pack {
-    /// Appends the value.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
-    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
-}
-
-/// A value that can be unpacked from bytes which live as long as `'a`.
-///
-/// ```
-/// use rakwire::codec::rabbit::{Error, Reader, Unpack};
-///
-/// struct Port(u16);
-///
-/// impl Unpack<'_> for Port {
-///     const MIN_BITS: usize = 16;
-///     fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
-///         let mut bytes = [0; 2];
-///         reader.bytes(&mut bytes)?;
-///         Ok(Self(u16::from_be_bytes(bytes)))
-///     }
-/// }
-/// assert_eq!(Port::unpack(&mut Reader::new(&[0x12, 0x34])).map(|port| port.0), Ok(0x1234));
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be unpacked",
-    note = "`#[derive(Pack)]` makes a struct or an enum unpackable; `usize`, `i8` and `char` have no encoding"
-)]
-pub trait Unpack<'a>: Sized {
-    /// The fewest bits that a value can have. It bounds how many of them there can be.
-    const MIN_BITS: usize;
-
-    /// Takes a value.
-    ///
-    /// # Errors
-    /// Whatever is wrong with the input, and at which bit.
-    fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error>;
-}
-
-/// A sequence or a text, of which one can tell how many elements or bytes it has.
-///
-/// ```
-/// assert_eq!(rakwire::codec::rabbit::Counted::count("☃"), 3);
-/// ```
-#[diagnostic::on_unimplemented(message = "`{Self}` is no sequence and no text, so it has no `max`")]
-pub trait Counted {
-    /// How many elements, or bytes of text.
-    fn count(&self) -> usize;
-}
-
-/// A sequence or a text that can be unpacked with a bound.
-///
-/// ```
-/// use rakwire::codec::rabbit::{ErrorKind, Reader, Text, UnpackBounded};
-///
-/// let error = Text::unpack_bounded(&mut Reader::new(&[0x0C, 0, 0, 0, 0]), 2).unwrap_err();
-/// assert_eq!(error.kind, ErrorKind::TooMany { count: 3, limit: 2 });
-/// ```
-#[diagnostic::on_unimplemented(message = "`{Self}` is no sequence and no text, so it has no `max`")]
-pub trait UnpackBounded<'a>: Unpack<'a> {
-    /// Takes it, if it has at most `max` elements, or bytes of text.
-    ///
-    /// # Errors
-    /// [`ErrorKind::TooMany`], or whatever else is wrong.
-    fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error>;
-}
-
-/// Packs a value to the front of `buffer` and returns it there.
-///
-/// ```
-/// // 1 in 5 bits: what remains of the byte is zero.
-/// assert_eq!(rakwire::codec::rabbit::pack(&(true, 300_u32), &mut [0; 8]), Ok(&[0x63, 0x09, 0x00][..]));
-/// ```
-///
-/// # Errors
-/// [`ErrorKind::NoRoom`], or that the value breaks a bound of its type.
-pub fn pack<'b, T: Pack + ?Sized>(value: &T, buffer: &'b mut [u8]) -> Result<&'b [u8], Error> {
-    let mut writer = Writer::new(buffer);
-    value.pack(&mut writer)?;
-    Ok(writer.finish())
-}
-
-/// Unpacks a value from the front of `bytes`; what is behind it does not matter.
-///
-/// ```
-/// assert_eq!(rakwire::codec::rabbit::unpack(&[0x63, 0x09, 0x00]), Ok((true, 300_u32)));
-/// ```
-///
-/// # Errors
-/// Whatever is wrong with the input, and at which bit.
-pub fn unpack<'a, T: Unpack<'a>>(bytes: &'a [u8]) -> Result<T, Error> {
-    T::unpack(&mut Reader::new(bytes))
-}
-
-/// Packs a value into a vector of just its length.
-///
-/// ```
-/// assert_eq!(rakwire::codec::rabbit::to_vec(&[true; 20][..]), Ok(vec![0x50, 0xFC, 0xFF, 0x3F]));
-/// ```
-///
-/// # Errors
-/// That the value breaks a bound of its type.
-#[cfg(feature = "alloc")]
-pub fn to_vec<T: Pack + ?Sized>(value: &T) -> Result<alloc::vec::Vec<u8>, Error> {
-    let mut buffer = alloc::vec![0; 64];
-    loop {
-        let mut writer = Writer::new(&mut buffer);
-        match value.pack(&mut writer) {
-            Err(Error { kind: ErrorKind::NoRoom, .. }) => buffer.resize(2 * buffer.len(), 0),
-            Err(error) => return Err(error),
-            Ok(()) => {
-                let length = writer.finish().len();
-                buffer.truncate(length);
-                return Ok(buffer);
-            }
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,11 @@
 use core::fmt;
 
-use super::{Error, ErrorKind, MAX_DEPTH};
+use super::{Error, ErrorKind};
 use crate::chunks::{Chunks, Piece};
 use crate::codec::bits::{BitReader, Lsb};
+
+/// How deep sequences may stand in each other.
+pub const MAX_DEPTH: u8 = 16;
 
 /// Reads packed values from bytes in one piece or several.
 ///

@@ -16,6 +16,19 @@ pub(super) fn count<'a, T: Unpack<'a>>(reader: &mut Reader<'a>, max: usize) -> R
     Ok(count)
 }
 
+impl Writer<'_> {
+    /// Appends how many elements or bytes follow.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooMany`] when they are more than a `u32` counts, [`ErrorKind::NoRoom`].
+    pub fn count(&mut self, count: usize) -> Result<(), Error> {
+        let Ok(number) = u32::try_from(count) else {
+            return Err(self.error(ErrorKind::TooMany { count: u32::MAX, limit: u32::MAX }));
+        };
+        number.pack(self)
+    }
+}
+
 /// A count, then the elements.
 impl<T: Pack> Pack for [T] {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {

@@ -69,17 +69,6 @@ impl<'b> Writer<'b> {
         self.bits.bytes(bytes).map_err(|_| self.error(ErrorKind::NoRoom))
     }
 
-    /// Appends how many elements or bytes follow.
-    ///
-    /// # Errors
-    /// [`ErrorKind::TooMany`] when they are more than a `u32` counts, [`ErrorKind::NoRoom`].
-    pub fn count(&mut self, count: usize) -> Result<(), Error> {
-        let Ok(number) = u32::try_from(count) else {
-            return Err(self.error(ErrorKind::TooMany { count: u32::MAX, limit: u32::MAX }));
-        };
-        super::Pack::pack(&number, self)
-    }
-
     /// An error at this place.
     #[must_use]
     pub const fn error(&self, kind: ErrorKind) -> Error {

@@ -1,64 +1,189 @@
-//! What the pool keeps of a block that begins a chunk, a message or a record.
+//! What a connection keeps in the pool beside the bytes of a chunk.
 
-use super::Context;
+use super::context::Context;
 use crate::game_protocol::wire::Reliability;
 use crate::storage::Link;
 use crate::time::Instant;
 
-/// What a block is to its connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// A chunk to be sent.
+/// The header of the first block of a chunk or a message: one variant for each role that it can have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum BlockHeader {
+    /// The block is free, or continues a chunk or a message.
     #[default]
-    Leaving,
-    /// Counts the chunks of a reliable message that are not acknowledged; holds no bytes.
-    Departure,
-    /// A chunk that arrived.
-    Arrived,
-    /// Counts the chunks that arrived of a message; holds no bytes.
-    Arrival,
+    Raw,
+    /// A chunk that waits to be sent for the first time, and since when.
+    Queued(OutgoingChunk, Instant),
+    /// A reliable chunk that is not acknowledged.
+    InFlight(OutgoingChunk, Transmissions),
+    /// The record of a reliable message that is sent in several chunks.
+    SplitSend(SplitSend),
+    /// A message that arrived, for the application.
+    Received(Reliability),
+    /// A chunk that arrived of a message that lacks others.
+    Chunk(ReceivedChunk),
+    /// The record of a message that arrives in several chunks.
+    Partial(Partial),
 }
 
-/// The header of a block. Which fields mean something depends on its [`Part`].
+/// A chunk to send.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BlockHeader {
-    /// When it was given to be sent, was sent last, or had news last.
-    pub(crate) at: Instant,
-    /// Of an arrival: the chunks that are there, linked by `after`.
-    pub(crate) chunks: Link,
-    /// Of an arrival: blocks that the pool has promised for the chunks that are missing.
-    pub(crate) promised: u16,
-    /// Of a departure: chunks to be acknowledged; of an arrival: chunks that are there.
-    pub(crate) count: u16,
-    pub(crate) slot: u16,
+pub(crate) struct OutgoingChunk {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
     pub(crate) sequence: u16,
-    /// The index of the chunk; of an arrival: the highest that is there.
-    pub(crate) chunk: u8,
+    pub(crate) index: u8,
+    /// The index of the last chunk of the message.
+    pub(crate) last: u8,
+    pub(crate) reliability: Reliability,
+}
+
+/// How often a chunk was sent, and when last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transmissions {
+    pub(crate) sent_at: Instant,
+    pub(crate) count: u8,
+}
+
+/// The record of a reliable message that is sent in several chunks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SplitSend {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) sequence: u16,
+    /// Chunks that are not acknowledged.
+    pub(crate) unacknowledged: u16,
+}
+
+/// A chunk that arrived.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReceivedChunk {
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) sequence: u16,
+    pub(crate) index: u8,
+}
+
+/// The record of a message that arrives in several chunks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Partial {
+    /// When a chunk of it arrived last.
+    pub(crate) updated_at: Instant,
+    /// The chunks that are there, linked by `after`.
+    pub(crate) chunks: Link,
+    /// Blocks that the pool promised for chunks that are still to come.
+    pub(crate) promised: u16,
+    /// How many chunks are there.
+    pub(crate) received: u16,
+    /// The slot of the connection.
+    pub(crate) owner: u16,
+    pub(crate) sequence: u16,
+    /// The highest index of the chunks that are there.
+    pub(crate) highest: u8,
     /// The index of the last chunk, once it is known.
     pub(crate) last: Option<u8>,
-    /// How often it was sent.
-    pub(crate) sends: u8,
-    pub(crate) part: Part,
     pub(crate) reliability: Reliability,
 }
 
 impl BlockHeader {
-    /// The number under which the index finds it.
-    pub(crate) const fn key(&self) -> u64 {
-        let chunk = match self.part {
-            Part::Leaving | Part::Arrived => self.chunk,
-            Part::Departure | Part::Arrival => 0,
-        };
-        (self.part as u64) << 40 | (self.slot as u64) << 24 | (self.sequence as u64) << 8 | chunk as u64
+    /// The key under which the index finds the block, if it is in the index.
+    pub(super) const fn key(&self) -> Option<u64> {
+        match self {
+            Self::InFlight(chunk, _) => Some(key::in_flight(chunk.owner, chunk.sequence, chunk.index)),
+            Self::SplitSend(split_send) => Some(key::split_send(split_send.owner, split_send.sequence)),
+            Self::Chunk(chunk) => Some(key::chunk(chunk.owner, chunk.sequence, chunk.index)),
+            Self::Partial(partial) => Some(key::partial(partial.owner, partial.sequence)),
+            Self::Raw | Self::Queued(..) | Self::Received(_) => None,
+        }
     }
 
-    /// Whether this is what `name`, a header with a part, a slot, a sequence and a chunk, names.
-    pub(crate) fn is(&self, name: &Self) -> bool {
-        self.key() == name.key()
+    /// The chunk to send that this block begins.
+    pub(super) fn outgoing(&self) -> &OutgoingChunk {
+        const NONE: &OutgoingChunk =
+            &OutgoingChunk { owner: 0, sequence: 0, index: 0, last: 0, reliability: Reliability::Unreliable };
+        match self {
+            Self::Queued(chunk, _) | Self::InFlight(chunk, _) => chunk,
+            Self::Raw | Self::SplitSend(_) | Self::Received(_) | Self::Chunk(_) | Self::Partial(_) => {
+                debug_assert!(false, "not a chunk to send: {self:?}");
+                NONE
+            }
+        }
+    }
+
+    /// How often the chunk in flight that this block begins was sent, and when last.
+    pub(super) fn transmissions(&self) -> &Transmissions {
+        let Self::InFlight(_, transmissions) = self else {
+            debug_assert!(false, "not a chunk in flight: {self:?}");
+            return &Transmissions { sent_at: Instant::ZERO, count: 0 };
+        };
+        transmissions
+    }
+
+    /// The record of a message that arrives in several chunks.
+    pub(super) fn partial(&self) -> &Partial {
+        let Self::Partial(partial) = self else {
+            debug_assert!(false, "not the record of a message that arrives in several chunks: {self:?}");
+            return Partial::NONE;
+        };
+        partial
+    }
+
+    /// How a message that arrived was sent.
+    pub(crate) fn delivery(&self) -> Reliability {
+        if let Self::Received(reliability) = self { *reliability } else { Reliability::default() }
     }
 }
 
-/// The block that `name`, a header with a part, a slot, a sequence and a chunk, names.
-pub(super) fn find(cx: &mut Context<'_, '_>, name: &BlockHeader) -> Link {
-    cx.index.find(cx.pool, name.key(), |header| header.is(name))
+impl Partial {
+    /// Stands in for a record where a block has another role, which would be a bug.
+    const NONE: &Self = &Self {
+        updated_at: Instant::ZERO,
+        chunks: None,
+        promised: 0,
+        received: 0,
+        owner: 0,
+        sequence: 0,
+        highest: 0,
+        last: None,
+        reliability: Reliability::Unreliable,
+    };
+}
+
+/// The block that the index finds under `key`.
+pub(super) fn find(cx: &mut Context<'_, '_>, key: u64) -> Link {
+    cx.index.find(cx.pool, key, |header| header.key() == Some(key))
+}
+
+/// The keys of the index. Each says all about a block: its role, its connection, the sequence and the chunk.
+pub(super) mod key {
+    const fn of(role: u64, owner: u16, sequence: u16, index: u8) -> u64 {
+        role << 40 | (owner as u64) << 24 | (sequence as u64) << 8 | index as u64
+    }
+
+    pub(in super::super) const fn in_flight(owner: u16, sequence: u16, index: u8) -> u64 {
+        of(0, owner, sequence, index)
+    }
+
+    pub(in super::super) const fn split_send(owner: u16, sequence: u16) -> u64 {
+        of(1, owner, sequence, 0)
+    }
+
+    pub(in super::super) const fn chunk(owner: u16, sequence: u16, index: u8) -> u64 {
+        of(2, owner, sequence, index)
+    }
+
+    pub(in super::super) const fn partial(owner: u16, sequence: u16) -> u64 {
+        of(3, owner, sequence, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer has one header for each of its blocks.
+    #[test]
+    fn a_header_is_small() {
+        let most = if cfg!(target_pointer_width = "64") { 32 } else { 24 };
+        assert!(size_of::<BlockHeader>() <= most, "{}", size_of::<BlockHeader>());
+    }
 }

@@ -1,73 +1,202 @@
-//! The handshake of a client: its salt, the challenge, its answer, and what is repeated of them.
+//! The states of a connection, and the messages that open it: the salt of a client, the challenge, and the answer.
 
 use core::time::Duration;
 
-use super::{Connection, Context, Side, State};
+use super::context::{Context, Ending};
+use crate::endpoint::ConnectionState;
 use crate::game_protocol::config::Redial;
 use crate::game_protocol::stats::DropReason;
-use crate::game_protocol::wire::Handshake;
+use crate::game_protocol::wire::{HEADER, HandshakeWord};
 use crate::time::Instant;
 
-/// How long a client repeats its answer to a challenge: as long as every answer holds for sure.
-const RESPONSE_PATIENCE: Duration = Duration::from_secs(4);
+/// How long a client repeats its answer to a challenge: the shortest time for which the server takes it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 
-impl Connection {
-    pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
-        let Ok(challenge) = Handshake::read(datagram) else {
+/// The state of a connection; the module of the connection draws how they follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Free,
+    Opening,
+    Connected,
+    Closing,
+    Closed,
+}
+
+/// The state of a connection, and the messages of its handshake.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Handshake {
+    state: State,
+    /// When the connection came into its state.
+    since: Instant,
+    /// The salt of a client.
+    salt: HandshakeWord,
+    /// What the other peer sent last in the handshake: a repetition of it is recognised.
+    token: HandshakeWord,
+    /// The connection opened, and the application was not told yet.
+    opened: bool,
+    /// The connection ended, and the application was not told yet.
+    ending: Option<Ending>,
+    /// Whether a client has to send its salt or its answer.
+    is_due: bool,
+    /// When the salt or the answer was sent last.
+    sent_at: Instant,
+    /// Whether it is certain that the server has the answer of a client: something came back after it.
+    is_confirmed: bool,
+    /// Whether the other peer was challenged again after the connection ended.
+    is_challenged_again: bool,
+}
+
+impl Handshake {
+    /// A connection that this end begins to open.
+    pub(super) fn open(now: Instant, salt: HandshakeWord) -> Self {
+        Self { state: State::Opening, since: now, salt, is_due: true, ..Self::default() }
+    }
+
+    /// A connection with a client that answered its challenge with `token`.
+    pub(super) fn accepted(now: Instant, token: HandshakeWord) -> Self {
+        let state = State::Connected;
+        Self { state, since: now, token, opened: true, is_confirmed: true, ..Self::default() }
+    }
+
+    pub(super) const fn state(&self) -> State {
+        self.state
+    }
+
+    /// When the connection came into its state.
+    pub(super) const fn since(&self) -> Instant {
+        self.since
+    }
+
+    pub(super) const fn public_state(&self) -> ConnectionState {
+        match self.state {
+            State::Opening => ConnectionState::Connecting,
+            State::Connected => ConnectionState::Connected,
+            State::Closing => ConnectionState::Disconnecting,
+            State::Free | State::Closed => ConnectionState::Disconnected,
+        }
+    }
+
+    /// Whether the connection was open and has not ended.
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.state, State::Connected | State::Closing)
+    }
+
+    /// Whether there is something to tell the application.
+    pub(super) const fn has_events(&self) -> bool {
+        self.opened || self.ending.is_some()
+    }
+
+    pub(super) const fn take_opened(&mut self) -> bool {
+        core::mem::replace(&mut self.opened, false)
+    }
+
+    pub(super) const fn take_ending(&mut self) -> Option<Ending> {
+        self.ending.take()
+    }
+
+    fn enter(&mut self, now: Instant, state: State) {
+        self.state = state;
+        self.since = now;
+    }
+
+    /// Begins to close an open connection.
+    pub(super) fn close(&mut self, now: Instant) {
+        self.enter(now, State::Closing);
+    }
+
+    /// Ends the connection.
+    pub(super) fn end(&mut self, now: Instant, ending: Ending) {
+        self.enter(now, State::Closed);
+        self.ending = Some(ending);
+        self.is_due = false;
+    }
+
+    /// Takes what a server sends to a client that waits for a challenge. True if it is one: the connection is open.
+    pub(super) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
+        let Ok(challenge) = HandshakeWord::read(datagram) else {
             cx.stats.drop(DropReason::TooShort);
-            return;
+            return false;
         };
         // From a port that was used before, a packet of an older connection may still come. Peppers of servers that
         // keep no state do not look like one.
         let is_stale = matches!(cx.config.redial, Redial::SamePort(_)) && challenge.looks_like_a_header();
-        if datagram.len() != 4 || is_stale {
+        if datagram.len() != HEADER || is_stale {
             cx.stats.drop(DropReason::Unexpected);
-            return;
+            return false;
         }
+        self.enter(cx.now, State::Connected);
         self.token = challenge;
-        self.state = State::Open;
-        self.state_since = cx.now;
-        self.heard_at = cx.now;
-        self.greeting = true;
+        self.is_due = true;
         self.opened = true;
+        true
     }
 
-    /// Whether four bytes are a late or doubled message of the handshake: no header that anybody writes has reserved
+    /// Whether four bytes are a late or repeated message of the handshake: no header that anybody writes has reserved
     /// bits, and a pepper of the original without them is known until something else comes.
-    pub(super) fn is_handshake(&self, datagram: &[u8]) -> bool {
-        let Ok(word) = Handshake::read(datagram) else { return false };
-        let is_unconfirmed = self.side == Side::Client && !self.confirmed;
-        !word.looks_like_a_header() || is_unconfirmed && word == self.token
+    pub(super) fn is_repeated(&self, datagram: &[u8]) -> bool {
+        let Ok(word) = HandshakeWord::read(datagram) else { return false };
+        !word.looks_like_a_header() || !self.is_confirmed && word == self.token
     }
 
-    /// A server that repeats its challenge lacks the answer.
-    pub(super) fn answer_again(&mut self, cx: &Context<'_, '_>) {
-        if self.repeats_its_answer(cx).is_some() {
-            self.greeting = true;
+    /// Answers again: a server that repeats its challenge lacks the answer.
+    pub(super) fn on_repeated_challenge(&mut self, cx: &Context<'_, '_>) {
+        if self.answer_interval(cx).is_some() {
+            self.is_due = true;
         }
     }
 
-    /// The interval at which a client repeats its answer, while nothing came back.
-    fn repeats_its_answer(&self, cx: &Context<'_, '_>) -> Option<Duration> {
+    /// Notes that a packet of the open connection arrived.
+    pub(super) const fn confirm(&mut self) {
+        self.is_confirmed = true;
+    }
+
+    /// After what time a client repeats its answer, while nothing came back.
+    fn answer_interval(&self, cx: &Context<'_, '_>) -> Option<Duration> {
         let Redial::SamePort(interval) = cx.config.redial else { return None };
-        let is_in_time = self.state_since + RESPONSE_PATIENCE > cx.now;
-        let is_open = self.state == State::Open && self.side == Side::Client;
-        (is_open && !self.confirmed && is_in_time).then_some(interval)
-    }
-
-    pub(super) fn greet_again(&mut self, cx: &Context<'_, '_>) {
-        if self.greeting_at(cx).is_some_and(|at| at <= cx.now) {
-            self.greeting = true;
-        }
+        let is_in_time = self.since + ANSWER_TIMEOUT > cx.now;
+        (self.state == State::Connected && !self.is_confirmed && is_in_time).then_some(interval)
     }
 
     /// When a message of the handshake is repeated.
-    pub(super) fn greeting_at(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+    pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         let interval = match (self.state, cx.config.redial) {
             (State::Opening, Redial::SamePort(interval)) => interval,
-            (State::Open, Redial::SamePort(_)) => self.repeats_its_answer(cx)?,
+            (State::Connected, Redial::SamePort(_)) => self.answer_interval(cx)?,
             _ => return None,
         };
-        Some(self.greeted_at + interval.max(Duration::from_millis(1)))
+        Some(self.sent_at + interval.max(Duration::from_millis(1)))
+    }
+
+    /// Does what is due.
+    pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) {
+        if self.deadline(cx).is_some_and(|at| at <= cx.now) {
+            self.is_due = true;
+        }
+    }
+
+    /// Takes the message of the handshake that is to be sent.
+    pub(super) const fn poll_transmit(&mut self, now: Instant) -> Option<HandshakeWord> {
+        if !core::mem::replace(&mut self.is_due, false) {
+            return None;
+        }
+        self.sent_at = now;
+        let is_salt = matches!(self.state, State::Opening);
+        Some(if is_salt { self.salt } else { self.salt.season(self.token) })
+    }
+
+    /// Notes that the other peer, whose connection is over, was challenged again.
+    pub(super) const fn on_challenged_again(&mut self) {
+        self.is_challenged_again = true;
+    }
+
+    /// Whether `token`, which opened this connection, only arrived once more after its end.
+    pub(super) fn is_duplicate(&self, token: HandshakeWord) -> bool {
+        self.token == token && !self.is_challenged_again
+    }
+
+    /// Frees the slot.
+    pub(super) fn release(&mut self) {
+        self.state = State::Free;
     }
 }

@@ -1,133 +1,108 @@
-//! A connection: everything about one other peer.
+//! One other peer: everything between its address and the application.
 //!
 //! ```text
 //!              challenge                disconnect            delivered, or 1 s
-//! Opening ────────────────────> Open ──────────────> Closing ──────────────────> Over ──> (free)
+//! Opening ────────────────> Connected ──────────────> Closing ────────────────> Closed ──> (free)
 //!    │                        ^  │                      │        END sent         ^  lingers and
 //!    │ too late, cancelled    │  └── END, silence ──────┴─────────────────────────┤  repeats END
 //!    └──────────────────────────────────────────────────────────────────────────>─┘
 //!                 right answer to a challenge of ours (server)
 //! ```
+//!
+//! The parts know nothing of each other but what stands below them, and meet here alone:
+//!
+//! ```text
+//!   handshake            state, opening
+//!   sender   receiver    what is sent, what is received
+//!   rtt   windows        when a chunk is sent again; which sequences are known
+//!   block_header, context
+//! ```
 
 mod block_header;
+mod context;
 mod handshake;
 mod protocol;
 mod receiver;
-mod round_trip;
+mod rtt;
 mod sender;
-mod sequences;
+mod windows;
 
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
+use context::{Context, Ending};
+use handshake::{Handshake, State};
+use receiver::{ArrivedChunk, ReceiveError, Receiver};
+use sender::Sender;
 
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::Acknowledgement;
-use super::stats::{ConnectionStats, DropReason};
-use super::types::GameProtocol;
-use super::wire::{Handshake, Header, Reliability};
+use super::stats::DropReason;
+use super::wire::{HandshakeWord, Header};
 use crate::cursor::Writer;
-use crate::endpoint::{self, ConnectionState, SendError, Side};
-use crate::storage::Block;
+use crate::endpoint::Side;
 use crate::time::Instant;
-use receiver::{Chunk, Receiver, Refusal};
-use sender::Sender;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// The slot belongs to nobody.
-    #[default]
-    Free,
-    Opening,
-    Open,
-    Closing,
-    Over,
-}
-
-type Ending = endpoint::Ending<GameProtocol>;
-
-/// What a connection borrows from its peer for the time of one call.
-pub(crate) type Context<'x, 'a> = endpoint::Context<'x, 'a, GameProtocol>;
-
-/// One connection, or a free slot.
+/// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    state: State,
     side: Side,
-    /// The salt of a client.
-    salt: Handshake,
-    /// What the other peer sent last in the handshake, to know it when it comes again.
-    token: Handshake,
-    /// Whether anything came back since the handshake.
-    confirmed: bool,
-    /// Whether a message of the handshake is to be sent.
-    greeting: bool,
-    /// Whether END is to be sent.
-    farewell: bool,
-    opened: bool,
-    /// Whether the other peer was challenged again since the connection is over.
-    invited: bool,
-    ending: Option<Ending>,
-    state_since: Instant,
-    heard_at: Instant,
-    greeted_at: Instant,
-    /// When the slot may be given away.
-    lingers_until: Instant,
+    handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
+    /// When something of the other peer arrived last.
+    last_received: Instant,
+    /// Whether END is to be sent.
+    end_is_due: bool,
+    /// Until when a connection that ended repeats END.
+    lingers_until: Instant,
 }
 
 impl Connection {
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side) {
-        *self = Self { side, state_since: cx.now, heard_at: cx.now, ..Self::default() };
-        self.sender.start_at(cx.state.first_sequence);
-    }
-
-    /// Begins to open a connection.
-    fn open(&mut self, cx: &mut Context<'_, '_>) {
-        self.begin(cx, Side::Client);
-        self.state = State::Opening;
-        self.salt = Handshake(cx.state.responder.salt(cx.config));
-        self.greeting = true;
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake) {
+        let sender = Sender::starting_at(cx.state.first_sequence);
+        *self = Self { side, handshake, sender, last_received: cx.now, ..Self::default() };
     }
 
     /// Takes a client that has answered its challenge with `token`.
-    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: Handshake) {
-        self.begin(cx, Side::Server);
-        self.state = State::Open;
-        self.token = token;
-        self.opened = true;
+    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: HandshakeWord) {
+        self.begin(cx, Side::Server, Handshake::accepted(cx.now, token));
     }
 
     /// Ends the connection as its application wants.
-    pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        match self.state {
+    fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
+        match self.handshake.state() {
             State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),
-            State::Open => {
-                self.state = State::Closing;
-                self.state_since = cx.now;
-                self.end_if_done(cx);
+            State::Connected => {
+                self.handshake.close(cx.now);
+                self.end_if_delivered(cx);
             }
-            State::Free | State::Closing | State::Over => {}
+            State::Free | State::Closing | State::Closed => {}
         }
     }
 
-    /// Ends a connection that its application wants to end, once nothing is under way or its patience is over. News of
-    /// that come from what goes in, never from taking datagrams: whoever takes them has taken the events before.
-    fn end_if_done(&mut self, cx: &mut Context<'_, '_>) {
-        let is_late = self.state_since + cx.config.close_timeout <= cx.now;
-        if self.state == State::Closing && (self.sender.is_done() || is_late) {
+    /// Ends a connection that its application has closed, once everything is delivered or `close_timeout` is over.
+    ///
+    /// [`poll_transmit`](Self::poll_transmit) must not call this: an event would come after the application has polled
+    /// for events.
+    fn end_if_delivered(&mut self, cx: &mut Context<'_, '_>) {
+        let is_late = self.handshake.since() + cx.config.close_timeout <= cx.now;
+        if self.handshake.state() == State::Closing && (self.sender.is_delivered() || is_late) {
             self.end(cx, Ending::Disconnected(DisconnectReason::Local));
         }
     }
 
     /// Takes a datagram of the other peer.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
-        match self.state {
+        match self.handshake.state() {
             State::Free => {}
-            State::Opening => self.on_challenge(cx, datagram),
-            State::Open | State::Closing => self.on_packet(cx, datagram),
-            State::Over => self.on_late(cx, datagram),
+            State::Opening => {
+                if self.handshake.on_challenge(cx, datagram) {
+                    self.last_received = cx.now;
+                }
+            }
+            State::Connected | State::Closing => self.on_packet(cx, datagram),
+            State::Closed => self.on_late_datagram(cx, datagram),
         }
     }
 
@@ -136,47 +111,47 @@ impl Connection {
             cx.stats.drop(DropReason::TooShort);
             return;
         };
-        if body.is_empty() && self.is_handshake(datagram) {
+        if body.is_empty() && self.handshake.is_repeated(datagram) {
             cx.stats.drop(DropReason::Unexpected);
-            self.answer_again(cx);
+            self.handshake.on_repeated_challenge(cx);
             return;
         }
-        self.confirmed = true;
+        self.handshake.confirm();
         if header != Header::End {
-            self.heard_at = cx.now;
+            self.last_received = cx.now;
         }
         match header {
             Header::End => {
                 self.end(cx, Ending::Disconnected(DisconnectReason::Remote));
-                self.farewell = false;
+                self.end_is_due = false;
             }
             Header::Acknowledgement { chunk, sequence } => {
-                if !self.sender.acknowledge(cx, sequence, chunk) {
+                if !self.sender.on_ack(cx, sequence, chunk) {
                     cx.stats.drop(DropReason::UnknownAcknowledgement);
                 }
-                self.end_if_done(cx);
+                self.end_if_delivered(cx);
             }
-            Header::Chunk { reliability, position, chunk: number, sequence } => {
-                self.on_chunk(cx, Chunk { reliability, position, number, sequence, body });
+            Header::Chunk { reliability, position, chunk: index, sequence } => {
+                self.on_chunk(cx, ArrivedChunk { reliability, position, index, sequence, body });
             }
         }
     }
 
-    fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) {
+    fn on_chunk(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) {
         let is_reliable = chunk.reliability.is_reliable();
         if is_reliable && cx.state.acknowledgements.is_full() {
             cx.stats.drop(DropReason::AcknowledgementsFull);
             return;
         }
-        match self.receiver.take(cx, chunk) {
+        match self.receiver.on_chunk(cx, chunk) {
             Ok(()) => {}
-            Err(Refusal::Dropped(reason)) => {
+            Err(ReceiveError::Dropped(reason)) => {
                 cx.stats.drop(reason);
                 if reason == DropReason::NoMemory {
                     return;
                 }
             }
-            Err(Refusal::TooLarge) => {
+            Err(ReceiveError::MessageTooLarge) => {
                 self.end(cx, Ending::Disconnected(DisconnectReason::MessageTooLarge));
                 return;
             }
@@ -188,63 +163,47 @@ impl Connection {
                 slot,
                 generation,
                 sequence: chunk.sequence,
-                chunk: chunk.number,
+                chunk: chunk.index,
             });
         }
     }
 
-    /// Whoever still talks did not hear END.
-    fn on_late(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
+    /// A peer that still sends packets has not received END.
+    fn on_late_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         cx.stats.drop(DropReason::Ended);
-        let is_talk = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
-        if is_talk && self.lingers_until > cx.now {
-            self.farewell = true;
-        }
-    }
-
-    /// Takes a message for sending.
-    pub(crate) fn send(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        payload: &[u8],
-        reliability: Reliability,
-    ) -> Result<(), SendError> {
-        match self.state {
-            State::Open => self.sender.push(cx, payload, reliability),
-            State::Free | State::Opening | State::Closing | State::Over => Err(SendError::NotConnected),
+        let is_packet = matches!(Header::read(datagram), Ok((header, _)) if header != Header::End);
+        if is_packet && self.lingers_until > cx.now {
+            self.end_is_due = true;
         }
     }
 
     /// Writes the next datagram.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
-        if core::mem::take(&mut self.greeting) {
-            self.greeted_at = cx.now;
-            let greeting =
-                if self.state == State::Opening { self.salt } else { self.salt.season(self.token) };
-            return greeting.write(writer).ok();
+    fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
+        if let Some(message) = self.handshake.poll_transmit(cx.now) {
+            return message.write(writer).ok();
         }
-        if matches!(self.state, State::Open | State::Closing) && self.sender.poll(cx, writer).is_some() {
+        if self.handshake.is_open() && self.sender.poll_transmit(cx, writer).is_some() {
             return Some(());
         }
-        let says_farewell = core::mem::take(&mut self.farewell);
-        if says_farewell { Header::End.write(writer).ok() } else { None }
+        let end_is_due = core::mem::take(&mut self.end_is_due);
+        if end_is_due { Header::End.write(writer).ok() } else { None }
     }
 
     /// Does what is due.
-    pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        match self.state {
-            State::Free | State::Over => {}
-            State::Opening if self.state_since + cx.config.handshake_timeout <= cx.now => {
+    fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
+        match self.handshake.state() {
+            State::Free | State::Closed => {}
+            State::Opening if self.handshake.since() + cx.config.handshake_timeout <= cx.now => {
                 self.end(cx, Ending::Failed(ConnectFailure::NoAnswer));
             }
-            State::Opening => self.greet_again(cx),
-            State::Open | State::Closing => {
-                self.greet_again(cx);
-                self.end_if_done(cx);
-                if self.state == State::Over {
+            State::Opening => self.handshake.on_timeout(cx),
+            State::Connected | State::Closing => {
+                self.handshake.on_timeout(cx);
+                self.end_if_delivered(cx);
+                if self.handshake.state() == State::Closed {
                     return;
                 }
-                if self.heard_at + cx.config.timeout <= cx.now {
+                if self.last_received + cx.config.timeout <= cx.now {
                     self.end(cx, Ending::Disconnected(DisconnectReason::Lost));
                 } else if !self.receiver.expire(cx) {
                     self.end(cx, Ending::Disconnected(DisconnectReason::MessageUnfinished));
@@ -254,113 +213,47 @@ impl Connection {
     }
 
     /// When something is due next.
-    pub(crate) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match self.state {
+    fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
+        let since = self.handshake.since();
+        let handshake = self.handshake.deadline(cx);
+        match self.handshake.state() {
             State::Free => None,
-            State::Over => (self.lingers_until > cx.now).then_some(self.lingers_until),
-            State::Opening => {
-                let give_up = self.state_since + cx.config.handshake_timeout;
-                self.greeting_at(cx).into_iter().chain([give_up]).min()
-            }
-            State::Open | State::Closing => {
-                let silence = self.heard_at + cx.config.timeout;
-                let patience = if self.sender.is_done() { Duration::ZERO } else { cx.config.close_timeout };
-                let closed = (self.state == State::Closing).then_some(self.state_since + patience);
+            State::Closed => (self.lingers_until > cx.now).then_some(self.lingers_until),
+            State::Opening => handshake.into_iter().chain([since + cx.config.handshake_timeout]).min(),
+            State::Connected | State::Closing => {
+                let silence = self.last_received + cx.config.timeout;
+                let wait = if self.sender.is_delivered() { Duration::ZERO } else { cx.config.close_timeout };
+                let closed = (self.handshake.state() == State::Closing).then_some(since + wait);
                 let resend = self.sender.resend_at(cx).map(|(at, _)| at);
-                let greeting = self.greeting_at(cx);
                 let receiver = self.receiver.deadline(cx);
-                [Some(silence), closed, resend, greeting, receiver].into_iter().flatten().min()
+                [Some(silence), closed, resend, handshake, receiver].into_iter().flatten().min()
             }
         }
     }
 
-    /// Ends the connection. A peer that it was open with is told.
+    /// Ends the connection. If it was open, the other peer is sent END.
     fn end(&mut self, cx: &mut Context<'_, '_>, ending: Ending) {
         let was_open = matches!(ending, Ending::Disconnected(_));
-        self.state = State::Over;
-        self.ending = Some(ending);
-        self.greeting = false;
-        self.farewell = was_open;
+        self.handshake.end(cx.now, ending);
+        self.end_is_due = was_open;
         self.lingers_until = if was_open { cx.now + cx.config.linger } else { cx.now };
         self.sender.clear(cx);
-        self.receiver.clear(cx);
+        self.receiver.clear_partial(cx);
     }
 
-    fn has_news(&self) -> bool {
-        self.opened || self.receiver.has_messages() || self.ending.is_some()
+    /// Whether the application has something to be told now.
+    fn has_events(&self) -> bool {
+        self.handshake.has_events() || self.receiver.has_messages()
     }
 
-    /// Takes the news that the connection is open.
-    pub(crate) fn take_opened(&mut self) -> bool {
-        core::mem::take(&mut self.opened)
+    /// Notes that the other peer, whose connection is over, was challenged again.
+    pub(crate) const fn on_challenged_again(&mut self) {
+        self.handshake.on_challenged_again();
     }
 
-    /// Takes the next message.
-    pub(crate) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
-        self.receiver.pop(cx)
-    }
-
-    /// Takes the news that the connection is over.
-    pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
-        self.ending.take()
-    }
-
-    /// The application has read a message of so many blocks.
-    pub(crate) const fn on_read(&mut self, blocks: usize) {
-        self.receiver.on_read(blocks);
-    }
-
-    /// Whether the slot can be given to another connection.
-    pub(crate) fn is_finished(&self, now: Instant) -> bool {
-        self.can_make_room() && self.lingers_until <= now
-    }
-
-    /// Whether nothing but lingering is left to do.
-    pub(crate) fn can_make_room(&self) -> bool {
-        self.state == State::Over && !self.farewell && !self.has_news()
-    }
-
-    /// Frees the slot. What the application did not read is lost with it.
-    pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.sender.clear(cx);
-        self.receiver.clear(cx);
-        self.receiver.clear_inbox(cx);
-        self.state = State::Free;
-    }
-
-    /// The other peer, whose connection is over, was challenged again.
-    pub(crate) const fn invite(&mut self) {
-        self.invited = true;
-    }
-
-    /// Whether the answer that opened this connection, which is over, only arrived once more: opening another one for
-    /// it would deliver late doubles of its messages again.
-    pub(crate) fn is_doubled(&self, token: Handshake) -> bool {
-        self.token == token && !self.invited
-    }
-
-    pub(crate) const fn public_state(&self) -> ConnectionState {
-        match self.state {
-            State::Opening => ConnectionState::Connecting,
-            State::Open => ConnectionState::Connected,
-            State::Closing => ConnectionState::Disconnecting,
-            State::Free | State::Over => ConnectionState::Disconnected,
-        }
-    }
-
-    pub(crate) const fn stats(&self) -> ConnectionStats {
-        let sent = &self.sender.counts;
-        ConnectionStats {
-            messages_sent: sent.messages,
-            messages_received: self.receiver.messages,
-            chunks_sent: sent.sent,
-            chunks_resent: sent.resent,
-            chunks_received: self.receiver.chunks,
-            chunks_acknowledged: sent.acknowledged,
-            in_flight: sent.in_flight,
-            waiting: sent.waiting,
-            partial: self.receiver.partial,
-            round_trip: self.sender.round_trip().smoothed(),
-        }
+    /// Whether the answer that opened this connection, which is over, only arrived once more. A new connection for it
+    /// would deliver duplicates of messages that were delivered before.
+    pub(crate) fn is_duplicate(&self, token: HandshakeWord) -> bool {
+        self.handshake.is_duplicate(token)
     }
 }

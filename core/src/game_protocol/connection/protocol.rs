@@ -1,16 +1,19 @@
 //! A connection as the endpoint knows it.
 
-use super::{Connection, Context, State};
+use super::Connection;
+use super::context::Context;
+use super::handshake::{Handshake, State};
 use crate::cursor::Writer;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
-use crate::game_protocol::wire::Reliability;
+use crate::game_protocol::wire::{HandshakeWord, Reliability};
 use crate::time::Instant;
 
 impl endpoint::Connection<GameProtocol> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, (): &()) -> Result<(), ConnectError> {
-        self.open(cx);
+        let salt = HandshakeWord(cx.state.responder.salt(cx.config));
+        self.begin(cx, Side::Client, Handshake::open(cx.now, salt));
         Ok(())
     }
 
@@ -20,7 +23,10 @@ impl endpoint::Connection<GameProtocol> for Connection {
         message: &[u8],
         delivery: Reliability,
     ) -> Result<Option<Receipt>, SendError> {
-        self.send(cx, message, delivery).map(|()| None)
+        match self.handshake.state() {
+            State::Connected => self.sender.push(cx, message, delivery).map(|()| None),
+            State::Free | State::Opening | State::Closing | State::Closed => Err(SendError::NotConnected),
+        }
     }
 
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
@@ -42,26 +48,28 @@ impl endpoint::Connection<GameProtocol> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_news()
+        self.has_events()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<GameProtocol>> {
-        if self.take_opened() {
+        if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(message) = self.take_message(cx) {
+        } else if let Some(message) = self.receiver.take_message(cx) {
             Some(Notice::Message(message))
         } else {
-            self.take_ending().map(Notice::Ended)
+            self.handshake.take_ending().map(Notice::Ended)
         }
     }
 
     fn on_read(&mut self, blocks: usize) -> bool {
-        self.on_read(blocks);
+        self.receiver.on_read(blocks);
         false
     }
 
     fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.release(cx);
+        self.sender.clear(cx);
+        self.receiver.clear(cx);
+        self.handshake.release();
     }
 
     fn side(&self) -> Side {
@@ -69,28 +77,31 @@ impl endpoint::Connection<GameProtocol> for Connection {
     }
 
     fn state(&self) -> ConnectionState {
-        self.public_state()
+        self.handshake.public_state()
     }
 
     fn identity(&self) {}
 
     fn stats(&self, _now: Instant) -> ConnectionStats {
-        self.stats()
+        let mut stats = ConnectionStats::default();
+        self.sender.fill_stats(&mut stats);
+        self.receiver.fill_stats(&mut stats);
+        stats
     }
 
     fn is_over(&self) -> bool {
-        self.state == State::Over
+        self.handshake.state() == State::Closed
     }
 
     fn is_finished(&self, now: Instant) -> bool {
-        self.is_finished(now)
+        self.is_lingering() && self.lingers_until <= now
     }
 
     fn is_lingering(&self) -> bool {
-        self.can_make_room()
+        self.handshake.state() == State::Closed && !self.end_is_due && !self.has_events()
     }
 
     fn is_incoming(&self) -> bool {
-        self.side == Side::Server && matches!(self.state, State::Open | State::Closing)
+        self.side == Side::Server && self.handshake.is_open()
     }
 }

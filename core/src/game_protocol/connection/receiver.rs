@@ -1,37 +1,39 @@
 //! What one connection receives: chunks that become messages.
 
-use super::Context;
-use super::block_header::{BlockHeader, Part, find};
-use super::sequences::{Deliveries, Known};
-use crate::game_protocol::stats::DropReason;
+use super::block_header::{BlockHeader, Partial, ReceivedChunk, find, key};
+use super::context::Context;
+use super::windows::{ReceiveWindow, SequenceStatus};
+use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
 use crate::storage::{Block, Link, List, Purpose, Queue};
 use crate::time::Instant;
 
 /// A chunk that arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk<'d> {
+pub(super) struct ArrivedChunk<'d> {
     pub(super) reliability: Reliability,
     pub(super) position: Position,
-    pub(super) number: u8,
+    pub(super) index: u8,
     pub(super) sequence: u16,
     pub(super) body: &'d [u8],
 }
 
-impl Chunk<'_> {
-    /// Whether its length and number can be right (supplement 2, receiving).
+impl ArrivedChunk<'_> {
+    /// Whether its length and index can be right (supplement 2, receiving).
     const fn is_well_formed(&self) -> bool {
         match self.position {
-            Position::Inner => self.body.len() == CHUNK && self.number as usize + 1 < MAX_CHUNKS,
+            Position::Inner => self.body.len() == CHUNK && self.index as usize + 1 < MAX_CHUNKS,
             Position::Last => self.body.len() <= CHUNK,
         }
     }
 
-    fn fits(&self, record: &BlockHeader) -> bool {
-        match (record.last, self.position) {
-            (Some(last), Position::Last) => self.number == last,
-            (Some(last), Position::Inner) => self.number < last,
-            (None, Position::Last) => self.number > record.chunk,
+    /// Whether it agrees with what the other chunks tell of the message.
+    const fn agrees(&self, partial: &Partial) -> bool {
+        match (partial.last, self.position) {
+            _ if partial.received == 0 => true,
+            (Some(last), Position::Last) => self.index == last,
+            (Some(last), Position::Inner) => self.index < last,
+            (None, Position::Last) => self.index > partial.highest,
             (None, Position::Inner) => true,
         }
     }
@@ -39,13 +41,13 @@ impl Chunk<'_> {
 
 /// Why a chunk was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ReceiveError {
     Dropped(DropReason),
     /// Its message can never fit.
-    TooLarge,
+    MessageTooLarge,
 }
 
-impl From<DropReason> for Refusal {
+impl From<DropReason> for ReceiveError {
     fn from(reason: DropReason) -> Self {
         Self::Dropped(reason)
     }
@@ -54,94 +56,101 @@ impl From<DropReason> for Refusal {
 /// The receiving half of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
-    window: Deliveries,
-    /// Messages that lack chunks, in the order of their last news.
+    window: ReceiveWindow,
+    /// Records of reliable messages that lack chunks, in the order in which chunks of them arrived last.
     reliable: List,
+    /// The same of unreliable messages.
     unreliable: List,
     /// Messages for the application.
-    inbox: Queue,
+    messages: Queue,
     /// Blocks of all these.
-    held: usize,
+    blocks: usize,
     /// Blocks that the pool has promised for chunks that are missing.
     promised: usize,
     /// The one reliable message for whose missing chunks the pool has promised nothing. While there is one, no other
     /// reliable message of several chunks is begun: two that do not fit together would wait for each other for ever.
-    unbacked: Link,
-    pub(super) messages: u64,
-    pub(super) chunks: u64,
-    pub(super) partial: u32,
+    without_promise: Link,
+    messages_received: u64,
+    chunks_received: u64,
+    partial_messages: u32,
 }
 
 impl Receiver {
     /// Takes a chunk.
-    pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) -> Result<(), Refusal> {
+    pub(super) fn on_chunk(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        chunk: ArrivedChunk<'_>,
+    ) -> Result<(), ReceiveError> {
         if !chunk.is_well_formed() {
             return Err(DropReason::BadChunk.into());
         }
-        let record = self.record(cx, chunk.sequence);
+        let record = self.find_partial(cx, chunk.sequence);
         match (self.window.check(chunk.sequence), record) {
-            (Known::Delivered, _) => return Err(DropReason::Duplicate.into()),
-            (Known::Old, record) => {
+            (SequenceStatus::Duplicate, _) => return Err(DropReason::Duplicate.into()),
+            (SequenceStatus::OutsideWindow, record) => {
                 if let Some(record) = record {
                     self.discard(cx, record, DropReason::Overtaken);
                 }
                 return Err(DropReason::OutsideWindow.into());
             }
-            (Known::New, None) if chunk.number == 0 && chunk.position == Position::Last => {
+            (SequenceStatus::New, None) if chunk.index == 0 && chunk.position == Position::Last => {
                 self.take_whole(cx, chunk)?;
             }
-            (Known::New, None) => self.begin(cx, chunk)?,
-            (Known::New, Some(record)) => self.add(cx, record, chunk)?,
+            (SequenceStatus::New, None) => self.begin(cx, chunk)?,
+            (SequenceStatus::New, Some(record)) => self.add(cx, record, chunk)?,
         }
-        self.chunks += 1;
+        self.chunks_received += 1;
         self.advance(cx, chunk.sequence);
         Ok(())
     }
 
-    fn record(&self, cx: &mut Context<'_, '_>, sequence: u16) -> Link {
+    fn find_partial(&self, cx: &mut Context<'_, '_>, sequence: u16) -> Link {
         let is_empty = self.reliable.is_empty() && self.unreliable.is_empty();
-        let name = BlockHeader { part: Part::Arrival, slot: cx.slot, sequence, ..BlockHeader::default() };
-        if is_empty { None } else { find(cx, &name) }
+        if is_empty { None } else { find(cx, key::partial(cx.slot, sequence)) }
     }
 
     /// A message of one chunk.
-    fn take_whole(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) -> Result<(), Refusal> {
+    fn take_whole(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let blocks = cx.pool.blocks_for(chunk.body.len());
         if !self.make_room(cx, blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        let header =
-            BlockHeader { reliability: chunk.reliability, part: Part::Arrived, ..BlockHeader::default() };
+        let header = BlockHeader::Received(chunk.reliability);
         let message = cx.pool.store(chunk.body, Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
-        self.held += blocks;
+        self.blocks += blocks;
         self.window.advance(chunk.sequence);
         self.window.mark(chunk.sequence);
-        self.inbox.push(cx.pool, message);
+        self.messages.push(cx.pool, message);
         Ok(())
     }
 
     /// The first chunk that arrives of a message of several.
-    fn begin(&mut self, cx: &mut Context<'_, '_>, chunk: Chunk<'_>) -> Result<(), Refusal> {
+    fn begin(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let is_reliable = chunk.reliability.is_reliable();
         let blocks = 1 + cx.pool.blocks_for(chunk.body.len());
-        if is_reliable && self.unbacked.is_some() || !self.make_room(cx, blocks, None) {
+        if is_reliable && self.without_promise.is_some() || !self.make_room(cx, blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
-        let header = BlockHeader {
-            part: Part::Arrival,
-            slot: cx.slot,
-            sequence: chunk.sequence,
+        let (owner, sequence) = (cx.slot, chunk.sequence);
+        let header = BlockHeader::Partial(Partial {
+            updated_at: cx.now,
+            chunks: None,
+            promised: 0,
+            received: 0,
+            owner,
+            sequence,
+            highest: 0,
+            last: None,
             reliability: chunk.reliability,
-            at: cx.now,
-            ..BlockHeader::default()
-        };
+        });
         let record = cx.pool.store(&[], Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
-        cx.index.insert(cx.pool, header.key(), record);
+        cx.index.insert(cx.pool, key::partial(owner, sequence), record);
         self.list(chunk.reliability).push(cx.pool, record);
-        self.held += 1;
-        self.partial += 1;
+        self.blocks += 1;
+        self.partial_messages += 1;
         if is_reliable {
-            self.unbacked = Some(record);
+            self.without_promise = Some(record);
         }
         let added = self.add(cx, record, chunk);
         if added.is_err() {
@@ -150,124 +159,127 @@ impl Receiver {
         added
     }
 
-    fn add(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: Chunk<'_>) -> Result<(), Refusal> {
-        let header = *cx.pool.header(record);
-        let name = BlockHeader { part: Part::Arrived, chunk: chunk.number, ..header };
-        if !(chunk.fits(&header) || header.count == 0) {
-            return Err(DropReason::BadChunk.into());
-        }
-        if find(cx, &name).is_some() {
+    fn add(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        record: Block,
+        chunk: ArrivedChunk<'_>,
+    ) -> Result<(), ReceiveError> {
+        let chunks = {
+            let partial = cx.pool.header(record).partial();
+            if !chunk.agrees(partial) {
+                return Err(DropReason::BadChunk.into());
+            }
+            partial.chunks
+        };
+        let key = key::chunk(cx.slot, chunk.sequence, chunk.index);
+        if find(cx, key).is_some() {
             return Err(DropReason::Duplicate.into());
         }
         let block = self.store(cx, record, chunk).ok_or(DropReason::NoMemory)?;
-        cx.index.insert(cx.pool, name.key(), block);
-        cx.pool.put_before(block, header.chunks);
-        let last = if chunk.position == Position::Last { Some(chunk.number) } else { header.last };
-        let count = header.count + 1;
-        let highest = header.chunk.max(chunk.number);
-        *cx.pool.header_mut(record) = BlockHeader {
-            chunks: Some(block),
-            at: cx.now,
-            chunk: highest,
-            promised: cx.pool.header(record).promised,
-            last,
-            count,
-            ..header
-        };
-        self.renew(cx, record, chunk.reliability);
-        if last.is_some_and(|last| usize::from(count) == usize::from(last) + 1) {
+        cx.index.insert(cx.pool, key, block);
+        cx.pool.put_before(block, chunks);
+        let now = cx.now;
+        let Some(partial) = partial_mut(cx, record) else { return Ok(()) };
+        partial.chunks = Some(block);
+        partial.updated_at = now;
+        partial.highest = partial.highest.max(chunk.index);
+        partial.received += 1;
+        if chunk.position == Position::Last {
+            partial.last = Some(chunk.index);
+        }
+        let is_whole = partial.last.is_some_and(|last| partial.received == u16::from(last) + 1);
+        self.move_to_newest(cx, record, chunk.reliability);
+        if is_whole {
             self.complete(cx, record);
             return Ok(());
         }
-        self.back(cx, record)
+        self.promise_missing(cx, record)
     }
 
     /// Stores a chunk in the room that was promised to its message, or else in what is left.
-    fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: Chunk<'_>) -> Link {
-        let BlockHeader { promised, slot, sequence, reliability, .. } = *cx.pool.header(record);
-        let header = BlockHeader {
-            part: Part::Arrived,
-            chunk: chunk.number,
-            slot,
-            sequence,
-            reliability,
-            ..BlockHeader::default()
-        };
+    fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: ArrivedChunk<'_>) -> Link {
+        let (owner, sequence, index) = (cx.slot, chunk.sequence, chunk.index);
+        let header = BlockHeader::Chunk(ReceivedChunk { owner, sequence, index });
         let blocks = cx.pool.blocks_for(chunk.body.len());
-        let purpose = if promised > 0 { Purpose::Promised } else { Purpose::Receive };
-        if promised == 0 && !self.make_room(cx, blocks, Some(record)) {
+        let is_promised = cx.pool.header(record).partial().promised > 0;
+        if !is_promised && !self.make_room(cx, blocks, Some(record)) {
             return None;
         }
+        let purpose = if is_promised { Purpose::Promised } else { Purpose::Receive };
         let block = cx.pool.store(chunk.body, purpose, &header)?;
-        self.held += blocks;
-        self.release(cx, record, u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX));
+        self.blocks += blocks;
+        self.release_promise(cx, record, u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX));
         Some(block)
     }
 
-    /// A message had news. One chunk that is reliable makes it so.
-    fn renew(&mut self, cx: &mut Context<'_, '_>, record: Block, reliability: Reliability) {
-        let before = cx.pool.header(record).reliability;
+    /// Moves a record behind all others of its list. One chunk that is reliable makes the message so.
+    fn move_to_newest(&mut self, cx: &mut Context<'_, '_>, record: Block, reliability: Reliability) {
+        let Some(partial) = partial_mut(cx, record) else { return };
+        let before = partial.reliability;
+        let after = if before.is_reliable() { before } else { reliability };
+        partial.reliability = after;
         self.list(before).remove(cx.pool, record);
-        let now = if before.is_reliable() { before } else { reliability };
-        cx.pool.header_mut(record).reliability = now;
-        self.list(now).push(cx.pool, record);
+        self.list(after).push(cx.pool, record);
     }
 
-    /// Has the pool promise room for the chunks of a reliable message that are missing, as far as their number is known.
-    fn back(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Result<(), Refusal> {
-        let BlockHeader { reliability, last, count, promised, .. } = *cx.pool.header(record);
+    /// Has the pool promise blocks for the chunks of a reliable message that are missing, as far as their number is
+    /// known.
+    fn promise_missing(&mut self, cx: &mut Context<'_, '_>, record: Block) -> Result<(), ReceiveError> {
+        let Partial { reliability, last, received, promised, .. } = *cx.pool.header(record).partial();
         if !reliability.is_reliable() {
             return Ok(());
         }
         let chunks = last.map_or(MAX_CHUNKS, |last| usize::from(last) + 1);
         let per_chunk = cx.pool.blocks_for(CHUNK);
         if last.is_some() && 1 + chunks * per_chunk > cx.receive_quota {
-            return Err(Refusal::TooLarge);
+            return Err(ReceiveError::MessageTooLarge);
         }
-        let missing = (chunks - usize::from(count)) * per_chunk;
+        let missing = (chunks - usize::from(received)) * per_chunk;
         if promised > 0 {
             let excess = usize::from(promised).saturating_sub(missing);
-            self.release(cx, record, u16::try_from(excess).unwrap_or(u16::MAX));
-        } else if self.held + self.promised + missing <= cx.receive_quota && cx.pool.promise(missing) {
+            self.release_promise(cx, record, u16::try_from(excess).unwrap_or(u16::MAX));
+        } else if self.blocks + self.promised + missing <= cx.receive_quota && cx.pool.promise(missing) {
             self.promised += missing;
-            cx.pool.header_mut(record).promised = u16::try_from(missing).unwrap_or(u16::MAX);
-            self.unbacked = self.unbacked.filter(|unbacked| *unbacked != record);
-        } else if self.unbacked.is_none() {
-            self.unbacked = Some(record);
+            if let Some(partial) = partial_mut(cx, record) {
+                partial.promised = u16::try_from(missing).unwrap_or(u16::MAX);
+            }
+            self.without_promise = self.without_promise.filter(|waiting| *waiting != record);
+        } else if self.without_promise.is_none() {
+            self.without_promise = Some(record);
         }
         Ok(())
     }
 
-    fn release(&mut self, cx: &mut Context<'_, '_>, record: Block, most: u16) {
-        let header = cx.pool.header_mut(record);
-        let released = header.promised.min(most);
-        header.promised -= released;
+    /// Takes `blocks` blocks, or what is left, off the promise for a message.
+    fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
+        let Some(partial) = partial_mut(cx, record) else { return };
+        let released = partial.promised.min(blocks);
+        partial.promised -= released;
         cx.pool.release_promise(released.into());
         self.promised = self.promised.saturating_sub(released.into());
     }
 
-    /// All chunks are there.
+    /// Puts the chunks of a complete message together and removes its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) {
-        let header = *cx.pool.header(record);
-        let mut name = BlockHeader { part: Part::Arrived, chunk: 0, ..header };
+        let Partial { sequence, last, reliability, .. } = *cx.pool.header(record).partial();
         let mut message: Link = None;
-        let last = header.last.unwrap_or(0);
-        for number in 0..=last {
-            name.chunk = number;
-            let Some(chunk) = find(cx, &name) else { continue };
-            cx.index.remove(cx.pool, name.key(), chunk);
+        for index in 0..=last.unwrap_or(0) {
+            let Some(chunk) = take_chunk(cx, sequence, index) else { continue };
             match message {
                 None => message = Some(chunk),
                 Some(message) => cx.pool.join(message, chunk),
             }
         }
-        cx.pool.header_mut(record).chunks = None;
+        if let Some(partial) = partial_mut(cx, record) {
+            partial.chunks = None;
+        }
         self.remove(cx, record);
-        self.window.advance(header.sequence);
-        self.window.mark(header.sequence);
+        self.window.advance(sequence);
+        self.window.mark(sequence);
         if let Some(message) = message {
-            cx.pool.header_mut(message).reliability = header.reliability;
-            self.inbox.push(cx.pool, message);
+            *cx.pool.header_mut(message) = BlockHeader::Received(reliability);
+            self.messages.push(cx.pool, message);
         }
     }
 
@@ -276,7 +288,7 @@ impl Receiver {
         self.window.advance(sequence);
         for reliability in [Reliability::Unreliable, Reliability::Reliable] {
             while let Some(oldest) = self.list(reliability).oldest() {
-                if !self.window.has_passed(cx.pool.header(oldest).sequence) {
+                if !self.window.has_passed(cx.pool.header(oldest).partial().sequence) {
                     break;
                 }
                 self.discard(cx, oldest, DropReason::Overtaken);
@@ -288,7 +300,7 @@ impl Receiver {
     /// but not of `spared`.
     fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: Link) -> bool {
         loop {
-            let fits = self.held + self.promised + blocks <= cx.receive_quota
+            let fits = self.blocks + self.promised + blocks <= cx.receive_quota
                 && cx.pool.room(Purpose::Receive) >= blocks;
             match self.unreliable.oldest() {
                 _ if fits => return true,
@@ -311,61 +323,71 @@ impl Receiver {
         self.remove(cx, record);
     }
 
-    /// Takes a record out of everything, with the chunks that it still has.
+    /// Frees a record and the chunks that it still has.
     fn remove(&mut self, cx: &mut Context<'_, '_>, record: Block) {
-        let header = *cx.pool.header(record);
-        let mut at = header.chunks;
+        let Partial { sequence, chunks, reliability, .. } = *cx.pool.header(record).partial();
+        let mut at = chunks;
         while let Some(chunk) = at {
             at = cx.pool.after(chunk);
-            cx.index.remove(cx.pool, cx.pool.header(chunk).key(), chunk);
-            self.held = self.held.saturating_sub(cx.pool.free(chunk));
+            if let Some(key) = cx.pool.header(chunk).key() {
+                cx.index.remove(cx.pool, key, chunk);
+            }
+            self.blocks = self.blocks.saturating_sub(cx.pool.free(chunk));
         }
-        self.release(cx, record, u16::MAX);
-        cx.index.remove(cx.pool, header.key(), record);
-        self.list(header.reliability).remove(cx.pool, record);
-        self.unbacked = self.unbacked.filter(|unbacked| *unbacked != record);
-        self.held = self.held.saturating_sub(cx.pool.free(record));
-        self.partial = self.partial.saturating_sub(1);
+        self.release_promise(cx, record, u16::MAX);
+        cx.index.remove(cx.pool, key::partial(cx.slot, sequence), record);
+        self.list(reliability).remove(cx.pool, record);
+        self.without_promise = self.without_promise.filter(|waiting| *waiting != record);
+        self.blocks = self.blocks.saturating_sub(cx.pool.free(record));
+        self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
     /// Drops unreliable messages that lacked chunks for too long; false if a reliable one did.
     pub(super) fn expire(&mut self, cx: &mut Context<'_, '_>) -> bool {
         while let Some(oldest) = self.unreliable.oldest() {
-            if cx.pool.header(oldest).at + cx.config.unreliable_timeout > cx.now {
+            if cx.pool.header(oldest).partial().updated_at + cx.config.unreliable_timeout > cx.now {
                 break;
             }
             self.discard(cx, oldest, DropReason::Expired);
         }
         let oldest = self.reliable.oldest();
-        oldest.is_none_or(|oldest| cx.pool.header(oldest).at + cx.config.timeout > cx.now)
+        oldest.is_none_or(|oldest| cx.pool.header(oldest).partial().updated_at + cx.config.timeout > cx.now)
     }
 
     /// When [`expire`](Self::expire) has something to do.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let at = |list: &List, patience| list.oldest().map(|oldest| cx.pool.header(oldest).at + patience);
+        let at = |list: &List, timeout| {
+            list.oldest().map(|oldest| cx.pool.header(oldest).partial().updated_at + timeout)
+        };
         let unreliable = at(&self.unreliable, cx.config.unreliable_timeout);
         let reliable = at(&self.reliable, cx.config.timeout);
         [unreliable, reliable].into_iter().flatten().min()
     }
 
     pub(super) const fn has_messages(&self) -> bool {
-        !self.inbox.is_empty()
+        !self.messages.is_empty()
+    }
+
+    pub(super) const fn fill_stats(&self, stats: &mut ConnectionStats) {
+        stats.messages_received = self.messages_received;
+        stats.chunks_received = self.chunks_received;
+        stats.partial = self.partial_messages;
     }
 
     /// The next message for the application, which stays counted until it was read.
-    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>) -> Link {
-        let message = self.inbox.pop(cx.pool)?;
-        self.messages += 1;
+    pub(super) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Link {
+        let message = self.messages.pop(cx.pool)?;
+        self.messages_received += 1;
         Some(message)
     }
 
     /// The application has read a message of so many blocks.
     pub(super) const fn on_read(&mut self, blocks: usize) {
-        self.held = self.held.saturating_sub(blocks);
+        self.blocks = self.blocks.saturating_sub(blocks);
     }
 
-    /// Gives up everything that lacks chunks.
-    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
+    /// Frees messages that lack chunks.
+    pub(super) fn clear_partial(&mut self, cx: &mut Context<'_, '_>) {
         for reliability in [Reliability::Unreliable, Reliability::Reliable] {
             while let Some(record) = self.list(reliability).oldest() {
                 self.remove(cx, record);
@@ -373,8 +395,25 @@ impl Receiver {
         }
     }
 
-    /// Gives up what the application has not read.
-    pub(super) fn clear_inbox(&mut self, cx: &mut Context<'_, '_>) {
-        self.inbox.free_all(cx.pool);
+    /// Frees everything, also what the application has not read.
+    pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear_partial(cx);
+        self.messages.free_all(cx.pool);
     }
+}
+
+fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut Partial> {
+    let header = cx.pool.header_mut(record);
+    let BlockHeader::Partial(partial) = header else {
+        debug_assert!(false, "not the record of a message that arrives in several chunks: {header:?}");
+        return None;
+    };
+    Some(partial)
+}
+
+fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> Link {
+    let key = key::chunk(cx.slot, sequence, index);
+    let chunk = find(cx, key)?;
+    cx.index.remove(cx.pool, key, chunk);
+    Some(chunk)
 }

@@ -1,12 +1,12 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
-use super::Context;
-use super::block_header::{BlockHeader, Part, find};
-use super::round_trip::RoundTrip;
-use super::sequences::Departures;
+use super::block_header::{BlockHeader, OutgoingChunk, SplitSend, Transmissions, find, key};
+use super::context::Context;
+use super::rtt::RttEstimator;
+use super::windows::SendWindow;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::SendError;
-use crate::game_protocol::stats::DropReason;
+use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
 use crate::storage::{Block, List, Purpose, Queue};
 use crate::time::Instant;
@@ -14,46 +14,53 @@ use crate::time::Instant;
 /// The sending half of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Sender {
+    /// The sequence of the next message.
     next: u16,
     /// Chunks that wait to be sent for the first time, in the order of their sequences.
     waiting: Queue,
     /// Reliable chunks that are not acknowledged, in the order in which they were sent last.
-    flight: List,
-    /// Reliable messages of several chunks that are not acknowledged.
-    departures: List,
-    window: Departures,
+    in_flight: List,
+    /// Records of reliable messages of several chunks that are not acknowledged.
+    split_sends: List,
+    window: SendWindow,
     /// Blocks of all these.
-    held: usize,
-    round_trip: RoundTrip,
+    blocks: usize,
+    rtt: RttEstimator,
     /// When something was acknowledged last.
-    heard_at: Instant,
-    pub(super) counts: SenderCounts,
+    last_acked_at: Instant,
+    counts: Counts,
 }
 
 /// What the sending half counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SenderCounts {
-    pub(super) messages: u64,
-    pub(super) sent: u64,
-    pub(super) resent: u64,
-    pub(super) acknowledged: u64,
-    pub(super) in_flight: u32,
-    pub(super) waiting: u32,
+struct Counts {
+    messages: u64,
+    sent: u64,
+    resent: u64,
+    acknowledged: u64,
+    in_flight: u32,
+    waiting: u32,
 }
 
 impl Sender {
-    /// Lets the sequences begin elsewhere than at 0.
-    pub(super) const fn start_at(&mut self, sequence: u16) {
-        self.next = sequence;
+    /// A sender whose first message has `sequence`.
+    pub(super) fn starting_at(sequence: u16) -> Self {
+        Self { next: sequence, ..Self::default() }
     }
 
-    pub(super) const fn round_trip(&self) -> &RoundTrip {
-        &self.round_trip
+    pub(super) const fn fill_stats(&self, stats: &mut ConnectionStats) {
+        stats.messages_sent = self.counts.messages;
+        stats.chunks_sent = self.counts.sent;
+        stats.chunks_resent = self.counts.resent;
+        stats.chunks_acknowledged = self.counts.acknowledged;
+        stats.in_flight = self.counts.in_flight;
+        stats.waiting = self.counts.waiting;
+        stats.round_trip = self.rtt.srtt();
     }
 
     /// Whether nothing waits and everything reliable was acknowledged.
-    pub(super) const fn is_done(&self) -> bool {
-        self.waiting.is_empty() && self.flight.is_empty()
+    pub(super) const fn is_delivered(&self) -> bool {
+        self.waiting.is_empty() && self.in_flight.is_empty()
     }
 
     /// Cuts a message into chunks and queues them; all or none.
@@ -64,23 +71,23 @@ impl Sender {
         reliability: Reliability,
     ) -> Result<(), SendError> {
         let blocks = self.admit(cx, payload.len(), reliability)?;
-        let (slot, sequence) = (cx.slot, self.next);
+        let (owner, sequence) = (cx.slot, self.next);
         let chunks = chunks_of(payload.len());
-        let last = u8::try_from(chunks - 1).ok();
-        let name = BlockHeader { slot, sequence, last, reliability, at: cx.now, ..BlockHeader::default() };
         if chunks > 1 && reliability.is_reliable() {
-            let count = u16::try_from(chunks).unwrap_or(u16::MAX);
-            let record = BlockHeader { part: Part::Departure, count, ..name };
-            let record_block = cx.pool.store(&[], Purpose::Send, &record).ok_or(SendError::PoolExhausted)?;
-            cx.index.insert(cx.pool, record.key(), record_block);
-            self.departures.push(cx.pool, record_block);
+            let unacknowledged = u16::try_from(chunks).unwrap_or(u16::MAX);
+            let header = BlockHeader::SplitSend(SplitSend { owner, sequence, unacknowledged });
+            let record = cx.pool.store(&[], Purpose::Send, &header).ok_or(SendError::PoolExhausted)?;
+            cx.index.insert(cx.pool, key::split_send(owner, sequence), record);
+            self.split_sends.push(cx.pool, record);
         }
-        for (chunk, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
-            let block = cx.pool.store(bytes, Purpose::Send, &BlockHeader { chunk, ..name });
+        let last = u8::try_from(chunks - 1).unwrap_or(u8::MAX);
+        for (index, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
+            let chunk = OutgoingChunk { owner, sequence, index, last, reliability };
+            let block = cx.pool.store(bytes, Purpose::Send, &BlockHeader::Queued(chunk, cx.now));
             self.waiting.push(cx.pool, block.ok_or(SendError::PoolExhausted)?);
             self.counts.waiting += 1;
         }
-        self.held += blocks;
+        self.blocks += blocks;
         self.next = self.next.wrapping_add(1);
         self.counts.messages += 1;
         Ok(())
@@ -104,7 +111,7 @@ impl Sender {
         let blocks = inner * cx.pool.blocks_for(CHUNK) + cx.pool.blocks_for(length - inner * CHUNK) + record;
         if blocks > cx.send_quota {
             Err(SendError::NeverFits)
-        } else if self.held + blocks > cx.send_quota || self.is_a_round_ahead(cx) {
+        } else if self.blocks + blocks > cx.send_quota || self.would_wrap(cx) {
             Err(SendError::QuotaExceeded)
         } else if blocks > cx.pool.room(Purpose::Send) {
             Err(SendError::PoolExhausted)
@@ -113,14 +120,14 @@ impl Sender {
         }
     }
 
-    /// Whether so many messages wait that their sequences would come round to those that are under way.
-    fn is_a_round_ahead(&self, cx: &Context<'_, '_>) -> bool {
-        let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).sequence);
+    /// Whether so many messages wait that the sequence of another one would count as older than the first of them.
+    fn would_wrap(&self, cx: &Context<'_, '_>) -> bool {
+        let first = self.waiting.front().map(|chunk| cx.pool.header(chunk).outgoing().sequence);
         first.is_some_and(|first| self.next.wrapping_sub(first) >= u16::MAX / 2)
     }
 
     /// Writes the next packet: a chunk that is due again, or a new one.
-    pub(super) fn poll(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
+    pub(super) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
         match self.resend_at(cx) {
             Some((at, chunk)) if at <= cx.now => self.resend(cx, chunk, writer),
             Some(_) | None => self.send_next(cx, writer),
@@ -129,41 +136,42 @@ impl Sender {
 
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
-        let oldest = self.flight.oldest()?;
-        let interval = self.round_trip.interval(cx.config.resend);
-        Some((cx.pool.header(oldest).at.plus_micros(interval), oldest))
+        let oldest = self.in_flight.oldest()?;
+        let interval = self.rtt.interval(cx.config.resend);
+        Some((cx.pool.header(oldest).transmissions().sent_at.plus_micros(interval), oldest))
     }
 
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
-        if self.heard_at <= cx.pool.header(chunk).at && cx.pool.header(chunk).sends > 1 {
-            self.round_trip.back_off();
+        let sent = *cx.pool.header(chunk).transmissions();
+        if self.last_acked_at <= sent.sent_at && sent.count > 1 {
+            self.rtt.back_off();
         }
-        self.flight.remove(cx.pool, chunk);
-        self.flight.push(cx.pool, chunk);
-        let header = cx.pool.header_mut(chunk);
-        header.at = cx.now;
-        header.sends = header.sends.saturating_add(1);
+        self.in_flight.remove(cx.pool, chunk);
+        self.in_flight.push(cx.pool, chunk);
+        if let BlockHeader::InFlight(_, sent) = cx.pool.header_mut(chunk) {
+            sent.sent_at = cx.now;
+            sent.count = sent.count.saturating_add(1);
+        }
         self.counts.resent += 1;
         write(cx, chunk, writer).ok()
     }
 
     fn send_next(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
-        let chunk = self.next_waiting(cx)?;
+        let block = self.next_waiting(cx)?;
         self.waiting.pop(cx.pool);
         self.counts.waiting = self.counts.waiting.saturating_sub(1);
         self.counts.sent += 1;
-        let written = write(cx, chunk, writer);
-        let header = cx.pool.header_mut(chunk);
-        header.at = cx.now;
-        header.sends = 1;
-        let header = *header;
-        if header.reliability.is_reliable() {
-            self.window.open(header.sequence);
-            cx.index.insert(cx.pool, header.key(), chunk);
-            self.flight.push(cx.pool, chunk);
+        let written = write(cx, block, writer);
+        let chunk = *cx.pool.header(block).outgoing();
+        if chunk.reliability.is_reliable() {
+            let header = BlockHeader::InFlight(chunk, Transmissions { sent_at: cx.now, count: 1 });
+            *cx.pool.header_mut(block) = header;
+            self.window.open(chunk.sequence);
+            cx.index.insert(cx.pool, key::in_flight(chunk.owner, chunk.sequence, chunk.index), block);
+            self.in_flight.push(cx.pool, block);
             self.counts.in_flight += 1;
         } else {
-            self.held = self.held.saturating_sub(cx.pool.free(chunk));
+            self.blocks = self.blocks.saturating_sub(cx.pool.free(block));
         }
         written.ok()
     }
@@ -171,91 +179,102 @@ impl Sender {
     /// The next chunk that may be sent. Unreliable messages that have waited too long are dropped on the way to it.
     fn next_waiting(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
         loop {
-            let chunk = self.waiting.front()?;
-            let header = *cx.pool.header(chunk);
-            let is_outdated = header.chunk == 0
-                && !header.reliability.is_reliable()
-                && header.at + cx.config.unreliable_timeout < cx.now;
+            let block = self.waiting.front()?;
+            let BlockHeader::Queued(chunk, queued_at) = *cx.pool.header(block) else {
+                debug_assert!(false, "not a chunk that waits to be sent");
+                return None;
+            };
+            let is_outdated = chunk.index == 0
+                && !chunk.reliability.is_reliable()
+                && queued_at + cx.config.unreliable_timeout < cx.now;
             if !is_outdated {
-                return self.window.admits(header.sequence).then_some(chunk);
+                return self.window.admits(chunk.sequence).then_some(block);
             }
             cx.stats.drop(DropReason::Expired);
-            self.drop_waiting(cx, header.sequence);
+            self.drop_waiting(cx, chunk.sequence);
         }
     }
 
     /// Drops the chunks of the message that waits at the front.
     fn drop_waiting(&mut self, cx: &mut Context<'_, '_>, sequence: u16) {
-        while let Some(chunk) = self.waiting.front().filter(|c| cx.pool.header(*c).sequence == sequence) {
+        let is_of_it = |cx: &Context<'_, '_>, chunk| cx.pool.header(chunk).outgoing().sequence == sequence;
+        while let Some(chunk) = self.waiting.front().filter(|chunk| is_of_it(cx, *chunk)) {
             self.waiting.pop(cx.pool);
             self.counts.waiting = self.counts.waiting.saturating_sub(1);
-            self.held = self.held.saturating_sub(cx.pool.free(chunk));
+            self.blocks = self.blocks.saturating_sub(cx.pool.free(chunk));
         }
     }
 
-    /// The other peer has a chunk; false if none such is under way.
-    pub(super) fn acknowledge(&mut self, cx: &mut Context<'_, '_>, sequence: u16, chunk: u8) -> bool {
-        let name = BlockHeader { slot: cx.slot, sequence, chunk, ..BlockHeader::default() };
-        let Some(block) = find(cx, &name) else { return false };
+    /// The other peer has acknowledged a chunk; false if none such is in flight.
+    pub(super) fn on_ack(&mut self, cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> bool {
+        let key = key::in_flight(cx.slot, sequence, index);
+        let Some(block) = find(cx, key) else { return false };
         let header = *cx.pool.header(block);
-        if header.sends == 1 {
-            self.round_trip.sample(cx.now.micros_since(header.at));
+        let (last, sent) = (header.outgoing().last, *header.transmissions());
+        // The acknowledgement of a chunk that was sent again may be for any of its transmissions (RFC 6298 section 3).
+        if sent.count == 1 {
+            self.rtt.sample(cx.now.micros_since(sent.sent_at));
         }
-        self.round_trip.hear();
-        self.heard_at = cx.now;
-        cx.index.remove(cx.pool, header.key(), block);
-        self.flight.remove(cx.pool, block);
-        self.held = self.held.saturating_sub(cx.pool.free(block));
+        self.rtt.reset_backoff();
+        self.last_acked_at = cx.now;
+        cx.index.remove(cx.pool, key, block);
+        self.in_flight.remove(cx.pool, block);
+        self.blocks = self.blocks.saturating_sub(cx.pool.free(block));
         self.counts.in_flight = self.counts.in_flight.saturating_sub(1);
         self.counts.acknowledged += 1;
-        if header.last == Some(0) || self.was_last_open(cx, sequence) {
+        if last == 0 || self.was_last_unacknowledged(cx, sequence) {
             self.window.close(sequence);
         }
         true
     }
 
-    /// Counts a chunk of a message of several down; whether it was the last one.
-    fn was_last_open(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
-        let name = BlockHeader { part: Part::Departure, slot: cx.slot, sequence, ..BlockHeader::default() };
-        let Some(record) = find(cx, &name) else { return false };
-        let header = cx.pool.header_mut(record);
-        header.count = header.count.saturating_sub(1);
-        let is_last = header.count == 0;
+    /// Notes that a chunk of a message of several was acknowledged; whether it was the last one.
+    fn was_last_unacknowledged(&mut self, cx: &mut Context<'_, '_>, sequence: u16) -> bool {
+        let Some(record) = find(cx, key::split_send(cx.slot, sequence)) else { return false };
+        let BlockHeader::SplitSend(split_send) = cx.pool.header_mut(record) else { return false };
+        split_send.unacknowledged = split_send.unacknowledged.saturating_sub(1);
+        let is_last = split_send.unacknowledged == 0;
         if is_last {
-            self.forget(cx, record);
+            self.free_record(cx, record);
         }
         is_last
     }
 
-    fn forget(&mut self, cx: &mut Context<'_, '_>, record: Block) {
-        cx.index.remove(cx.pool, cx.pool.header(record).key(), record);
-        self.departures.remove(cx.pool, record);
-        self.held = self.held.saturating_sub(cx.pool.free(record));
+    fn free_record(&mut self, cx: &mut Context<'_, '_>, record: Block) {
+        remove_from_index(cx, record);
+        self.split_sends.remove(cx.pool, record);
+        self.blocks = self.blocks.saturating_sub(cx.pool.free(record));
     }
 
-    /// Gives everything back.
+    /// Frees everything.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
-        while let Some(chunk) = self.flight.oldest() {
-            cx.index.remove(cx.pool, cx.pool.header(chunk).key(), chunk);
-            self.flight.remove(cx.pool, chunk);
+        while let Some(chunk) = self.in_flight.oldest() {
+            remove_from_index(cx, chunk);
+            self.in_flight.remove(cx.pool, chunk);
             cx.pool.free(chunk);
         }
-        while let Some(record) = self.departures.oldest() {
-            self.forget(cx, record);
+        while let Some(record) = self.split_sends.oldest() {
+            self.free_record(cx, record);
         }
         self.waiting.free_all(cx.pool);
-        self.window = Departures::default();
-        self.held = 0;
+        self.window = SendWindow::default();
+        self.blocks = 0;
         self.counts.in_flight = 0;
         self.counts.waiting = 0;
     }
 }
 
+fn remove_from_index(cx: &mut Context<'_, '_>, block: Block) {
+    if let Some(key) = cx.pool.header(block).key() {
+        cx.index.remove(cx.pool, key, block);
+    }
+}
+
 /// Writes the packet of a chunk.
 fn write(cx: &Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Result<(), WireError> {
-    let BlockHeader { reliability, sequence, chunk: number, last, .. } = *cx.pool.header(chunk);
-    let position = if last == Some(number) { Position::Last } else { Position::Inner };
-    Header::Chunk { reliability, position, chunk: number, sequence }.write(writer)?;
+    let OutgoingChunk { reliability, sequence, index, last, .. } = *cx.pool.header(chunk).outgoing();
+    let position = if index == last { Position::Last } else { Position::Inner };
+    Header::Chunk { reliability, position, chunk: index, sequence }.write(writer)?;
     let mut at = Some(chunk);
     while let Some(block) = at {
         writer.bytes(cx.pool.bytes(block))?;

@@ -47,7 +47,7 @@ mod sizes;
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
-use context::{Context, Ending};
+use context::Context;
 use handshake::{End, Handshake, State};
 use protection::ConnectionProtection;
 use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
@@ -56,7 +56,7 @@ use sizes::Sizes;
 
 use super::delivery::Delivery;
 use super::reason::{ConnectFailure, DisconnectReason};
-use super::stats::{ConnectionStats, DropReason};
+use super::stats::DropReason;
 use super::types::ConnectOptions;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
@@ -64,9 +64,8 @@ use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::{ConnectError, ConnectionState, Progress, Receipt, SendError, Side};
+use crate::endpoint::{ConnectError, Receipt, SendError, Side};
 use crate::serial::U24;
-use crate::storage::Block;
 use crate::time::Instant;
 
 /// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
@@ -80,7 +79,8 @@ pub(crate) struct Connection {
     protection: ConnectionProtection,
     sender: Sender,
     receiver: Receiver,
-    made_at: Instant,
+    /// When the connection was made.
+    pub(super) made_at: Instant,
     /// When something of the other peer arrived last.
     last_received: Instant,
     /// How long the other peer may stay silent, in microseconds.
@@ -117,13 +117,8 @@ impl Connection {
             ..Self::default()
         };
         self.set_timeout(cx.config.timeout);
-        self.skip_to(cx.state.first_number);
-    }
-
-    /// Starts all counters just before they wrap, as a long life of the connection would.
-    fn skip_to(&mut self, start: U24) {
-        self.receiver = Receiver::starting_at(start);
-        self.sender.start_numbers_at(start);
+        self.receiver = Receiver::starting_at(cx.state.first_number);
+        self.sender.start_numbers_at(cx.state.first_number);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -147,29 +142,8 @@ impl Connection {
         self.is_unverified().then_some(self.handshake.since())
     }
 
-    /// When the connection was made.
-    pub(crate) const fn made_at(&self) -> Instant {
-        self.made_at
-    }
-
     pub(crate) const fn is_unverified(&self) -> bool {
         matches!(self.handshake.state(), State::Unverified)
-    }
-
-    /// Whether the connection counts against the limit of incoming ones.
-    pub(crate) const fn is_incoming(&self) -> bool {
-        matches!(self.side, Side::Server) && self.handshake.takes_incoming_slot()
-    }
-
-    pub(crate) const fn public_state(&self) -> ConnectionState {
-        self.handshake.public_state()
-    }
-
-    pub(crate) fn stats(&self, now: Instant) -> ConnectionStats {
-        let mut stats = ConnectionStats::default();
-        self.sender.fill_stats(now, &mut stats);
-        self.receiver.fill_stats(now, &mut stats);
-        stats
     }
 
     /// Accepts a message of the application.
@@ -215,55 +189,14 @@ impl Connection {
         self.end(cx, end);
     }
 
-    /// Takes the event that the connection is open.
-    pub(crate) const fn take_opened(&mut self) -> bool {
-        self.handshake.take_opened()
-    }
-
-    /// Takes the event that the connection is over.
-    pub(crate) const fn take_ending(&mut self) -> Option<Ending> {
-        self.handshake.take_ending()
-    }
-
-    /// Takes the progress of a message in parts.
-    pub(crate) fn take_progress(&mut self) -> Option<Progress> {
-        self.receiver.take_progress().or_else(|| self.sender.take_progress())
-    }
-
-    /// Takes the next message or receipt for the application.
-    pub(crate) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Option<Block> {
-        self.receiver.take_message(cx, || self.sender.pings.clock_difference())
-    }
-
-    /// Notes that the application has read a message whose memory went back to the pool.
-    pub(crate) const fn on_read(&mut self, blocks: usize) {
-        self.receiver.on_read(blocks);
-    }
-
-    /// Whether datagrams were deferred for which there may be memory now.
-    pub(crate) const fn has_refused(&self) -> bool {
-        self.receiver.has_deferred()
-    }
-
-    /// Asks for the datagrams that were deferred, once there is memory for most of them.
-    pub(crate) fn recall(&mut self, cx: &Context<'_, '_>) {
-        self.receiver.nack_deferred(cx);
-    }
-
     /// Whether the application has something to be told now.
-    pub(crate) const fn has_news(&self) -> bool {
-        self.has_own_news() || self.handshake.may_read() && !self.receiver.is_read()
+    const fn has_events(&self) -> bool {
+        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
     }
 
-    const fn has_own_news(&self) -> bool {
-        self.handshake.has_news() || self.receiver.has_progress() || self.sender.has_progress()
-    }
-
-    /// Frees the slot. What the application did not read is lost with it.
-    pub(crate) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.sender.clear(cx);
-        self.receiver.clear(cx);
-        self.handshake.release(cx);
+    /// Whether there are events other than messages and receipts.
+    const fn has_notices(&self) -> bool {
+        self.handshake.has_events() || self.receiver.has_progress() || self.sender.has_progress()
     }
 
     /// Takes an offline message that answers a client's request.

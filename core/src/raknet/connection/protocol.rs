@@ -41,32 +41,35 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_news()
+        self.has_events()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
-        if self.take_opened() {
+        if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.take_progress() {
+        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
             Some(Notice::Progress(progress))
-        } else if let Some(message) = self.take_message(cx) {
+        } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
+        {
             Some(Notice::Message(message))
         } else {
-            self.take_ending().map(Notice::Ended)
+            self.handshake.take_ending().map(Notice::Ended)
         }
     }
 
     fn on_read(&mut self, blocks: usize) -> bool {
-        self.on_read(blocks);
-        self.has_refused()
+        self.receiver.on_read(blocks);
+        self.receiver.has_deferred()
     }
 
     fn nack_deferred(&mut self, cx: &mut Context<'_, '_>) {
-        self.recall(cx);
+        self.receiver.nack_deferred(cx);
     }
 
     fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.release(cx);
+        self.sender.clear(cx);
+        self.receiver.clear(cx);
+        self.handshake.release(cx);
     }
 
     fn side(&self) -> Side {
@@ -74,7 +77,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn state(&self) -> ConnectionState {
-        self.public_state()
+        self.handshake.public_state()
     }
 
     fn identity(&self) -> Guid {
@@ -82,7 +85,10 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn stats(&self, now: Instant) -> ConnectionStats {
-        self.stats(now)
+        let mut stats = ConnectionStats::default();
+        self.sender.fill_stats(now, &mut stats);
+        self.receiver.fill_stats(now, &mut stats);
+        stats
     }
 
     fn is_over(&self) -> bool {
@@ -90,7 +96,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn is_finished(&self, _now: Instant) -> bool {
-        matches!(self.handshake.state(), State::Closed) && !self.has_own_news() && self.receiver.is_read()
+        matches!(self.handshake.state(), State::Closed) && !self.has_notices() && self.receiver.is_read()
     }
 
     fn is_lingering(&self) -> bool {
@@ -98,6 +104,6 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn is_incoming(&self) -> bool {
-        self.is_incoming()
+        self.side == Side::Server && self.handshake.takes_incoming_slot()
     }
 }

@@ -15,12 +15,12 @@
 
 use super::Wire;
 use crate::cursor::{Source, WireError, Writer};
-use crate::raknet::delivery::Reliability;
+use crate::raknet::delivery::{Channel, Reliability};
 use crate::serial::U24;
 
 const SPLIT: u8 = 0x10;
 /// Ordering channels that exist; a capsule on another ends its datagram.
-pub const CHANNELS: u8 = 32;
+pub const CHANNELS: u8 = Channel::COUNT as u8;
 /// Bytes of the longest header (reliable sequenced, split), which all size arithmetic assumes (supplement 1.6).
 pub const MAX_HEADER: usize = 23;
 /// Bytes left in a datagram below which no capsule is looked for.

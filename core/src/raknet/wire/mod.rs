@@ -13,6 +13,7 @@ pub mod address;
 pub mod capsule;
 pub mod control;
 pub mod datagram;
+mod first_byte;
 pub mod id;
 pub mod local;
 pub mod notice;
@@ -20,6 +21,7 @@ pub mod offline;
 pub mod protection;
 mod security;
 
+pub(crate) use first_byte::FirstByte;
 pub use security::SecuritySizes;
 
 /// A packet that reads and writes its bytes.
@@ -71,23 +73,6 @@ pub const MIN_MTU: u16 = 576;
 pub const MAX_MTU: u16 = 1492;
 /// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
-
-/// What kind of datagram the first byte announces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FirstByte {
-    Connected,
-    Offline,
-}
-
-impl FirstByte {
-    pub(crate) const fn classify(datagram: &[u8]) -> Option<Self> {
-        match datagram {
-            [] | [_] | [_, _] => None,
-            [first, ..] if *first & datagram::VALID != 0 => Some(Self::Connected),
-            [..] => Some(Self::Offline),
-        }
-    }
-}
 
 #[cfg(test)]
 pub(crate) mod law {

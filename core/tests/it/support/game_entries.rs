@@ -1,7 +1,7 @@
 //! Checks an entry of a file of vectors of the Game Protocol's transport, whose form `docs/game-protocol.md` states.
 
 use rakwire::Instant;
-use rakwire::game_protocol::wire::{Handshake, Header, MAX_PACKET, Position};
+use rakwire::game_protocol::wire::{HandshakeWord, Header, MAX_PACKET, Position};
 use rakwire::game_protocol::{Capacity, Config, Event, Peer, Reliability, SendError};
 use rakwire::wire::Writer;
 use serde_json::Value as Json;
@@ -43,8 +43,8 @@ fn check_handshake(entries: &[Json], entry: &Json) -> Result<(), String> {
     if seasoning == number { Ok(()) } else { Err(format!("{seasoning:?} instead of {number:?}")) }
 }
 
-fn handshake(entry: &Json) -> Result<Handshake, String> {
-    let number = Handshake::read(&bytes_of(entry)?).map_err(|error| format!("{error:?}"))?;
+fn handshake(entry: &Json) -> Result<HandshakeWord, String> {
+    let number = HandshakeWord::read(&bytes_of(entry)?).map_err(|error| format!("{error:?}"))?;
     let expected = entry.get("value").and_then(Json::as_u64).ok_or("the value is no number")?;
     if u64::from(number.0) == expected { Ok(number) } else { Err(format!("reads {}", number.0)) }
 }

@@ -2,7 +2,7 @@
 //!
 //! `docs/congestion.md` describes the algorithm and the measurements behind its constants.
 
-use super::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
+use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger, MIN_DATAGRAMS, Pace};
 use crate::serial::U24;
 use crate::time::Instant;
 

@@ -3,68 +3,18 @@
 #[cfg(feature = "delay-based")]
 mod delay_based;
 mod new_reno;
+mod types;
 
 #[cfg(feature = "delay-based")]
 use delay_based::DelayBased;
 use new_reno::NewReno;
+use types::Pace;
+pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
-use crate::serial::U24;
-use crate::time::Instant;
 
-/// Datagrams in the first window (RFC 9002 section 7.2).
-pub(super) const INITIAL_DATAGRAMS: u32 = 10;
-/// Datagrams in the smallest window. RFC 9002 section 7.2 has 2; `docs/congestion.md` says why this is larger.
-const MIN_DATAGRAMS: u32 = 8;
 /// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
 const MAX_DATAGRAMS: u32 = 8_192;
-
-/// What an acknowledgement says of the path.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AckSample {
-    pub(super) now: Instant,
-    /// Bytes that were in flight and are acknowledged.
-    pub(super) bytes: u32,
-    /// Bytes in flight before.
-    pub(super) in_flight: u32,
-    /// The newest number that was acknowledged.
-    pub(super) newest: U24,
-    /// The number of the next datagram that will be sent.
-    pub(super) next: U24,
-    /// Microseconds since the newest acknowledged datagram was sent.
-    pub(super) rtt: u32,
-    /// Microseconds between the sending of the oldest and of the newest acknowledged datagram. The other peer waited at
-    /// least that long before it acknowledged the oldest.
-    pub(super) ack_span: u32,
-}
-
-/// How a loss was detected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LossTrigger {
-    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2), or nothing was
-    /// acknowledged for several timeouts. The acknowledgement may be what was lost.
-    TimeThreshold,
-    /// The other peer sent a negative acknowledgement.
-    Nack,
-}
-
-/// A datagram that was declared lost.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
-    pub(super) now: Instant,
-    pub(super) sent_at: Instant,
-    pub(super) bytes: u32,
-    /// How many were declared lost before, modulo 2^32.
-    pub(super) ordinal: u32,
-    pub(super) trigger: LossTrigger,
-}
-
-/// How fast a window grows, and so how fast datagrams leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
-    SlowStart,
-    Steady,
-}
 
 /// A congestion controller whose window stays within bounds whatever the other peer acknowledges.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! NewReno (RFC 6582, RFC 9002 section 7): slow start, congestion avoidance, recovery.
 
-use super::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
+use super::types::{AckSample, INITIAL_DATAGRAMS, Loss, MIN_DATAGRAMS, Pace};
 use crate::time::Instant;
 
 /// The largest window; it keeps the arithmetic from overflowing.

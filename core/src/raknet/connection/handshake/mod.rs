@@ -99,7 +99,7 @@ impl Handshake {
     }
 
     /// Whether there is something to tell the application.
-    pub(super) const fn has_news(&self) -> bool {
+    pub(super) const fn has_events(&self) -> bool {
         self.opened || self.ending.is_some()
     }
 

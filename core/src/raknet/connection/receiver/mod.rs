@@ -2,12 +2,14 @@
 
 mod ack_tracker;
 mod budget;
+mod error;
 mod reassembly;
 mod reorder_buffer;
 
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
+pub(super) use error::ReceiveError;
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer, disposition};
 
@@ -38,15 +40,6 @@ enum ReceivedBytes {
     Ignored,
     /// Of datagrams, without IP and UDP headers.
     Datagrams,
-}
-
-/// Why a capsule could not be taken: its datagram is not acknowledged, so the other peer sends it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReceiveError {
-    NoMemory,
-    OutsideWindow,
-    /// The message can never fit into the memory of one connection.
-    MessageTooLarge,
 }
 
 /// The bytes of a message.

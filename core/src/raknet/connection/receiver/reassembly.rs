@@ -4,8 +4,8 @@
 //! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,
 //! whatever order they arrive in.
 
-use super::ReceiveError;
 use super::budget::ReceiveBudget;
+use super::error::ReceiveError;
 use super::reorder_buffer::{Disposition, ReorderBuffer, disposition};
 use crate::endpoint::{Direction, Progress};
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage, Part, Partial, key};

@@ -1,111 +1,12 @@
-//! Values that stand in a bit stream alone, compressed or as a delta.
+//! The values of the core that stand in a bit stream.
 
 use core::net::SocketAddr;
 
-use super::{BitStreamReader, BitStreamWriter};
+use super::stream::{BitStreamReader, BitStreamWriter, Item};
 use crate::cursor::{Reader, Source, WireError, Writer};
 use crate::raknet::{Guid, NetworkId};
 use crate::serial::U24;
 use crate::wire::address;
-
-/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`], [`Guid`], [`NetworkId`], `SocketAddr`, and what an
-/// application adds.
-///
-/// Only [`read`](Self::read) and [`write`](Self::write) are required. What has no compressed form is not compressed, as
-/// in RakNet.
-///
-/// ```
-/// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Item};
-/// use rakwire::wire::WireError;
-///
-/// #[derive(Clone, Copy, Debug, PartialEq)]
-/// struct Score(u16);
-///
-/// impl Item for Score {
-///     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
-///         reader.read().map(Self)
-///     }
-///     fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
-///         writer.write(self.0)
-///     }
-/// }
-///
-/// let mut buffer = [0; 4];
-/// let mut writer = BitStreamWriter::new(&mut buffer);
-/// writer.write_delta(Score(2), Score(1))?;
-/// assert_eq!(writer.finish(), [0x80, 0x01, 0x00]);
-/// assert_eq!(BitStreamReader::new(&buffer).read_delta(Score(1)), Ok(Score(2)));
-/// # Ok::<(), WireError>(())
-/// ```
-pub trait Item: Copy + PartialEq {
-    /// Takes the value.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`]; an implementor may refuse values with others.
-    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError>;
-
-    /// Appends the value.
-    ///
-    /// # Errors
-    /// [`WireError::NoRoom`].
-    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError>;
-
-    /// Takes the value in its compressed form.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
-        Self::read(reader)
-    }
-
-    /// Appends the value in its compressed form.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
-        self.write(writer)
-    }
-
-    /// Takes a bit and, if it is set, the value; otherwise it is `last`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    fn read_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
-        if reader.bits.bit()? { Self::read(reader) } else { Ok(last) }
-    }
-
-    /// Appends a clear bit if the value equals `last`, else a set one and the value.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    fn write_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
-        if self == last {
-            return writer.bits.bit(false);
-        }
-        writer.bits.bit(true)?;
-        self.write(writer)
-    }
-
-    /// Takes a bit and, if it is set, the value in its compressed form; otherwise it is `last`.
-    ///
-    /// # Errors
-    /// As [`read_compressed`](Self::read_compressed).
-    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
-        if reader.bits.bit()? { Self::read_compressed(reader) } else { Ok(last) }
-    }
-
-    /// Appends a clear bit if the value equals `last`, else a set one and the value in its compressed form.
-    ///
-    /// # Errors
-    /// As [`write_compressed`](Self::write_compressed).
-    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
-        if self == last {
-            return writer.bits.bit(false);
-        }
-        writer.bits.bit(true)?;
-        self.write_compressed(writer)
-    }
-}
 
 /// A bit; its delta is the bit itself, since a flag for it would be as long.
 impl Item for bool {

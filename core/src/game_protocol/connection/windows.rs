@@ -38,28 +38,29 @@ impl Bits {
 
 /// What is known of a sequence that something arrived of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum SequenceStatus {
     New,
-    Delivered,
+    /// Its message was delivered.
+    Duplicate,
     /// Too far behind the newest to tell.
-    Old,
+    OutsideWindow,
 }
 
 /// The sequences that were delivered, among the newest.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Deliveries {
+pub(super) struct ReceiveWindow {
     /// The newest sequence of which anything arrived, once anything did.
     newest: Option<u16>,
     delivered: Bits,
 }
 
-impl Deliveries {
-    pub(super) fn check(&self, sequence: u16) -> Known {
+impl ReceiveWindow {
+    pub(super) fn check(&self, sequence: u16) -> SequenceStatus {
         match self.behind(sequence) {
-            None => Known::New,
-            Some(behind) if behind >= WINDOW => Known::Old,
-            Some(_) if self.delivered.get(sequence) => Known::Delivered,
-            Some(_) => Known::New,
+            None => SequenceStatus::New,
+            Some(behind) if behind >= WINDOW => SequenceStatus::OutsideWindow,
+            Some(_) if self.delivered.get(sequence) => SequenceStatus::Duplicate,
+            Some(_) => SequenceStatus::New,
         }
     }
 
@@ -73,7 +74,7 @@ impl Deliveries {
 
     /// Whether the window has passed a sequence.
     pub(super) fn has_passed(&self, sequence: u16) -> bool {
-        self.check(sequence) == Known::Old
+        self.check(sequence) == SequenceStatus::OutsideWindow
     }
 
     /// Moves the window on so that it contains `sequence`.
@@ -101,13 +102,13 @@ impl Deliveries {
 /// The reliable sequences that are under way. A sender stays within one window of the oldest, or the receiver could not
 /// tell a late chunk of it from an old one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Departures {
+pub(super) struct SendWindow {
     oldest: u16,
     count: u16,
     open: Bits,
 }
 
-impl Departures {
+impl SendWindow {
     /// Whether `sequence`, the next to be sent, is within the window.
     pub(super) const fn admits(&self, sequence: u16) -> bool {
         self.count == 0 || sequence.wrapping_sub(self.oldest) < WINDOW
@@ -145,48 +146,48 @@ mod tests {
     #[test]
     fn a_sequence_is_delivered_once_wherever_the_numbers_start() {
         for start in [0, 1, 1_023, 32_767, 32_768, 65_000, 65_535] {
-            let mut window = Deliveries::default();
+            let mut window = ReceiveWindow::default();
             for step in (0..4_000_u16).map(|step| step ^ 3) {
                 let sequence = step.wrapping_add(start);
-                assert_eq!(window.check(sequence), Known::New, "{start} {step}");
+                assert_eq!(window.check(sequence), SequenceStatus::New, "{start} {step}");
                 window.advance(sequence);
                 window.mark(sequence);
-                assert_eq!(window.check(sequence), Known::Delivered);
+                assert_eq!(window.check(sequence), SequenceStatus::Duplicate);
             }
         }
     }
 
     #[test]
     fn the_window_reaches_1_023_back() {
-        let mut window = Deliveries::default();
+        let mut window = ReceiveWindow::default();
         window.advance(65_000);
         window.mark(65_000);
         window.advance(65_000_u16.wrapping_add(1_023));
-        assert_eq!(window.check(65_000), Known::Delivered);
-        assert_eq!(window.check(64_999), Known::Old);
+        assert_eq!(window.check(65_000), SequenceStatus::Duplicate);
+        assert_eq!(window.check(64_999), SequenceStatus::OutsideWindow);
         window.advance(65_000_u16.wrapping_add(1_024));
-        assert_eq!(window.check(65_000), Known::Old);
-        assert_eq!(window.check(65_001), Known::New);
+        assert_eq!(window.check(65_000), SequenceStatus::OutsideWindow);
+        assert_eq!(window.check(65_001), SequenceStatus::New);
     }
 
     #[test]
     fn a_jump_leaves_nothing_of_the_old_window() {
-        let mut window = Deliveries::default();
+        let mut window = ReceiveWindow::default();
         for sequence in 0..1_024 {
             window.advance(sequence);
             window.mark(sequence);
         }
         window.advance(20_000);
-        assert_eq!(window.check(20_000), Known::New);
-        assert_eq!(window.check(20_000 - 1_023), Known::New);
-        assert_eq!(window.check(20_000 - 1_024), Known::Old);
-        assert_eq!(window.check(20_000_u16.wrapping_add(HALF - 1)), Known::New);
-        assert_eq!(window.check(20_000_u16.wrapping_add(HALF)), Known::Old);
+        assert_eq!(window.check(20_000), SequenceStatus::New);
+        assert_eq!(window.check(20_000 - 1_023), SequenceStatus::New);
+        assert_eq!(window.check(20_000 - 1_024), SequenceStatus::OutsideWindow);
+        assert_eq!(window.check(20_000_u16.wrapping_add(HALF - 1)), SequenceStatus::New);
+        assert_eq!(window.check(20_000_u16.wrapping_add(HALF)), SequenceStatus::OutsideWindow);
     }
 
     #[test]
     fn a_sender_stays_within_a_window_of_the_oldest() {
-        let mut window = Departures::default();
+        let mut window = SendWindow::default();
         assert!(window.admits(7));
         window.open(65_500);
         window.open(65_502);

@@ -1,0 +1,252 @@
+//! The reader and the writer of a bit stream, and the values that they read and write.
+
+use crate::codec::bits::{BitReader, BitWriter, Msb};
+use crate::cursor::WireError;
+
+/// Reads what a RakNet bit stream holds.
+///
+/// ```
+/// use rakwire::codec::bitstream::BitStreamReader;
+///
+/// // One bit, then the string "hi": its length follows the bit, its bytes are aligned.
+/// let mut reader = BitStreamReader::new(&[0x80, 0x01, 0x00, 0x68, 0x69]);
+/// assert!(reader.read::<bool>()?);
+/// assert_eq!(reader.string()?, b"hi");
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BitStreamReader<'a> {
+    pub(super) bits: BitReader<'a, Msb>,
+}
+
+impl<'a> BitStreamReader<'a> {
+    /// A reader of all bits of `bytes`.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bits: BitReader::new(bytes) }
+    }
+
+    /// A reader of the first `count` bits of `bytes`, for messages whose length is no multiple of eight bits.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] when `bytes` has fewer.
+    pub fn with_bits(bytes: &'a [u8], count: usize) -> Result<Self, WireError> {
+        Ok(Self { bits: BitReader::with_bits(bytes, count)? })
+    }
+
+    /// The bits themselves, for formats that RakNet does not know.
+    pub const fn bits(&mut self) -> &mut BitReader<'a, Msb> {
+        &mut self.bits
+    }
+
+    /// How many bits remain.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.bits.remaining()
+    }
+
+    /// Takes a value.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], or what [`Item::read`] of the type says.
+    pub fn read<T: Item>(&mut self) -> Result<T, WireError> {
+        T::read(self)
+    }
+
+    /// Takes a compressed value (supplement 7.3).
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], or what [`Item::read_compressed`] of the type says.
+    pub fn read_compressed<T: Item>(&mut self) -> Result<T, WireError> {
+        T::read_compressed(self)
+    }
+
+    /// Takes a value that was written as a delta to `last`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
+        T::read_delta(self, last)
+    }
+
+    /// Takes a value that was written as a compressed delta to `last`.
+    ///
+    /// # Errors
+    /// As [`read_compressed`](Self::read_compressed).
+    pub fn read_compressed_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
+        T::read_compressed_delta(self, last)
+    }
+}
+
+/// Writes a RakNet bit stream into a lent buffer, which has the last bits after [`finish`](Self::finish).
+///
+/// ```
+/// use rakwire::codec::bitstream::BitStreamWriter;
+///
+/// let mut buffer = [0; 16];
+/// let mut writer = BitStreamWriter::new(&mut buffer);
+/// writer.write(true)?;
+/// writer.string(b"hi")?;
+/// assert_eq!(writer.finish(), [0x80, 0x01, 0x00, 0x68, 0x69]);
+/// # Ok::<(), rakwire::wire::WireError>(())
+/// ```
+#[derive(Debug)]
+pub struct BitStreamWriter<'b> {
+    pub(super) bits: BitWriter<'b, Msb>,
+}
+
+impl<'b> BitStreamWriter<'b> {
+    /// A writer at the front of `buffer`.
+    #[must_use]
+    pub fn new(buffer: &'b mut [u8]) -> Self {
+        Self { bits: BitWriter::new(buffer) }
+    }
+
+    /// The bits themselves, for formats that RakNet does not know.
+    pub const fn bits(&mut self) -> &mut BitWriter<'b, Msb> {
+        &mut self.bits
+    }
+
+    /// How many bits were written.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.bits.position()
+    }
+
+    /// What was written; the bits that fill up its last byte are zero.
+    #[must_use]
+    pub fn finish(self) -> &'b [u8] {
+        self.bits.finish()
+    }
+
+    /// Appends a value.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`], or what [`Item::write`] of the type says. So for the three methods below.
+    pub fn write<T: Item>(&mut self, value: T) -> Result<(), WireError> {
+        value.write(self)
+    }
+
+    /// Appends a compressed value (supplement 7.3).
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_compressed<T: Item>(&mut self, value: T) -> Result<(), WireError> {
+        value.write_compressed(self)
+    }
+
+    /// Appends a value as a delta: one bit if it equals `last`, which the reader must know.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
+        value.write_delta(self, last)
+    }
+
+    /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must know.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_compressed_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
+        value.write_compressed_delta(self, last)
+    }
+}
+
+/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`], [`Guid`], [`NetworkId`], `SocketAddr`, and what an
+/// application adds.
+///
+/// Only [`read`](Self::read) and [`write`](Self::write) are required. What has no compressed form is not compressed, as
+/// in RakNet.
+///
+/// ```
+/// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Item};
+/// use rakwire::wire::WireError;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Score(u16);
+///
+/// impl Item for Score {
+///     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+///         reader.read().map(Self)
+///     }
+///     fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+///         writer.write(self.0)
+///     }
+/// }
+///
+/// let mut buffer = [0; 4];
+/// let mut writer = BitStreamWriter::new(&mut buffer);
+/// writer.write_delta(Score(2), Score(1))?;
+/// assert_eq!(writer.finish(), [0x80, 0x01, 0x00]);
+/// assert_eq!(BitStreamReader::new(&buffer).read_delta(Score(1)), Ok(Score(2)));
+/// # Ok::<(), WireError>(())
+/// ```
+pub trait Item: Copy + PartialEq {
+    /// Takes the value.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`]; an implementor may refuse values with others.
+    fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError>;
+
+    /// Appends the value.
+    ///
+    /// # Errors
+    /// [`WireError::NoRoom`].
+    fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError>;
+
+    /// Takes the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_compressed(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
+        Self::read(reader)
+    }
+
+    /// Appends the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
+        self.write(writer)
+    }
+
+    /// Takes a bit and, if it is set, the value; otherwise it is `last`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn read_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
+        if reader.bits.bit()? { Self::read(reader) } else { Ok(last) }
+    }
+
+    /// Appends a clear bit if the value equals `last`, else a set one and the value.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
+        if self == last {
+            return writer.bits.bit(false);
+        }
+        writer.bits.bit(true)?;
+        self.write(writer)
+    }
+
+    /// Takes a bit and, if it is set, the value in its compressed form; otherwise it is `last`.
+    ///
+    /// # Errors
+    /// As [`read_compressed`](Self::read_compressed).
+    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
+        if reader.bits.bit()? { Self::read_compressed(reader) } else { Ok(last) }
+    }
+
+    /// Appends a clear bit if the value equals `last`, else a set one and the value in its compressed form.
+    ///
+    /// # Errors
+    /// As [`write_compressed`](Self::write_compressed).
+    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
+        if self == last {
+            return writer.bits.bit(false);
+        }
+        writer.bits.bit(true)?;
+        self.write_compressed(writer)
+    }
+}

@@ -1,0 +1,104 @@
+//! The round-trip time, and the interval after which a chunk is sent again that follows from it.
+
+use core::time::Duration;
+
+use crate::game_protocol::config::Resend;
+use crate::time::micros;
+
+/// How often the interval doubles at most while no acknowledgement arrives (RFC 6298 section 5.5).
+const MAX_BACKOFF: u8 = 4;
+
+/// The round-trip time in microseconds: the averages of RFC 6298 section 2.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RttEstimator {
+    srtt: u32,
+    rttvar: u32,
+    backoff: u8,
+}
+
+impl RttEstimator {
+    pub(super) fn sample(&mut self, micros: u32) {
+        let sample = micros.clamp(1, u32::MAX / 16);
+        if self.srtt == 0 {
+            self.srtt = sample;
+            self.rttvar = sample / 2;
+            return;
+        }
+        self.rttvar = self.rttvar - self.rttvar / 4 + sample.abs_diff(self.srtt) / 4;
+        self.srtt = self.srtt - self.srtt / 8 + sample / 8;
+    }
+
+    /// An acknowledgement arrived: the interval is no longer doubled.
+    pub(super) const fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// A whole interval went by without an acknowledgement: the next one is twice as long.
+    pub(super) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    pub(super) const fn srtt(&self) -> Duration {
+        Duration::from_micros(self.srtt as u64)
+    }
+
+    /// After how many microseconds a chunk is sent again.
+    pub(super) fn interval(&self, resend: Resend) -> u32 {
+        match resend {
+            Resend::Every(interval) => micros(interval).max(1),
+            Resend::RoundTrip { min, max } => {
+                let measured = self.srtt.saturating_add(self.rttvar.saturating_mul(4));
+                let plain = if self.srtt == 0 { micros(max) } else { measured };
+                let waited = plain.saturating_mul(1 << self.backoff);
+                // Bounds that contradict each other are no reason to panic: the shortest time counts.
+                waited.min(micros(max)).max(micros(min)).max(1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_that_contradict_each_other_give_the_shortest_time() {
+        let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
+        assert_eq!(RttEstimator::default().interval(Resend::RoundTrip { min, max }), 20_000);
+        let never = Resend::RoundTrip { min: Duration::ZERO, max: Duration::ZERO };
+        assert_eq!(RttEstimator::default().interval(never), 1);
+    }
+
+    #[test]
+    fn a_fixed_interval_stays_what_it_is() {
+        let mut rtt = RttEstimator::default();
+        rtt.sample(3_000);
+        rtt.back_off();
+        assert_eq!(rtt.interval(Resend::default()), 100_000);
+    }
+
+    #[test]
+    fn a_measured_interval_follows_the_samples_within_its_bounds() {
+        let mut rtt = RttEstimator::default();
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 1_000_000);
+        for _ in 0..200 {
+            rtt.sample(40_000);
+        }
+        let calm = rtt.interval(Resend::ROUND_TRIP);
+        assert!((39_000..45_000).contains(&calm), "{calm}");
+        rtt.back_off();
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 2 * calm);
+        for _ in 0..100 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 16 * calm);
+        rtt.reset_backoff();
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), calm);
+        for _ in 0..200 {
+            rtt.sample(1);
+        }
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 10_000);
+        rtt.sample(u32::MAX);
+        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 1_000_000);
+    }
+}
