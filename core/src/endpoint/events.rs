@@ -49,9 +49,8 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     fn next_unconnected(&mut self) -> Option<Next<P>> {
-        let unconnected = self.state.unconnected()?;
-        self.lent = Lent::Unconnected(unconnected.data);
-        Some(Next::Unconnected(unconnected))
+        self.lent = Lent::Unconnected(self.state.unconnected()?.data);
+        Some(Next::Unconnected)
     }
 
     fn next_of(&mut self, at: u16) -> Option<Next<P>> {
@@ -174,7 +173,7 @@ impl<P: Protocol> Peer<'_, P> {
         let pool = &self.tables.pool;
         let (at, notice) = match next {
             Next::Of(at, notice) => (at, notice),
-            Next::Unconnected(unconnected) => return Some(self.tell_unconnected(unconnected)),
+            Next::Unconnected => return self.tell_unconnected(),
         };
         let id = self.id(at);
         if let Notice::Message(message) = notice {
@@ -197,14 +196,15 @@ impl<P: Protocol> Peer<'_, P> {
         })
     }
 
-    fn tell_unconnected(&self, unconnected: Unconnected<P>) -> Event<'_, P> {
-        let Unconnected { from, identity, kind, data } = unconnected;
+    #[cold]
+    fn tell_unconnected(&self) -> Option<Event<'_, P>> {
+        let &Unconnected { from, identity, kind, data } = self.state.unconnected()?;
         let data = Message::new(&self.tables.pool, data);
-        match kind {
+        Some(match kind {
             UnconnectedKind::Pong(latency) => Event::Pong { from, identity, latency, data },
             UnconnectedKind::OutOfBand => Event::OutOfBand { from, identity, data },
             UnconnectedKind::Advertisement => Event::Advertisement { from, identity, data },
-        }
+        })
     }
 }
 
@@ -214,5 +214,5 @@ enum Next<P: Protocol> {
     /// Something of the connection in a slot.
     Of(u16, Notice<P>),
     /// What a peer without a connection said first.
-    Unconnected(Unconnected<P>),
+    Unconnected,
 }

@@ -43,16 +43,4 @@ impl<P: Protocol> Peer<'_, P> {
         }
         None
     }
-
-    /// A connection has nothing to do until its deadline.
-    fn park(&mut self, at: u16) {
-        let Some((connection, cx)) = self.borrow(at) else { return };
-        let deadline = connection.deadline(&cx);
-        self.tables.deadlines.set(at, deadline);
-        if let Some(slot) = self.slot_mut(at) {
-            slot.in_ready = false;
-        }
-        self.list_events(at);
-        self.release_if_finished(at);
-    }
 }

@@ -105,8 +105,17 @@ pub(crate) trait Internals: Copy + Debug + Send + Sized + Sync + 'static {
     type State<'a>: State<Self> + Send + Sync
     where
         Self: Protocol;
-    /// What the tables of the state need of the memory of a peer.
+    /// The tables of the state.
+    type StateTables<'a>
+    where
+        Self: Protocol;
+    /// What these tables need of the memory of a peer.
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize>: Storage<Self> + Debug
+    where
+        Self: Protocol;
+
+    /// The state of a new peer. It is large where memory is at hand, so it is made where it stays.
+    fn state<'a>(tables: Self::StateTables<'a>, config: &Self::Config) -> Self::State<'a>
     where
         Self: Protocol;
 
@@ -141,12 +150,12 @@ pub(crate) trait Storage<P: Protocol> {
     /// Memory that no peer uses yet.
     const EMPTY: Self;
 
-    /// The state of a new peer in this memory.
-    fn lend(&mut self, config: &P::Config) -> P::State<'_>;
+    /// Empties the tables, whatever an earlier peer left in them, and lends them.
+    fn lend(&mut self) -> P::StateTables<'_>;
 
     /// The same in memory of the allocator.
     #[cfg(feature = "alloc")]
-    fn allocate(connections: usize, blocks: usize, config: &P::Config) -> P::State<'static>;
+    fn allocate(connections: usize, blocks: usize) -> P::StateTables<'static>;
 }
 
 /// What a peer keeps beside its connections.
@@ -160,7 +169,7 @@ pub(crate) trait State<P: Protocol>: Debug {
     }
 
     /// The first message of a peer without a connection that the application was not told yet.
-    fn unconnected(&self) -> Option<Unconnected<P>> {
+    fn unconnected(&self) -> Option<&Unconnected<P>> {
         None
     }
 

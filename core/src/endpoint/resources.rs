@@ -84,7 +84,10 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
     }
 
     /// Fills the tables, whatever an earlier peer left in them, and lends them.
-    fn lend(&mut self, config: &P::Config) -> (Tables<'_, P::Connection, P::BlockHeader>, P::State<'_>) {
+    fn lend(
+        &mut self,
+        config: &P::Config,
+    ) -> (Tables<'_, P::Connection, P::BlockHeader>, P::StateTables<'_>) {
         let secret = P::secret(config);
         refill(&mut self.slots);
         refill(&mut self.addresses);
@@ -110,7 +113,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
             ),
             index: Index::new(Slots::Lent(&mut self.buckets), index_secret(secret)),
         };
-        (tables, self.state.lend(config))
+        (tables, self.state.lend())
     }
 }
 
@@ -186,7 +189,7 @@ impl Capacity {
     fn allocate<P: Protocol>(
         self,
         config: &P::Config,
-    ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::State<'static>) {
+    ) -> (Tables<'static, P::Connection, P::BlockHeader>, P::StateTables<'static>) {
         let secret = P::secret(config);
         let Self { connections, blocks, block_size } = self.clamped();
         let tables = Tables {
@@ -199,7 +202,7 @@ impl Capacity {
             pool: Pool::new(Slots::zeros(blocks * block_size), Slots::owned(blocks), block_size),
             index: Index::new(Slots::owned(blocks), index_secret(secret)),
         };
-        (tables, <P::Storage<0, 0> as Storage<P>>::allocate(connections, blocks, config))
+        (tables, <P::Storage<0, 0> as Storage<P>>::allocate(connections, blocks))
     }
 }
 
@@ -223,13 +226,13 @@ impl<'a, P: Protocol> Peer<'a, P> {
     }
 
     fn over(
-        (tables, state): (Tables<'a, P::Connection, P::BlockHeader>, P::State<'a>),
+        (tables, state_tables): (Tables<'a, P::Connection, P::BlockHeader>, P::StateTables<'a>),
         config: P::Config,
     ) -> Self {
         Self {
+            state: P::state(state_tables, &config),
             config,
             tables,
-            state,
             stats: PeerStats::default(),
             lent: Lent::Nothing,
             last_now: Instant::ZERO,

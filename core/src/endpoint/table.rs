@@ -5,7 +5,8 @@ use core::net::SocketAddr;
 use super::protocol::{Connection, Context, Peer, Protocol, State};
 use super::tables::Slot;
 use super::types::ConnectionId;
-use crate::storage::AddressKey;
+use crate::storage::{AddressKey, SlotQueue};
+use crate::time::Instant;
 
 impl<'a, P: Protocol> Peer<'a, P> {
     pub(crate) fn slot(&self, slot: u16) -> Option<&Slot<P::Connection>> {
@@ -96,8 +97,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if begun.is_ok() {
             self.state.on_identity(at, None, Some(identity));
             self.tables.addresses.insert(&AddressKey(remote), at);
-            self.list_ready(at);
-            self.list_events(at);
+            self.list(at);
         } else if let Some(slot) = self.slot_mut(at) {
             slot.remote = None;
             slot.is_attached = false;
@@ -140,8 +140,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if before != identity {
             self.state.on_identity(slot, Some(before), Some(identity));
         }
-        self.list_ready(slot);
-        self.list_events(slot);
+        self.list(slot);
         Some(result)
     }
 
@@ -153,30 +152,23 @@ impl<'a, P: Protocol> Peer<'a, P> {
     ) -> Option<R> {
         let (connection, mut cx) = self.borrow(slot)?;
         let result = change(connection, &mut cx);
-        self.list_ready(slot);
+        if let Some(entry) = self.tables.slots.get_mut(usize::from(slot)) {
+            list_ready(entry, slot, &mut self.tables.ready);
+        }
         Some(result)
     }
 
-    /// Lists a connection that may have something to send.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn list_ready(&mut self, at: u16) {
+    /// Lists a connection that may have something to send or to tell.
+    fn list(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        if !core::mem::replace(&mut slot.in_ready, true) {
-            self.tables.ready.push(at);
-        }
+        list_ready(slot, at, &mut self.tables.ready);
+        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
     }
 
     /// Lists a connection that has events, and counts it while others opened it.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        let is_incoming = slot.connection.is_incoming();
-        if core::mem::replace(&mut slot.is_counted, is_incoming) != is_incoming {
-            self.incoming = if is_incoming { self.incoming + 1 } else { self.incoming.saturating_sub(1) };
-        }
-        if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
-            slot.in_readable = true;
-            self.tables.readable.push(at);
-        }
+        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
     }
 
     /// Takes the first connection out of the queue of those that have events; returns its slot.
@@ -189,13 +181,24 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Some(at)
     }
 
+    /// A connection has nothing to do until its deadline.
+    pub(crate) fn park(&mut self, at: u16) {
+        let Some((connection, cx)) = self.borrow(at) else { return };
+        let deadline = connection.deadline(&cx);
+        self.tables.deadlines.set(at, deadline);
+        let now = self.last_now;
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
+        slot.in_ready = false;
+        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        if is_done::<P>(slot, now) {
+            self.release(at);
+        }
+    }
+
     /// Frees the slot of a connection that is over, once it stands in no queue.
     pub(crate) fn release_if_finished(&mut self, at: u16) {
         let now = self.last_now;
-        let is_done = |slot: &Slot<P::Connection>| {
-            !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
-        };
-        if self.slot(at).is_some_and(is_done) {
+        if self.slot(at).is_some_and(|slot| is_done::<P>(slot, now)) {
             self.release(at);
         }
     }
@@ -212,4 +215,33 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.vacant.push(at);
         self.tables.deadlines.set(at, None);
     }
+}
+
+/// Lists a connection that may have something to send.
+fn list_ready<C>(slot: &mut Slot<C>, at: u16, ready: &mut SlotQueue<'_>) {
+    if !core::mem::replace(&mut slot.in_ready, true) {
+        ready.push(at);
+    }
+}
+
+/// Lists a connection that has events, and counts it while others opened it.
+fn list_events<P: Protocol>(
+    slot: &mut Slot<P::Connection>,
+    at: u16,
+    readable: &mut SlotQueue<'_>,
+    incoming: &mut u16,
+) {
+    let is_incoming = slot.connection.is_incoming();
+    if core::mem::replace(&mut slot.is_counted, is_incoming) != is_incoming {
+        *incoming = if is_incoming { *incoming + 1 } else { incoming.saturating_sub(1) };
+    }
+    if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
+        slot.in_readable = true;
+        readable.push(at);
+    }
+}
+
+/// Whether a connection is over and stands in no queue.
+fn is_done<P: Protocol>(slot: &Slot<P::Connection>, now: Instant) -> bool {
+    !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
 }

@@ -6,7 +6,7 @@ use super::types::ConnectionId;
 use crate::storage::{Deadlines, Index, Pool, SlotIndex, SlotQueue, Slots};
 
 /// A place for one connection, and what the peer keeps of it beside the protocol.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Slot<C> {
     /// Where the other peer is; none while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
@@ -23,6 +23,23 @@ pub(crate) struct Slot<C> {
     /// Whether the application takes no events for now.
     pub(crate) is_paused: bool,
     pub(crate) connection: C,
+}
+
+impl<C: Default> Default for Slot<C> {
+    /// A vacant slot. Out of line: it is made rarely and takes much code.
+    #[inline(never)]
+    fn default() -> Self {
+        Self {
+            remote: None,
+            generation: 0,
+            in_ready: false,
+            in_readable: false,
+            is_counted: false,
+            is_attached: false,
+            is_paused: false,
+            connection: C::default(),
+        }
+    }
 }
 
 impl<C> Slot<C> {

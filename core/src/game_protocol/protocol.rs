@@ -6,12 +6,13 @@ use core::net::SocketAddr;
 use super::config::Config;
 use super::connection::{BlockHeader, Connection};
 use super::reason::{ConnectFailure, DisconnectReason};
-use super::state::{State, Storage};
+use super::state::{Acknowledgement, State, Storage};
 use super::stats::{ConnectionStats, DropReason};
 use super::types::GameProtocol;
 use super::wire::{HEADER, HandshakeWord, Header, MAX_PACKET, Position, Reliability};
 use crate::cursor::Writer;
 use crate::endpoint::{Connection as _, Internals, Outcome, Peer, Protocol, Receipt};
+use crate::storage::Ring;
 
 impl Protocol for GameProtocol {
     const NAME: &'static str = "Game Protocol";
@@ -71,7 +72,13 @@ impl Internals for GameProtocol {
     type Connection = Connection;
     type BlockHeader = BlockHeader;
     type State<'a> = State<'a>;
+    type StateTables<'a> = Ring<'a, Acknowledgement>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
+
+    #[inline]
+    fn state<'a>(acknowledgements: Self::StateTables<'a>, _config: &Config) -> Self::State<'a> {
+        State::new(acknowledgements)
+    }
 
     fn secret(config: &Config) -> [u8; 16] {
         config.secret

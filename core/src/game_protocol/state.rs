@@ -2,7 +2,6 @@
 
 use heapless::Deque;
 
-use super::config::Config;
 use super::responder::StatelessResponder;
 use super::types::GameProtocol;
 use crate::endpoint;
@@ -27,7 +26,9 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
+    /// The state of a new peer.
+    #[inline]
+    pub(super) fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
         Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
     }
 }
@@ -45,14 +46,13 @@ pub(crate) struct Storage<const BLOCKS: usize>(Deque<Acknowledgement, BLOCKS>);
 impl<const BLOCKS: usize> endpoint::Storage<GameProtocol> for Storage<BLOCKS> {
     const EMPTY: Self = Self(Deque::new());
 
-    fn lend(&mut self, _config: &Config) -> State<'_> {
+    fn lend(&mut self) -> Ring<'_, Acknowledgement> {
         self.0.clear();
-        State::new(Ring::Lent(&mut self.0))
+        Ring::Lent(&mut self.0)
     }
 
     #[cfg(feature = "alloc")]
-    fn allocate(_connections: usize, blocks: usize, _config: &Config) -> State<'static> {
-        let queue = alloc::collections::VecDeque::with_capacity(blocks);
-        State::new(Ring::Owned { queue, capacity: blocks })
+    fn allocate(_connections: usize, blocks: usize) -> Ring<'static, Acknowledgement> {
+        Ring::Owned { queue: alloc::collections::VecDeque::with_capacity(blocks), capacity: blocks }
     }
 }

@@ -17,6 +17,7 @@ use super::wire::{FirstByte, Guid, MAX_DATAGRAM, Wire, id};
 use crate::cursor::Reader;
 use crate::endpoint::{ConnectionId, Internals, Outcome, Peer, Protocol, Receipt};
 use crate::serial::U24;
+use crate::storage::{SlotEntry, Slots};
 
 impl Protocol for RakNet {
     const NAME: &'static str = "RakNet";
@@ -78,7 +79,13 @@ impl Internals for RakNet {
     type Connection = Connection;
     type BlockHeader = BlockHeader;
     type State<'a> = State<'a>;
+    type StateTables<'a> = Slots<'a, SlotEntry>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
+
+    #[inline]
+    fn state<'a>(guids: Self::StateTables<'a>, config: &Config) -> Self::State<'a> {
+        State::new(guids, config)
+    }
 
     fn secret(config: &Config) -> [u8; 16] {
         config.secret

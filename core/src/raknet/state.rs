@@ -47,7 +47,9 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
+    /// The state of a new peer.
+    #[inline]
+    pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
         Self {
             responder: StatelessResponder::default(),
             bans: Bans::None,
@@ -71,8 +73,9 @@ impl endpoint::State<RakNet> for State<'_> {
         }
     }
 
-    fn unconnected(&self) -> Option<Unconnected<RakNet>> {
-        self.unconnected.front().copied()
+    #[inline]
+    fn unconnected(&self) -> Option<&Unconnected<RakNet>> {
+        self.unconnected.front()
     }
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {
@@ -87,13 +90,13 @@ pub(crate) struct Storage<const CONNECTIONS: usize>(Vec<SlotEntry, CONNECTIONS>)
 impl<const CONNECTIONS: usize> endpoint::Storage<RakNet> for Storage<CONNECTIONS> {
     const EMPTY: Self = Self(Vec::new());
 
-    fn lend(&mut self, config: &Config) -> State<'_> {
+    fn lend(&mut self) -> Slots<'_, SlotEntry> {
         refill(&mut self.0);
-        State::new(Slots::Lent(&mut self.0), config)
+        Slots::Lent(&mut self.0)
     }
 
     #[cfg(feature = "alloc")]
-    fn allocate(connections: usize, _blocks: usize, config: &Config) -> State<'static> {
-        State::new(Slots::owned(connections), config)
+    fn allocate(connections: usize, _blocks: usize) -> Slots<'static, SlotEntry> {
+        Slots::owned(connections)
     }
 }
