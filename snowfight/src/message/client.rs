@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::Pack;
 
 use super::{Channel, Direction, EntityId, Point};
 
-/// What a client says. The index has one bit (supplement 1, row 8).
+/// A message of a client. The index has one bit (supplement 1, row 8).
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -14,9 +14,9 @@ use super::{Channel, Direction, EntityId, Point};
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientMessage {
-    /// It wants a response.
+    /// A request, which has a response.
     Request(Request),
-    /// It does something.
+    /// An action of the player.
     Action(Action),
 }
 
@@ -30,13 +30,13 @@ pub enum ClientMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
-    /// What the response shall be called.
+    /// The channel of the response.
     pub channel: Channel,
-    /// What is wanted.
+    /// The kind of request.
     pub kind: RequestKind,
 }
 
-/// What a client wants.
+/// The kind of a request.
 ///
 /// ```
 /// assert_ne!(snowfight::message::RequestKind::Ping, snowfight::message::RequestKind::Init);
@@ -44,13 +44,13 @@ pub struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RequestKind {
-    /// A pong.
+    /// Requests a pong.
     Ping,
-    /// To join the game.
+    /// Requests to join the game.
     Init,
 }
 
-/// Something that a client does.
+/// An action of the player.
 ///
 /// ```
 /// use snowfight::message::{Action, ActionKind, Break};
@@ -61,11 +61,11 @@ pub enum RequestKind {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Action {
-    /// What it does.
+    /// The kind of action.
     pub kind: ActionKind,
 }
 
-/// What a client does.
+/// The kind of an action.
 ///
 /// ```
 /// use snowfight::message::{ActionKind, Direction, Move};
@@ -75,15 +75,15 @@ pub struct Action {
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ActionKind {
-    /// It begins or ends to break something.
+    /// Starts or stops breaking something.
     Break(Break),
-    /// It throws what it holds.
+    /// Throws the held object.
     Throw(Throw),
-    /// It walks, or stands.
+    /// Walks or stops.
     Move(Move),
 }
 
-/// Break something, or nothing any more.
+/// Starts to break an entity, or stops.
 ///
 /// ```
 /// use snowfight::message::{Break, EntityId};
@@ -94,11 +94,11 @@ pub enum ActionKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
-    /// What to break.
+    /// The entity to break; `None` to stop.
     pub entity: Option<EntityId>,
 }
 
-/// Throw what is held.
+/// Throws the held object.
 ///
 /// ```
 /// use snowfight::message::{Point, Throw};
@@ -108,11 +108,11 @@ pub struct Break {
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
-    /// Where it shall come down.
+    /// Where it should land.
     pub target: Point,
 }
 
-/// Walk in a direction until told otherwise.
+/// Walks in a direction until the next `Move`.
 ///
 /// ```
 /// use snowfight::message::{Direction, Move};
@@ -122,6 +122,6 @@ pub struct Throw {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Move {
-    /// Where to.
+    /// The direction.
     pub direction: Direction,
 }

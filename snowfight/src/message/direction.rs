@@ -3,7 +3,7 @@ use core::ops::BitOr;
 
 use rakwire::codec::rabbit::Pack;
 
-/// Any of four directions together; bits that mean nothing are kept (supplement 2).
+/// A set of four directions; undefined bits are kept (supplement 2).
 ///
 /// ```
 /// use snowfight::message::Direction;

@@ -1,6 +1,6 @@
 use rakwire::codec::rabbit::Pack;
 
-/// Tells an entity from all others of a world, also from those that are gone.
+/// The id of an entity, which is never reused in a world.
 ///
 /// ```
 /// assert!(snowfight::message::EntityId(1) < snowfight::message::EntityId(301));
@@ -9,7 +9,7 @@ use rakwire::codec::rabbit::Pack;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct EntityId(pub u32);
 
-/// Who controls a player: one for each connection that joined, from 1, used again when it is free.
+/// The id of a player: one per connection that has joined, from 1; free ids are reused.
 ///
 /// ```
 /// assert_eq!(snowfight::message::PlayerId(1).0, 1);
@@ -18,7 +18,7 @@ pub struct EntityId(pub u32);
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PlayerId(pub u32);
 
-/// What a client calls a request; its response has the same.
+/// The number of a request; its response has the same number.
 ///
 /// ```
 /// assert_eq!(snowfight::message::Channel(7).0, 7);

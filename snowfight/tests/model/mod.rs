@@ -1,4 +1,4 @@
-//! What is promised of messages from anywhere. The tests here and the fuzz targets share this file.
+//! Properties of messages from arbitrary bytes. The tests here and the fuzz targets share this file.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each user has its own part
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use snowfight::message::{
 };
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 
-/// Whether a promise was kept, or in words how it was broken.
+/// Whether a property holds, or a description of the violation.
 pub type Kept = Result<(), String>;
 
 /// Unpacks the bytes as every message.
@@ -33,7 +33,7 @@ pub fn messages(bytes: &[u8]) -> Kept {
     entities(bytes)
 }
 
-/// What messages are made of.
+/// The types that messages consist of.
 fn parts(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| said::<RequestKind>(bytes))?;
     check(bytes, |bytes| said::<ActionKind>(bytes))?;
@@ -47,16 +47,16 @@ fn parts(bytes: &[u8]) -> Kept {
     check(bytes, |bytes| said::<Point>(bytes))
 }
 
-/// A message in words, and packed.
+/// A message as `Debug` text, and packed.
 type Said = Option<(String, Vec<u8>)>;
 
-/// What the bytes say as a `T`, if they say anything. In words, for a NaN is not the same as itself.
+/// The bytes unpacked as a `T`, if they are valid, as `Debug` text, because a NaN is not equal to itself.
 fn said<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Said {
     let value = unpack::<T>(bytes).ok()?;
     Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
 }
 
-/// What was unpacked is packed to bytes that say the same, and are no more.
+/// An unpacked value is packed to bytes with the same meaning that are not longer.
 fn check(bytes: &[u8], say: impl Fn(&[u8]) -> Said) -> Kept {
     let Some((words, packed)) = say(bytes) else { return Ok(()) };
     let again = say(&packed);
@@ -66,15 +66,15 @@ fn check(bytes: &[u8], say: impl Fn(&[u8]) -> Said) -> Kept {
     Err(format!("{again:?} instead of {words}"))
 }
 
-/// A list of entities that is read lazily is the one that is read at once.
+/// A list of entities that is read lazily equals the one that is read at once.
 fn entities(bytes: &[u8]) -> Kept {
     let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
     let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));
     if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
 }
 
-/// Two players, of whom the second says what the bytes say: each message is a length and as many bytes, and a tick passes
-/// after it. The first one plays on.
+/// Two players, of which the second sends the bytes as messages: each is a length and that many bytes, followed by a tick.
+/// The first one plays normally.
 pub fn hostile_client(bytes: &[u8]) -> Kept {
     let mut server = Server::new(5);
     let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });

@@ -10,7 +10,7 @@ use rakwire::game_protocol::{
     Config, ConnectionStats, DisconnectReason, Redial, Reliability, Resend, SendError,
 };
 use rakwire_embassy::game::{Connection, Handle, Received};
-use snowfight::client::{Client, News, View};
+use snowfight::client::{Client, Update, View};
 use snowfight::message::{Delivery, GameOver, PlayerId, Point, Scope};
 use snowfight::wanderer::{FRAMES_PER_SECOND, Wanderer};
 
@@ -174,7 +174,7 @@ struct Game<'a, 'd> {
 
 impl<'a, 'd> Game<'a, 'd> {
     fn new(connection: &'a Connection<'d>, world: &'a mut World) -> Self {
-        let mut client = Client::asking_for(Scope::Changes);
+        let mut client = Client::with_scope(Scope::Changes);
         client.handle_connected();
         let (mind, health, report) = (Wanderer::default(), Health::default(), Report::default());
         Self { connection, client, world, mind, health, start: None, report }
@@ -251,17 +251,17 @@ impl<'a, 'd> Game<'a, 'd> {
     fn hear(&mut self, message: &Received<'_>) {
         let Self { client, world, report, .. } = self;
         message.read(|bytes| match client.handle_message(now(), &bytes) {
-            Ok(News::Joined { player, entities }) => {
+            Ok(Update::Joined { player, entities }) => {
                 world.update(&entities);
                 defmt::info!("joined as player {} of a world of {} entities", player.0, entities.len());
             }
-            Ok(News::Snapshot { time, entities, scope }) => {
+            Ok(Update::Snapshot { time, entities, scope }) => {
                 world.take(time, &entities, scope);
                 report.snapshots += 1;
             }
-            Ok(News::Pong { .. }) => report.pongs += 1,
-            Ok(News::Refused(why)) => defmt::error!("the server refuses: {}", defmt::Display2Format(&why)),
-            Ok(News::Over(_) | News::Nothing) => {}
+            Ok(Update::Pong { .. }) => report.pongs += 1,
+            Ok(Update::Refused(why)) => defmt::error!("the server refuses: {}", defmt::Display2Format(&why)),
+            Ok(Update::Over(_) | Update::Ignored) => {}
             Err(_) => report.unreadable += 1,
         });
         report.entities = report.entities.max(u32::try_from(world.entities().len()).unwrap_or(u32::MAX));
