@@ -1,5 +1,5 @@
-//! A player of the snowball fight without a transport: what the server says is unpacked by Rabbit, kept as a view of the
-//! world, and answered by what a bot wants.
+//! A player of the snowball fight without a transport: unpacks messages of the server with Rabbit, stores the view of the
+//! world, and sends the input of a bot.
 
 #![no_std]
 #![no_main]
