@@ -10,17 +10,17 @@ type Results = [(Cell, Result<String, String>)];
 const ABOUT: &str = "\
 # Interop matrix
 
-Our endpoint with RakNets that nobody here wrote, over loopback. `cargo test -p rakwire-native --test matrix` runs every
-cell and fails when this table is not what it finds; `UPDATE_INTEROP=1` writes it anew.
+Our endpoint with other RakNet implementations, over loopback. `cargo test -p rakwire-native --test matrix` runs every
+cell and fails if the results differ from this table; `UPDATE_INTEROP=1` rewrites it.
 
-A cell passes when every message that comes back is right, none comes twice, what is reliable comes whole, what is
-ordered comes in order, what is sequenced never goes back, the newest reliable sequenced message arrives, and each
-message arrives at us with the reliability that its sender chose. Both sides send with the same one; receipts are local
-and change nothing on the wire. \"5 % loss\" is a proxy that loses that share of the datagrams in each direction, by a
-seed. A server is the foreign one with our client; a client is the foreign one with our server.
+A cell passes if every echo has the right content, none arrives twice, all reliable messages arrive, ordered ones in
+order, sequenced ones never after newer ones, the newest reliable sequenced message arrives, and each message arrives
+at our end with the reliability that its sender chose. Both sides use the same reliability; receipts are local and
+change nothing on the wire. \"5 % loss\" is a proxy that drops that share of the datagrams in each direction, by a
+seed. \"server\" is the other implementation with our client, \"client\" the other implementation with our server.
 
-A limit is one of the peer, and [`interop/README.md`](../interop/README.md) tells more of it. The test checks that
-whatever goes wrong there goes wrong in that way.
+A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
+cell fails in the described way.
 ";
 
 /// Compares the results with the table in the documentation, or writes it.
@@ -40,7 +40,7 @@ pub(crate) fn compare(results: &Results) {
     let differs = committed.lines().zip(fresh.lines()).find(|(old, new)| old != new);
     assert!(
         committed == fresh,
-        "docs/interop.md is not what was found, first here: {differs:?}; UPDATE_INTEROP=1 writes it anew"
+        "docs/interop.md differs from the results, first here: {differs:?}; UPDATE_INTEROP=1 rewrites it"
     );
 }
 
