@@ -55,7 +55,7 @@ impl Play {
                         self.corrections.push(prediction.handle_snapshot(time, entities));
                     }
                 }
-                Update::Over(_) | Update::Pong { .. } | Update::Refused(_) | Update::Ignored => {}
+                Update::Over(_) | Update::Pong { .. } | Update::Rejected(_) | Update::Ignored => {}
             }
         }
     }

@@ -223,7 +223,7 @@ impl<E: End> Play<E> {
                 let prediction = self.prediction.as_mut().expect("it has joined");
                 self.corrections.push(prediction.handle_snapshot(time, entities));
             }
-            Update::Over(_) | Update::Pong { .. } | Update::Refused(_) | Update::Ignored => {}
+            Update::Over(_) | Update::Pong { .. } | Update::Rejected(_) | Update::Ignored => {}
         }
     }
 }

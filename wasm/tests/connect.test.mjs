@@ -9,10 +9,10 @@ import { connect, FIRST_ALLOWED_ID, FIRST_FREE_ID, RakwireError } from "rakwire"
 
 import { pattern, startCpp, startEcho, startRelay } from "./support.mjs";
 
-const fails = (code, words) => (error) => {
+const fails = (code, expected) => (error) => {
   assert.ok(error instanceof RakwireError, String(error));
   assert.equal(error.code, code);
-  assert.match(error.message, words);
+  assert.match(error.message, expected);
   return true;
 };
 

@@ -43,7 +43,7 @@ test("a Rust program exchanges messages with our server and with the C++ one", {
   await t.test("a C++ server", async () => assert.equal(await play("cpp"), "echoed 6 and 150000 bytes"));
   await t.test("an unreachable server", async () => assert.equal(await play("gone"), "failed: the server does not answer"));
   await t.test("an unknown target", async () => {
-    assert.match(await play("nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
+    assert.match(await play("missing"), /^failed: relay closed: unknown target 'missing'.*\(code 4404\)$/);
   });
 });
 

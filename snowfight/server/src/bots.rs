@@ -31,7 +31,7 @@ enum Presence {
     Away,
     Connected,
     /// The server was full; the bot disconnects before the next tick, and tries again later.
-    Refused,
+    Rejected,
 }
 
 /// All bots of a server.
@@ -60,7 +60,7 @@ impl Bots {
             match bot.presence {
                 Presence::Away => bot.connect(server),
                 Presence::Connected => bot.play(now, &entities, random),
-                Presence::Refused => bot.disconnect(server),
+                Presence::Rejected => bot.disconnect(server),
             }
             bot.send(server);
         }
@@ -70,8 +70,8 @@ impl Bots {
     pub(crate) fn handle_message(&mut self, now: Instant, key: Key, payload: &[u8]) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
             // Messages of the local server are never malformed.
-            if let Ok(Update::Refused(_)) = bot.client.handle_message(now, &payload) {
-                bot.presence = Presence::Refused;
+            if let Ok(Update::Rejected(_)) = bot.client.handle_message(now, &payload) {
+                bot.presence = Presence::Rejected;
             }
         }
     }

@@ -27,7 +27,7 @@ pub enum PlayerError {
     Ended,
     /// The server rejected the player.
     #[error("the server rejected the player: {0}")]
-    Refused(String),
+    Rejected(String),
     /// The game was over at once.
     #[error("the game was over at once")]
     Over(GameOver),
@@ -53,7 +53,7 @@ enum Handled {
     Nothing,
     Joined(PlayerId),
     Over(GameOver),
-    Refused(String),
+    Rejected(String),
 }
 
 impl Player {
@@ -90,7 +90,7 @@ impl Player {
                 match this.handle_message(&message) {
                     Handled::Joined(player) => return Ok(player),
                     Handled::Over(result) => return Err(PlayerError::Over(result)),
-                    Handled::Refused(why) => return Err(PlayerError::Refused(why)),
+                    Handled::Rejected(why) => return Err(PlayerError::Rejected(why)),
                     Handled::Nothing => {}
                 }
             }
@@ -187,7 +187,7 @@ impl Player {
                 self.view.take(time, &entities, scope);
                 Handled::Nothing
             }
-            Ok(Update::Refused(why)) => Handled::Refused(text(why)),
+            Ok(Update::Rejected(why)) => Handled::Rejected(text(why)),
             Ok(Update::Over(result)) => Handled::Over(result),
             Ok(Update::Pong { .. } | Update::Ignored) | Err(_) => Handled::Nothing,
         }

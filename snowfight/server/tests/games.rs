@@ -68,14 +68,14 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
     tokio::join!(winner.closed(), loser.closed());
 }
 
-/// Throws something at somebody, and waits until that has hit or missed.
+/// Throws an object at a player, and waits until it has hit or missed.
 async fn throw_at(thrower: &mut Player, target: &mut Player) {
     let held = gather(thrower, target).await;
     let seen = |player: &Player| object(player, held).is_some_and(|object| object.durability.is_none());
     until(target, thrower, |_| Input::default(), seen).await;
     approach(thrower, target, 2.0).await;
     let place = target.me().expect("it lives").position + CHEST;
-    // A throw is said once and may be lost: whoever still holds something throws again.
+    // A throw is sent once and can be lost; then it is repeated.
     let throw = |player: &Player| {
         let holds = player.me().is_some_and(|me| me.holding.is_some());
         Input { throw: holds.then_some(place), ..Input::default() }

@@ -103,7 +103,7 @@ pub enum Update<'m> {
         round_trip: Option<Duration>,
     },
     /// The server has rejected a request.
-    Refused(Text<'m>),
+    Rejected(Text<'m>),
     /// The message was outdated or unexpected.
     Ignored,
 }
@@ -277,7 +277,7 @@ impl Client {
                 Update::Joined { player: connect.player, entities: connect.snapshot.entities }
             }
             ResponseKind::Connect(_) => Update::Ignored,
-            ResponseKind::Error(why) => Update::Refused(why),
+            ResponseKind::Error(why) => Update::Rejected(why),
             ResponseKind::Pong => {
                 let ping = self.ping.filter(|ping| ping.channel == response.channel);
                 let round_trip = ping.map(|ping| now.saturating_since(ping.sent));

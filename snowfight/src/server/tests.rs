@@ -97,7 +97,7 @@ fn results(done: &[Done]) -> Vec<(Key, GameOver)> {
 }
 
 /// Lets bots play until a player falls.
-fn play_until_somebody_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
+fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
     for _ in 0..60 * 600 {
         for (key, owner) in keys.iter().zip((1..).map(PlayerId)) {
             let input = crate::bot::decide(&server.world.entities(), owner);
@@ -247,7 +247,7 @@ fn a_lone_player_does_not_win_and_neither_does_who_is_left() {
 #[test]
 fn check_win_condition_over_to_send_game_over() {
     let mut server = joined(&['a', 'b']);
-    let mut results = results(&play_until_somebody_falls(&mut server, &['a', 'b']));
+    let mut results = results(&play_until_a_player_falls(&mut server, &['a', 'b']));
     results.sort_by_key(|(_, result)| *result == GameOver::Winner);
     assert_eq!(
         results.iter().map(|(_, result)| *result).collect::<Vec<_>>(),
@@ -260,7 +260,7 @@ fn check_win_condition_over_to_send_game_over() {
 fn one_of_three_only_loses() {
     let keys = ['a', 'b', 'c'];
     let mut server = joined(&keys);
-    let results = results(&play_until_somebody_falls(&mut server, &keys));
+    let results = results(&play_until_a_player_falls(&mut server, &keys));
     assert!(matches!(results.as_slice(), [(_, GameOver::Loser)]), "{results:?}");
     assert_eq!(server.world().players().count(), 2);
 }
@@ -268,7 +268,7 @@ fn one_of_three_only_loses() {
 #[test]
 fn send_game_over_to_run_game_tick_and_the_end_comes_after_it_arrived() {
     let mut server = joined(&['a', 'b']);
-    play_until_somebody_falls(&mut server, &['a', 'b']);
+    play_until_a_player_falls(&mut server, &['a', 'b']);
     server.tick();
     assert_eq!(poll(&mut server), []);
     // One client acknowledges everything, the other nothing.

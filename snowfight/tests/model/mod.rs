@@ -16,54 +16,54 @@ pub type Kept = Result<(), String>;
 
 /// Unpacks the bytes as every message.
 pub fn messages(bytes: &[u8]) -> Kept {
-    check(bytes, |bytes| said::<ClientMessage>(bytes))?;
-    check(bytes, |bytes| said::<Request>(bytes))?;
-    check(bytes, |bytes| said::<Action>(bytes))?;
-    check(bytes, |bytes| said::<Break>(bytes))?;
-    check(bytes, |bytes| said::<Throw>(bytes))?;
-    check(bytes, |bytes| said::<Move>(bytes))?;
-    check(bytes, |bytes| said::<ServerMessage<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Event<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Response<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Connect<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Snapshot<'_>>(bytes))?;
-    check(bytes, |bytes| said::<GameOver>(bytes))?;
-    check(bytes, |bytes| said::<Entity>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ClientMessage>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Request>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Action>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Break>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Throw>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Move>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ServerMessage<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Event<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Response<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Connect<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Snapshot<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<GameOver>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Entity>(bytes))?;
     parts(bytes)?;
     entities(bytes)
 }
 
 /// The types that messages consist of.
 fn parts(bytes: &[u8]) -> Kept {
-    check(bytes, |bytes| said::<RequestKind>(bytes))?;
-    check(bytes, |bytes| said::<ActionKind>(bytes))?;
-    check(bytes, |bytes| said::<EventKind<'_>>(bytes))?;
-    check(bytes, |bytes| said::<ResponseKind<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Text<'_>>(bytes))?;
-    check(bytes, |bytes| said::<EntityKind>(bytes))?;
-    check(bytes, |bytes| said::<Object>(bytes))?;
-    check(bytes, |bytes| said::<Player>(bytes))?;
-    check(bytes, |bytes| said::<Direction>(bytes))?;
-    check(bytes, |bytes| said::<Point>(bytes))
+    check(bytes, |bytes| unpack_as_text_and_bytes::<RequestKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ActionKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<EventKind<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ResponseKind<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Text<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<EntityKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Object>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Player>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Direction>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Point>(bytes))
 }
 
 /// A message as `Debug` text, and packed.
-type Said = Option<(String, Vec<u8>)>;
+type Unpacked = Option<(String, Vec<u8>)>;
 
 /// The bytes unpacked as a `T`, if they are valid, as `Debug` text, because a NaN is not equal to itself.
-fn said<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Said {
+fn unpack_as_text_and_bytes<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Unpacked {
     let value = unpack::<T>(bytes).ok()?;
     Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
 }
 
 /// An unpacked value is packed to bytes with the same meaning that are not longer.
-fn check(bytes: &[u8], say: impl Fn(&[u8]) -> Said) -> Kept {
-    let Some((words, packed)) = say(bytes) else { return Ok(()) };
-    let again = say(&packed);
-    if packed.len() <= bytes.len() && again.as_ref() == Some(&(words.clone(), packed)) {
+fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
+    let Some((text, packed)) = unpack_as_text(bytes) else { return Ok(()) };
+    let again = unpack_as_text(&packed);
+    if packed.len() <= bytes.len() && again.as_ref() == Some(&(text.clone(), packed)) {
         return Ok(());
     }
-    Err(format!("{again:?} instead of {words}"))
+    Err(format!("{again:?} instead of {text}"))
 }
 
 /// A list of entities that is read lazily equals the one that is read at once.
@@ -114,7 +114,7 @@ fn expect_snapshot(server: &mut Server<u8>, buffer: &mut [u8], time: u32) -> Kep
                 snapshots += 1;
             }
             Output::Send { to: 0, .. } | Output::Close { connection: 0 } => {
-                return Err(format!("{output:?} for somebody who did nothing"));
+                return Err(format!("{output:?} for a player that did nothing"));
             }
             Output::Send { .. } | Output::Close { .. } => {}
         }

@@ -242,7 +242,7 @@ impl Game {
                 Change::Nothing
             }
             Ok(Update::Over(result)) => Change::Over(result),
-            Ok(Update::Refused(why)) => Change::Rejected(text(why)),
+            Ok(Update::Rejected(why)) => Change::Rejected(text(why)),
             Ok(Update::Pong { round_trip }) => {
                 self.round_trip = round_trip.or(self.round_trip);
                 Change::Nothing
@@ -399,7 +399,7 @@ mod tests {
             }
             server.tick();
             while let Some(output) = server.poll_output(&mut buffer) {
-                let Output::Send { to, payload, .. } = output else { panic!("nobody has to leave") };
+                let Output::Send { to, payload, .. } = output else { panic!("no connection is closed") };
                 if to == 0 {
                     game.take(payload, now);
                 } else {

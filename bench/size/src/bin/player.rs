@@ -26,7 +26,7 @@ pub extern "C" fn start() -> ! {
             Ok(Update::Joined { entities, .. }) => world.update(&entities),
             Ok(Update::Snapshot { time, entities, scope }) => world.take(time, &entities, scope),
             Ok(Update::Over(_)) => client.handle_disconnected(),
-            Ok(Update::Refused(why)) => why.chars().for_each(|letter| send(&[letter as u8])),
+            Ok(Update::Rejected(why)) => why.chars().for_each(|letter| send(&[letter as u8])),
             Ok(Update::Pong { .. } | Update::Ignored) | Err(_) => {}
         }
         if let Some(player) = client.player() {

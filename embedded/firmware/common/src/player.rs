@@ -260,7 +260,7 @@ impl<'a, 'd> Game<'a, 'd> {
                 report.snapshots += 1;
             }
             Ok(Update::Pong { .. }) => report.pongs += 1,
-            Ok(Update::Refused(why)) => {
+            Ok(Update::Rejected(why)) => {
                 defmt::error!("the server rejected the player: {}", defmt::Display2Format(&why))
             }
             Ok(Update::Over(_) | Update::Ignored) => {}

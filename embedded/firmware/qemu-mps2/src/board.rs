@@ -80,9 +80,9 @@ pub fn start(program: impl FnOnce(Board, Arguments)) -> ! {
 
 /// 64 hexadecimal digits of the argument `entropy`.
 fn entropy(arguments: &Arguments) -> [u8; 32] {
-    let words: Option<heapless::String<64>> = arguments.get("entropy");
+    let text: Option<heapless::String<64>> = arguments.get("entropy");
     let mut entropy = [0; 32];
-    let digits = words.iter().flat_map(|word| word.as_bytes().chunks(2));
+    let digits = text.iter().flat_map(|word| word.as_bytes().chunks(2));
     for (byte, digits) in entropy.iter_mut().zip(digits) {
         let digits = core::str::from_utf8(digits).ok();
         *byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
