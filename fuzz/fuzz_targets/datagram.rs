@@ -1,4 +1,4 @@
-//! Datagrams of a connection: a value that is read is written as the same bytes.
+//! Datagrams of a connection: what is read is written the same.
 #![no_main]
 
 use rakwire_fuzz::{hold, model::wire};

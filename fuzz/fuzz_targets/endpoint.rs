@@ -1,4 +1,4 @@
-//! Sequences of operations on two peers and the path between them, checked against the model.
+//! Everything that can be done to two peers and to the path between them, against what they promise.
 #![no_main]
 
 use rakwire_fuzz::hold;

@@ -1,4 +1,4 @@
-//! Each message of the game: an unpacked value is packed to the same value.
+//! Each message of the game: what is unpacked is packed the same.
 #![no_main]
 
 use rakwire_fuzz::{hold, snowfight};

@@ -1,4 +1,4 @@
-//! Offline messages, and RakNet's control messages inside a connection: a value that is read is written as the same bytes.
+//! Messages outside of any connection, and those of RakNet itself inside one: what is read is written the same.
 #![no_main]
 
 use rakwire_fuzz::{hold, model::wire};

@@ -1,4 +1,4 @@
-//! Packed values of every type: an unpacked value is packed to the same value.
+//! Packed values of every type: what is unpacked is packed the same.
 #![no_main]
 
 use rakwire_fuzz::{hold, model::rabbit};

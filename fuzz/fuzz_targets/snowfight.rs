@@ -1,4 +1,4 @@
-//! A game of two players, one of which sends arbitrary messages: the other one continues.
+//! A game of two, of whom one says anything: the other plays on.
 #![no_main]
 
 use rakwire_fuzz::{hold, snowfight};

@@ -1,4 +1,5 @@
-//! The models that the fuzz targets share with the tests.
+//! What the fuzz targets share with the tests of the core. A target for another protocol brings a model of its own and
+//! a line in `Cargo.toml`.
 
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;
@@ -6,7 +7,7 @@ pub mod model;
 #[path = "../../snowfight/tests/model/mod.rs"]
 pub mod snowfight;
 
-/// Panics if a property was violated.
+/// Ends the process, as a finding, when a promise was broken.
 pub fn hold(kept: model::Kept) {
     if let Err(broken) = kept {
         panic!("{broken}");

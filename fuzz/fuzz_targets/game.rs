@@ -1,4 +1,5 @@
-//! Sequences of operations on two peers of the Game Protocol and the path between them, checked against the model.
+//! Everything that can be done to two peers of the Game Protocol and to the path between them, against what they
+//! promise.
 #![no_main]
 
 use rakwire_fuzz::hold;
