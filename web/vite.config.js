@@ -4,10 +4,10 @@ export default defineConfig({
   base: "./",
   build: {
     target: "es2022",
-    // Most of it is PixiJS, which the page needs as a whole.
+    // Most of it is PixiJS.
     chunkSizeWarningLimit: 1_000,
     rollupOptions: { input: { game: "index.html", echo: "echo.html" } },
   },
-  // The packages are folders beside this one.
+  // The packages are in sibling folders.
   server: { fs: { allow: [".."] } },
 });

@@ -83,7 +83,7 @@ impl Player {
         socket.connect(arguments.server).await?;
         peer.connect(rakwire::Instant::ZERO, arguments.server)?;
         let scope = if arguments.changes { Scope::Changes } else { Scope::Whole };
-        let (client, start) = (Client::asking_for(scope), Instant::now());
+        let (client, start) = (Client::with_scope(scope), Instant::now());
         let server = arguments.server;
         Ok(Self { number, server, socket, peer, connection: None, client, start, frames: 0 })
     }

@@ -1,7 +1,7 @@
-//! A snapshot of 301 entities, packed and unpacked: Rabbit beside bitcode and postcard.
+//! A snapshot of 301 entities, packed and unpacked: Rabbit compared with bitcode and postcard.
 //!
-//! `cargo bench -p snowfight --bench rabbit` prints sizes, and for each the least time of 5,000 runs, which other programs
-//! on the machine hardly change, and criterion's estimate. `docs/rabbit.md` has them in a table.
+//! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs, which is hardly affected by other
+//! programs, and criterion's estimate. `docs/rabbit.md` has them in a table.
 #![allow(missing_docs)]
 
 mod plain;
@@ -16,7 +16,7 @@ use snowfight::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 use snowfight::server::MAX_MESSAGE;
 use snowfight::world::{Entities, World};
 
-/// How often each is timed for the least time.
+/// The number of runs for the minimum time.
 const RUNS: usize = 5_000;
 
 /// The bytes of a message that one datagram of the Game Protocol carries.
@@ -34,17 +34,17 @@ fn message(entities: &[Entity]) -> ServerMessage<'_> {
     ServerMessage::Event(Event { time: 600, kind })
 }
 
-/// Reads everything, and keeps nothing.
+/// Reads everything without storing it.
 fn read_lazily(bytes: &dyn Chunks) -> usize {
     let message = ServerMessage::unpack(&mut Reader::over(bytes)).expect("it was packed");
     let ServerMessage::Event(Event { kind: EventKind::Snapshot(snapshot), .. }) = message else { return 0 };
     snapshot.entities.iter().map(black_box).count()
 }
 
-/// The very same bits as the message: two indices, the time, the entities.
+/// The same bits as the message: two indices, the time, the entities.
 type Owned<L> = (bool, u32, bool, L);
 
-/// Times it by itself, then lets criterion do so.
+/// Measures the minimum time, then runs criterion.
 fn measure<T>(criterion: &mut Criterion, name: &str, mut run: impl FnMut() -> T) {
     let time = |run: &mut dyn FnMut() -> T| {
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! What a server says of itself to whoever looks for one on the local network, with RakNet's ping: a client of the Game
-//! Protocol, which knows no such thing, asks by RakNet too.
+//! Server discovery on the local network by RakNet's unconnected ping. Clients of the Game Protocol, which has no
+//! discovery, use it too.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -7,7 +7,7 @@ use core::str::FromStr;
 
 const NAME: &str = "snowfight ";
 
-/// An answer to a ping: the name of the game, a space, and the port of the Game Protocol on the same machine.
+/// The data of a pong: the name of the game, a space, and the port of the Game Protocol on the same machine.
 ///
 /// ```
 /// use snowfight::advertisement::Advertisement;
@@ -19,12 +19,12 @@ const NAME: &str = "snowfight ";
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement {
-    /// Where the server listens with the Game Protocol.
+    /// The port of the Game Protocol.
     pub port: u16,
 }
 
 impl Advertisement {
-    /// The server's address, when this answer came from `from`; nothing when it is another game's.
+    /// The address of the server that sent this pong from `from`; `None` for another game.
     ///
     /// ```
     /// use snowfight::advertisement::Advertisement;
@@ -35,8 +35,8 @@ impl Advertisement {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn server(answer: &[u8], from: SocketAddr) -> Option<SocketAddr> {
-        let Self { port } = core::str::from_utf8(answer).ok()?.parse().ok()?;
+    pub fn server(data: &[u8], from: SocketAddr) -> Option<SocketAddr> {
+        let Self { port } = core::str::from_utf8(data).ok()?.parse().ok()?;
         Some(SocketAddr::new(from.ip(), port))
     }
 }
@@ -47,17 +47,17 @@ impl fmt::Display for Advertisement {
     }
 }
 
-/// Not the advertisement of this game.
+/// The error for data that is not an advertisement of this game.
 ///
 /// ```
-/// assert_eq!(snowfight::advertisement::NotOurs.to_string(), "this is another game's answer");
+/// assert_eq!(snowfight::advertisement::NotOurs.to_string(), "this is not an advertisement of this game");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotOurs;
 
 impl fmt::Display for NotOurs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is another game's answer")
+        f.write_str("this is not an advertisement of this game")
     }
 }
 

@@ -1,19 +1,19 @@
-//! A player without a head: what it wants follows from what it sees, and from nothing else.
+//! An automatic player. Its input depends only on the entities that it sees.
 
 use crate::client::Input;
 use crate::message::{Direction, Entity, EntityId, EntityKind, Object, Player, PlayerId, Point};
 use crate::world::REACH;
 
-/// How near an object a bot goes; a little less than its arms are long.
+/// How close a bot gets to an object, a little less than its reach.
 const NEAR: f32 = 0.9 * REACH;
-/// How near somebody has to be to be thrown at, in tiles.
+/// The distance at which a bot throws at a player, in tiles.
 const RANGE: f32 = 12.0;
-/// What is this near along an axis is straight ahead.
+/// A distance along an axis that a bot ignores.
 const STRAIGHT: f32 = 0.1;
-/// Where to aim above somebody's feet.
+/// Where to aim, relative to the feet of a player.
 const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 
-/// What the bot of a player wants: something to throw, and somebody to throw it at.
+/// The input of a bot: it gathers objects and throws them at players.
 ///
 /// ```
 /// use snowfight::bot::decide;
@@ -92,7 +92,7 @@ mod tests {
     use crate::message::{ActionKind, Break, Move, Throw};
     use crate::world::World;
 
-    /// Bots alone play a game to its end, and do so the same way each time.
+    /// Bots play a game to its end, deterministically.
     #[test]
     fn bots_play_to_the_end() {
         let play = |seed| {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bot_that_is_nowhere_wants_nothing() {
+    fn a_bot_without_a_player_has_no_input() {
         assert_eq!(decide(&World::new(1).entities(), PlayerId(1)), Input::default());
     }
 }

@@ -1,12 +1,12 @@
 //! A snowball fight: the game that the Game Protocol was made for.
 //!
-//! - [`message`]: what client and server say, packed as Rabbit.
-//! - [`world`]: the rules, the same on every machine.
+//! - [`message`]: the messages of client and server, packed as Rabbit.
+//! - [`world`]: the rules, with the same results on every machine.
 //! - [`server`], [`client`]: the state machines of both sides; messages in, messages out.
-//! - [`bot`]: somebody to play with; [`wanderer`]: one that somebody may guide.
-//! - [`advertisement`]: how servers are found.
+//! - [`bot`]: an automatic player; [`wanderer`]: one that a button can control.
+//! - [`advertisement`]: server discovery.
 //!
-//! Nothing here knows a socket, a clock or an allocator.
+//! The crate uses no sockets, no clock and no allocator.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -1,39 +1,39 @@
-//! A bot that is never idle, and whose hand somebody may guide: the player of a board with a button.
+//! A bot that is never idle and that throws at the press of a button: the player of a board.
 
 use crate::bot;
 use crate::client::Input;
 use crate::message::{Direction, Entity, EntityKind, Player, PlayerId, Point};
 
-/// Frames a second: it thinks so often.
+/// Frames per second.
 pub const FRAMES_PER_SECOND: u32 = 30;
-/// Frames for which it holds what it will throw, so that people see it coming.
+/// Frames for which it aims before a throw, so that people see it coming.
 const AIMING: u32 = 2 * FRAMES_PER_SECOND;
-/// Frames for which it walks one way when there is nothing else to do.
+/// Frames for which it walks in one direction when it is idle.
 const STROLL: u32 = 2 * FRAMES_PER_SECOND;
-/// How far it throws when there is nobody, in tiles.
+/// The distance of a throw without a target, in tiles.
 const AHEAD: f32 = 8.0;
 
-/// A button that somebody may press.
+/// The state of the button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Button {
-    /// Nobody presses it.
+    /// Not pressed.
     Up,
-    /// Somebody does.
+    /// Pressed.
     Down,
 }
 
-/// Who decides when to throw.
+/// What decides when to throw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Hand {
-    /// The bot, until somebody presses the button.
+enum ThrowControl {
+    /// The bot, until the button is pressed for the first time.
     #[default]
-    Own,
-    /// Whoever presses it.
-    Guided,
+    Automatic,
+    /// The button.
+    Button,
 }
 
-/// Somebody who gathers, throws and, when there is nothing to do, wanders about. Once the button was pressed, it throws
-/// whenever it is pressed, and no more by itself.
+/// A bot that gathers objects, throws them, and walks about when it is idle. After the first press of the button it
+/// throws only at the press of the button.
 ///
 /// ```
 /// use snowfight::wanderer::{Button, Wanderer};
@@ -47,36 +47,36 @@ enum Hand {
 #[derive(Clone, Debug, Default)]
 pub struct Wanderer {
     frame: u32,
-    /// Frames since it holds something.
+    /// For how many frames it has held something.
     held: u32,
-    hand: Hand,
+    throw_control: ThrowControl,
 }
 
 impl Wanderer {
-    /// What it wants in the next frame.
+    /// The input of the next frame.
     pub fn decide(&mut self, entities: &[Entity], own: PlayerId, button: Button) -> Input {
         self.frame = self.frame.wrapping_add(1);
         let Some(me) = body(entities, own) else { return Input::default() };
         self.held = if me.holding.is_some() { self.held.saturating_add(1) } else { 0 };
         if button == Button::Down {
-            self.hand = Hand::Guided;
+            self.throw_control = ThrowControl::Button;
         }
-        let wanted = bot::decide(entities, own);
-        let throws = match self.hand {
-            Hand::Own => wanted.throw.is_some() && self.held >= AIMING,
-            Hand::Guided => button == Button::Down && self.held > 0,
+        let input = bot::decide(entities, own);
+        let throws = match self.throw_control {
+            ThrowControl::Automatic => input.throw.is_some() && self.held >= AIMING,
+            ThrowControl::Button => button == Button::Down && self.held > 0,
         };
         if throws {
-            let ahead = me.position + towards(self.way()) * AHEAD;
-            return Input { throw: wanted.throw.or(Some(ahead)), ..Input::default() };
+            let ahead = me.position + towards(self.stroll_direction()) * AHEAD;
+            return Input { throw: input.throw.or(Some(ahead)), ..Input::default() };
         }
-        let is_idle = wanted.breaking.is_none() && wanted.movement == Direction::NONE;
-        let movement = if is_idle { self.way() } else { wanted.movement };
-        Input { movement, throw: None, ..wanted }
+        let is_idle = input.breaking.is_none() && input.movement == Direction::NONE;
+        let movement = if is_idle { self.stroll_direction() } else { input.movement };
+        Input { movement, throw: None, ..input }
     }
 
-    /// Where it strolls.
-    const fn way(&self) -> Direction {
+    /// The direction of an idle walk.
+    const fn stroll_direction(&self) -> Direction {
         match self.frame / STROLL % 4 {
             0 => Direction::NORTH,
             1 => Direction::EAST,
@@ -145,7 +145,7 @@ mod tests {
             body(&self.world.entities(), self.player).unwrap().holding.is_some()
         }
 
-        /// Plays until it holds something.
+        /// Plays until it holds an object.
         fn gather(&mut self) {
             for _ in 0..100 * FRAMES_PER_SECOND {
                 if self.holds() {
@@ -158,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn it_is_never_idle_and_goes_all_ways() {
+    fn it_is_never_idle_and_walks_in_all_directions() {
         let mut game = Game::of(1);
         game.gather();
-        let mut ways = std::vec::Vec::new();
+        let mut directions = std::vec::Vec::new();
         for _ in 0..4 * STROLL {
-            // There is nobody to throw at.
+            // There is no target.
             let input = game.frame(Button::Up);
             assert_eq!(input.throw, None);
             assert_ne!(input.movement, Direction::NONE);
-            if ways.last() != Some(&input.movement) {
-                ways.push(input.movement);
+            if directions.last() != Some(&input.movement) {
+                directions.push(input.movement);
             }
         }
-        assert!(ways.len() >= 4, "{ways:?}");
+        assert!(directions.len() >= 4, "{directions:?}");
     }
 
     #[test]

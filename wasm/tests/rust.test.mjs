@@ -59,6 +59,6 @@ test("a Rust program is told why it cannot connect, with both protocols", { time
   const play = await openExample(t, { gone: "127.0.0.1:9" });
   for (const work of ["play", "play_game_protocol"]) {
     assert.equal(await play(work, "gone"), "failed: the server does not answer");
-    assert.match(await play(work, "nobody"), /^failed: relay closed: unknown target 'nobody'.*\(code 4404\)$/);
+    assert.match(await play(work, "missing"), /^failed: relay closed: unknown target 'missing'.*\(code 4404\)$/);
   }
 });

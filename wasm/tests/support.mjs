@@ -105,9 +105,9 @@ export function codeOf(work) {
 }
 
 /** Checks the code and the words of an error of the package. */
-export const fails = (code, words) => (error) => {
+export const fails = (code, expected) => (error) => {
   assert.ok(error instanceof RakwireError, String(error));
   assert.equal(error.code, code);
-  assert.match(error.message, words);
+  assert.match(error.message, expected);
   return true;
 };

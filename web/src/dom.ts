@@ -1,4 +1,4 @@
-/** The elements of the page, by id and kind. */
+/** Elements of the page, by id and class. */
 
 export function element<T extends HTMLElement>(id: string, kind: new () => T): T {
   const found = document.getElementById(id);
@@ -8,10 +8,10 @@ export function element<T extends HTMLElement>(id: string, kind: new () => T): T
   return found;
 }
 
-/** A new element with a class and text. */
-export function make(tag: string, className: string, words: string): HTMLElement {
-  const made = document.createElement(tag);
-  made.className = className;
-  made.textContent = words;
-  return made;
+/** Creates an element with a class and text. */
+export function make(tag: string, className: string, text: string): HTMLElement {
+  const created = document.createElement(tag);
+  created.className = className;
+  created.textContent = text;
+  return created;
 }

@@ -1,8 +1,8 @@
-// What the tests press and read on the page.
+// Helpers to use the echo page.
 
 export const byId = (page, id) => page.getByTestId(id);
 
-/** Presses connect and waits until the page says what became of it. */
+/** Clicks connect and waits for the result. */
 export async function connectPage(page, { target, protocol } = {}) {
   if (target !== undefined) {
     await byId(page, "target").fill(target);
@@ -15,13 +15,13 @@ export async function connectPage(page, { target, protocol } = {}) {
   return pageState(page);
 }
 
-/** The page's state and its words. */
+/** The state of the page and its text. */
 export async function pageState(page) {
   const state = await byId(page, "page").getAttribute("data-state");
-  return { state, words: await byId(page, "status").textContent() };
+  return { state, text: await byId(page, "status").textContent() };
 }
 
-/** Waits until this many messages of the log came back, and gives them in the order in which they were sent. */
+/** Waits until this many messages were echoed, and returns them in the order in which they were sent. */
 export async function echoed(page, count) {
   const selector = '[data-testid="entry"][data-outcome="echoed"]';
   await page.waitForFunction(

@@ -15,9 +15,9 @@ async function open(t, targets, options) {
   assert.ok(existsSync(`${PAGE}/index.html`), "build the page first: npm run build");
   const relay = await startRelay(t, targets, "--serve", PAGE);
   const page = await openPage(t, options);
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(error.message));
-  t.after(() => assert.deepEqual(complaints, [], "errors of the page"));
+  const pageErrors = [];
+  page.on("pageerror", (error) => pageErrors.push(error.message));
+  t.after(() => assert.deepEqual(pageErrors, [], "errors of the page"));
   await page.goto(`http://${relay.address}/echo.html`);
   return { page, relay };
 }
@@ -33,7 +33,7 @@ test("connects, sends and shows the echoes of our server", async (t) => {
   assert.equal((await pageState(page)).state, "empty");
   assert.deepEqual(await connectPage(page), {
     state: "connected",
-    words: "Connected to “echo” with protocol 6.",
+    text: "Connected to “echo” with protocol 6.",
   });
   await byId(page, "reliability").selectOption("unreliable-sequenced");
   await byId(page, "channel").fill("7");
@@ -43,15 +43,15 @@ test("connects, sends and shows the echoes of our server", async (t) => {
   await page.waitForFunction(() => Number(document.querySelector("#plot").dataset.points) > 15);
   assert.match(await byId(page, "stat-rtt").textContent(), /^[\d.]+ ms$/);
   assert.match(await byId(page, "stat-median").textContent(), /^[\d.]+ ms$/);
-  // A busy machine answers late, and what is late may count as lost.
+  // On a busy machine late datagrams may count as lost.
   assert.match(await byId(page, "stat-lost").textContent(), /^\d+$/);
   await byId(page, "disconnect").click();
   await page.waitForFunction(() => document.body.dataset.state === "closed");
-  assert.equal((await pageState(page)).words, "Disconnected.");
+  assert.equal((await pageState(page)).text, "Disconnected.");
   assert.equal((await connectPage(page)).state, "connected");
 });
 
-test("talks to a foreign C++ server, in order and with split messages", async (t) => {
+test("talks to a C++ server, in order and with split messages", async (t) => {
   const cpp = await startCpp(t);
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp" })).state, "connected");
@@ -63,11 +63,11 @@ test("talks to a foreign C++ server, in order and with split messages", async (t
   await send(page, "five");
   const entries = await echoed(page, 5);
   assert.deepEqual(entries.map(({ order }) => order), [1, 2, 3, 4, 5]);
-  // An echo counts only if it is the text that was sent, byte for byte.
+  // An echo counts only if it is identical to the sent text.
   assert.match(entries[3].text, /131,073 bytes/);
 });
 
-test("talks to a foreign C++ server in the protocol of Bedrock", async (t) => {
+test("talks to a C++ server with the protocol version of Bedrock", async (t) => {
   const cpp = await startCpp(t, "--protocol", "11");
   const { page } = await open(t, { cpp: cpp.address });
   assert.equal((await connectPage(page, { target: "cpp", protocol: "11" })).state, "connected");
@@ -75,11 +75,11 @@ test("talks to a foreign C++ server in the protocol of Bedrock", async (t) => {
   await echoed(page, 1);
 });
 
-test("an unknown target shows the relay's own words", async (t) => {
+test("an unknown target shows the text of the relay", async (t) => {
   const { page } = await open(t, { echo: "127.0.0.1:9" });
-  const { state, words } = await connectPage(page, { target: "castle" });
+  const { state, text } = await connectPage(page, { target: "castle" });
   assert.equal(state, "failed");
-  assert.match(words, /unknown target 'castle'; this relay offers: echo/);
+  assert.match(text, /unknown target 'castle'; this relay offers: echo/);
 });
 
 test("a server that is not running does not answer", async (t) => {
@@ -87,20 +87,20 @@ test("a server that is not running does not answer", async (t) => {
   await byId(page, "connect").click();
   assert.equal((await pageState(page)).state, "connecting");
   await page.waitForFunction(() => document.body.dataset.state === "failed", null, { timeout: 20_000 });
-  assert.match((await pageState(page)).words, /does not answer/);
+  assert.match((await pageState(page)).text, /does not answer/);
   await byId(page, "connect").click();
   await byId(page, "disconnect").click();
   await page.waitForFunction(() => document.body.dataset.state === "closed");
-  assert.equal((await pageState(page)).words, "Cancelled.");
+  assert.equal((await pageState(page)).text, "Cancelled.");
 });
 
-test("a relay that dies closes the connection with the reason", async (t) => {
+test("a relay that is killed closes the connection with a reason", async (t) => {
   const echo = await startEcho(t);
   const { page, relay } = await open(t, { echo: echo.address });
   assert.equal((await connectPage(page)).state, "connected");
   relay.stop();
   await page.waitForFunction(() => document.body.dataset.state === "closed");
-  assert.match((await pageState(page)).words, /connection to the relay lost \(code 1006\)/);
+  assert.match((await pageState(page)).text, /connection to the relay lost \(code 1006\)/);
 });
 
 for (const width of [360, 800]) {
@@ -118,7 +118,7 @@ for (const width of [360, 800]) {
   });
 }
 
-test("works by keyboard alone", async (t) => {
+test("works with the keyboard only", async (t) => {
   const echo = await startEcho(t);
   const { page } = await open(t, { echo: echo.address });
   await byId(page, "target").focus();

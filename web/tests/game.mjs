@@ -1,21 +1,21 @@
-// Somebody who plays on the page: presses keys, clicks, drags with a finger, and looks at what the page shows.
+// A player that uses the page: presses keys, clicks, drags on the stick, and reads the state of the page.
 
 import { installPilot } from "./pilot.mjs";
 
 export const byId = (page, id) => page.getByTestId(id);
 
 const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
-/** Which way a finger goes on the stick, as the window counts. */
+/** Drags on the stick in window coordinates. */
 const DRAGS = { north: [0, -1], west: [-1, 0], south: [0, 1], east: [1, 0] };
 const POLL_MS = 50;
 const LONGEST_MS = 60_000;
 const WALK_MS = 15_000;
-/** How near one goes to break something. */
+/** The distance for breaking an object. */
 const NEAR = 1.6;
-/** How near one goes to throw: nothing has room between. */
+/** The distance for a throw, which leaves no room for an obstacle. */
 const RANGE = 1.3;
-/** A way that was gone. */
-const WAY = 1;
+/** The distance that counts as walked. */
+const WALKED = 1;
 const THROWS = 40;
 
 export class Player {
@@ -29,7 +29,7 @@ export class Player {
     return this.#page;
   }
 
-  /** Presses play, and waits until the game has begun or could not. */
+  /** Clicks play, and waits until the game has started or failed. */
   async join(transport, scope) {
     await this.#page.evaluate(installPilot);
     await byId(this.#page, `transport-${transport}`).check();
@@ -37,7 +37,7 @@ export class Player {
       await byId(this.#page, "scope-whole").check();
     }
     await byId(this.#page, "play").click();
-    await this.until(() => !["start", "connecting"].includes(pilot.state()), "is let in or turned away");
+    await this.until(() => !["start", "connecting"].includes(pilot.state()), "joins or is rejected");
     const state = await this.state();
     if (state !== "playing") {
       throw new Error(await byId(this.#page, "status").textContent());
@@ -57,7 +57,7 @@ export class Player {
     return this.#page.evaluate(() => pilot.other());
   }
 
-  /** Waits for something that can be seen in the page. */
+  /** Waits for a condition on the page. */
   async until(done, what, argument) {
     try {
       await this.#page.waitForFunction(done, argument, { polling: POLL_MS, timeout: LONGEST_MS });
@@ -70,13 +70,13 @@ export class Player {
     }
   }
 
-  /** Walks some way by what it is given to press; whatever stands in one way does not in all. */
+  /** Walks in one of four directions with the given input; an obstacle blocks only some of them. */
   async #walkBy(begin, end) {
     const start = await this.me();
     for (const way of ["east", "north", "west", "south"]) {
       await begin(way);
-      const far = ({ start, way }) => pilot.me() === undefined || Math.hypot(pilot.me().x - start.x, pilot.me().y - start.y) > way;
-      const moved = await this.#page.waitForFunction(far, { start, way: WAY }, { polling: POLL_MS, timeout: 3_000 }).catch(() => undefined);
+      const far = ({ start, distance }) => pilot.me() === undefined || Math.hypot(pilot.me().x - start.x, pilot.me().y - start.y) > distance;
+      const moved = await this.#page.waitForFunction(far, { start, distance: WALKED }, { polling: POLL_MS, timeout: 3_000 }).catch(() => undefined);
       await end(way);
       if (moved !== undefined) {
         const after = await this.me();
@@ -86,14 +86,14 @@ export class Player {
     throw new Error("it cannot move in any direction");
   }
 
-  /** Walks some way by the keyboard. */
+  /** Walks with the keyboard. */
   walkByKeys() {
     const keyboard = this.#page.keyboard;
     return this.#walkBy((way) => keyboard.down(KEYS[way]), (way) => keyboard.up(KEYS[way]));
   }
 
-  /** Walks some way by a finger on the stick. */
-  async walkByFinger() {
+  /** Walks with the touch stick. */
+  async walkByStick() {
     const session = await this.#page.context().newCDPSession(this.#page);
     const { x, y, width } = await this.#page.locator("#stick").boundingBox();
     const centre = { x: x + width / 2, y: y + width / 2 };
@@ -108,7 +108,7 @@ export class Player {
     return walked;
   }
 
-  /** Breaks something loose near by, by the keyboard, and gives its id. */
+  /** Breaks a nearby object loose with the keyboard, and returns its id. */
   async gather() {
     for (const end = Date.now() + LONGEST_MS; Date.now() < end; ) {
       if ((await this.#walk("nearest", NEAR)) !== "there") {
@@ -125,7 +125,7 @@ export class Player {
     throw new Error("it never breaks anything loose");
   }
 
-  /** Throws what it holds at the other player, by a click. */
+  /** Throws the held object at the other player by a click. */
   async throwAtOther() {
     for (const end = Date.now() + LONGEST_MS; Date.now() < end; ) {
       if ((await this.#walk("other", RANGE)) !== "there") {
@@ -153,44 +153,44 @@ export class Player {
   }
 }
 
-/** A whole game: the first throws at the second until that has lost. What happened is told piece by piece. */
+/** Plays a whole game: the first player throws at the second until it has lost. Returns a record of the game. */
 export async function fight(winner, loser, transport, picture = async () => {}) {
-  const told = { transport, hits: [], throws: 0 };
+  const record = { transport, hits: [], throws: 0 };
   await winner.join(transport);
-  // Both kinds of snapshots are played with.
+  // Each kind of snapshot is used by one of the players.
   await loser.join(transport, transport === "game" ? "whole" : "changes");
   await winner.until(() => pilot.other() !== undefined, "sees the other");
-  Object.assign(told, await winner.walkByKeys());
-  told.touch = await loser.walkByFinger();
+  Object.assign(record, await winner.walkByKeys());
+  record.touch = await loser.walkByStick();
   let health = (await loser.me()).health;
-  while (told.throws < THROWS && (await loser.state()) === "playing") {
+  while (record.throws < THROWS && (await loser.state()) === "playing") {
     const held = await winner.gather();
     const { id } = await winner.me();
-    if (told.holder === undefined) {
-      // The other one sees who holds it.
+    if (record.holder === undefined) {
+      // The other player sees who holds it.
       const sees = ({ id, held }) => pilot.entity(id)?.holding === held;
       await loser.until(sees, "sees it held", { id, held });
-      told.holder = id;
-      told.held = held;
+      record.holder = id;
+      record.held = held;
       await picture("held");
     }
     await winner.throwAtOther();
-    told.throws += 1;
+    record.throws += 1;
     await loser.until((held) => pilot.state() !== "playing" || pilot.entity(held) === undefined, "sees it land", held);
     const left = (await loser.state()) === "playing" ? ((await loser.me())?.health ?? 0) : 0;
     if (left < health) {
-      told.hits.push({ from: health, to: left });
-      await picture(`hit-${told.hits.length}`);
+      record.hits.push({ from: health, to: left });
+      await picture(`hit-${record.hits.length}`);
     }
     health = left;
   }
-  told.damage = told.hits.reduce((sum, { from, to }) => sum + from - to, 0);
+  record.damage = record.hits.reduce((sum, { from, to }) => sum + from - to, 0);
   for (const [player, expected] of [[winner, "won"], [loser, "lost"]]) {
     await player.until(() => pilot.state() !== "playing", "ends");
-    told[expected] = { state: await player.state(), title: await byId(player.page, "panel-title").textContent() };
+    record[expected] = { state: await player.state(), title: await byId(player.page, "panel-title").textContent() };
   }
   const measured = await winner.page.evaluate(() => ({ correction: snowfight.largestCorrection, coarseness: snowfight.coarseness }));
-  Object.assign(told, measured);
+  Object.assign(record, measured);
   await picture("over");
-  return told;
+  return record;
 }

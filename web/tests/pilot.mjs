@@ -1,11 +1,11 @@
-// Somebody who sits in the page: sees every frame and walks with the page's own keys. What has to be quick must not go
-// through the browser's debugger, which is slow on a busy machine.
+// An autopilot inside the page, which reads the state and presses keys. Fast reactions must not go through the debugger of
+// the browser, which is slow on a busy machine.
 
-/** Runs in the page, once. All it knows is what the page shows to anybody: `window.snowfight`. */
+/** Installs the autopilot in the page. It uses only `window.snowfight`. */
 export function installPilot() {
   const KEYS = { north: "KeyW", west: "KeyA", south: "KeyS", east: "KeyD" };
   const STEP_MS = 16;
-  /** So long in one place, although it walks, is stuck; then so long aside, longer each time. */
+  /** After this time without movement the player is stuck, and walks sideways, longer each time. */
   const STUCK_MS = 200;
   const ASIDE_MS = 350;
   const down = new Set();
@@ -40,7 +40,7 @@ export function installPilot() {
     return [isWide ? (first ? "north" : "south") : first ? "east" : "west"];
   };
 
-  /** Walks until it is as near as `near`: "there"; or says why not: "late", "over" (the game), "gone" (the goal). */
+  /** Walks until the distance is below `near`. Resolves with "there", "late", "over" (the game) or "gone" (the goal). */
   const walk = (what, near, limitMs) =>
     new Promise((resolve) => {
       const chosen = what === "other" ? undefined : nearest()?.id;
@@ -68,7 +68,7 @@ export function installPilot() {
           return finish("there");
         }
         if (now > end) {
-          // What cannot be reached is not tried again.
+          // Do not try an unreachable goal again.
           missed.push(goal.id);
           return finish("late");
         }

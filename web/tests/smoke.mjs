@@ -1,12 +1,12 @@
-// Usage: smoke.mjs URL FOLDER. Two pages play the running demo against each other, once by each protocol; the outcome is
-// one line of JSON, and pictures are left in the folder. With `--look` it only takes a picture of a game with bots.
+// Usage: smoke.mjs URL FOLDER. Two pages play against each other in the running demo, once with each protocol. The outcome is
+// one line of JSON, and screenshots are saved in the folder. With `--look` it only takes a screenshot of a game with bots.
 
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { SOFTWARE_WEBGL, launch } from "./browser.mjs";
 import { Player, fight } from "./game.mjs";
 
-// Drawing without a graphics card takes most of the time that the pages have, so those that play draw coarsely.
+// Drawing is slow without a GPU, so the pages that play use a low quality.
 const CALM = { reducedMotion: "reduce" };
 const LARGE = { viewport: { width: 1024, height: 640 }, ...CALM };
 const SMALL = { viewport: { width: 390, height: 780 }, hasTouch: true, isMobile: true, ...CALM };
@@ -36,11 +36,11 @@ async function drive(browser, url, folder, outcome) {
   }
 }
 
-/** A newcomer looks at a game that goes on. */
+/** A new player looks at a running game. */
 async function look(browser, url, folder, outcome) {
   const guest = await open(browser, url, LARGE);
   await guest.join("game");
-  await guest.until(() => pilot.other() !== undefined, "sees anybody");
+  await guest.until(() => pilot.other() !== undefined, "sees another player");
   await sleep(LOOK_MS);
   await guest.page.screenshot({ path: `${folder}/bots.png` });
   outcome.players = await guest.page.evaluate(() => window.snowfight.scene.filter(({ kind }) => kind === "player").length);

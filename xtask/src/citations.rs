@@ -21,6 +21,10 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let mut problems = Vec::new();
     let mut count = 0;
     for path in files.iter().filter(|path| *path != NOT_READ) {
+        // The links of a document are relative to its own folder, not to that of a symbolic link to it.
+        if shell.path(path).is_symlink() {
+            continue;
+        }
         // What is no text cites nothing.
         let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
         let all = citations(path, &text);

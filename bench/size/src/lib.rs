@@ -1,4 +1,4 @@
-//! A machine that does not exist: datagrams come and go through registers that only the compiler believes in.
+//! An imaginary machine with memory-mapped registers for datagrams, so that the compiler cannot optimise them away.
 
 #![no_std]
 
@@ -15,7 +15,7 @@ fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
         unsafe extern "C" {
             fn a_panic_can_be_reached() -> !;
         }
-        // SAFETY: nobody defines it, so nothing that calls it links.
+        // SAFETY: it is not defined, so a program that calls it does not link.
         unsafe { a_panic_can_be_reached() }
     }
     #[cfg(not(feature = "no-panic"))]
@@ -40,19 +40,19 @@ pub fn now() -> Instant {
     Instant::from_micros(read().into())
 }
 
-/// 32 bytes that nobody could guess.
+/// 32 bytes of entropy.
 #[must_use]
 pub fn entropy() -> [u8; 32] {
     [read() as u8; 32]
 }
 
-/// Where everybody is.
+/// The address of all peers.
 #[must_use]
 pub fn address() -> SocketAddr {
     (read().to_be_bytes(), read() as u16).into()
 }
 
-/// A datagram that arrived, of any length and content.
+/// A received datagram of any length and content.
 pub fn receive(buffer: &mut [u8]) -> &[u8] {
     let length = (read() as usize).min(buffer.len());
     for byte in buffer.iter_mut() {

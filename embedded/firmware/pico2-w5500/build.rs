@@ -1,4 +1,4 @@
-//! Puts memory.x where the linker finds it.
+//! Copies memory.x to a folder in which the linker finds it.
 
 use std::path::PathBuf;
 use std::{env, fs, io};
@@ -6,7 +6,7 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
     fs::copy("memory.x", out.join("memory.x"))?;
-    println!("cargo:rustc-link-search={}", out.display());
+    println!("cargo:rustc-link-discovery={}", out.display());
     println!("cargo:rerun-if-changed=memory.x");
     Ok(())
 }

@@ -36,9 +36,9 @@ async fn a_huge_message_is_refused_by_its_head() {
     head.extend((1u64 << 30).to_be_bytes());
     head.extend([0; 4]);
     client.tcp().write_all(&head).await.unwrap();
-    let (code, words) = client.closed().await;
+    let (code, text) = client.closed().await;
     assert_eq!(code, 1009);
-    assert!(words.starts_with("message of 1073741824 bytes"), "{words}");
+    assert!(text.starts_with("message of 1073741824 bytes"), "{text}");
 }
 
 #[tokio::test]
@@ -74,8 +74,8 @@ async fn a_full_relay_says_so_and_a_vanished_client_makes_room() {
     first.send(b"hello").await;
     let (_, from) = server.receive().await;
     assert!(UdpSocket::bind(("0.0.0.0", from.port())).await.is_err(), "the session holds its port");
-    let (code, words) = relay.client().await.closed().await;
-    assert_eq!((code, words.as_str()), (1013, "this relay has its maximum of 1 clients; try again later"));
+    let (code, text) = relay.client().await.closed().await;
+    assert_eq!((code, text.as_str()), (1013, "this relay has its maximum of 1 clients; try again later"));
 
     // No close frame: the connection just ends.
     drop(first);

@@ -61,7 +61,7 @@ async fn a_target_is_chosen_by_its_name() {
 }
 
 #[tokio::test]
-async fn requests_without_a_usable_target_are_closed_with_words() {
+async fn requests_without_a_usable_target_are_closed_with_a_text() {
     let relay = Running::start(config(Server::echo().await)).await;
     let cases = [
         ("/ws", 4400, "no target given; connect to /ws?target=NAME"),
@@ -69,17 +69,17 @@ async fn requests_without_a_usable_target_are_closed_with_words() {
         ("/ws?target=x", 4404, "unknown target 'x'; this relay offers: game"),
         ("/ws?target=127.0.0.1:22", 4404, "unknown target '127.0.0.1:22'; this relay offers: game"),
     ];
-    for (path, code, words) in cases {
+    for (path, code, text) in cases {
         assert_eq!(
             Client::connect(relay.address, path).await.closed().await,
-            (code, words.to_owned()),
+            (code, text.to_owned()),
             "{path}"
         );
     }
     let long = format!("/ws?target={}", "%F0%9F%98%80".repeat(100));
-    let (code, words) = Client::connect(relay.address, &long).await.closed().await;
+    let (code, text) = Client::connect(relay.address, &long).await.closed().await;
     assert_eq!(code, 4404);
-    assert!(words.len() <= 123 && words.ends_with("this relay offers: game"), "{words}");
+    assert!(text.len() <= 123 && text.ends_with("this relay offers: game"), "{text}");
     assert_eq!(relay.snapshot().closes(CloseKind::MissingTarget), 2);
     assert_eq!(relay.snapshot().closes(CloseKind::UnknownTarget), 3);
     assert_eq!(relay.snapshot().sessions, 0);
@@ -122,8 +122,8 @@ async fn silence_in_both_directions_ends_a_session() {
     let mut config = config(Server::echo().await);
     config.limits.idle_timeout = Duration::from_millis(300);
     let relay = Running::start(config).await;
-    let (code, words) = relay.client().await.closed().await;
-    assert_eq!((code, words.as_str()), (4408, "nothing sent or received for 300ms"));
+    let (code, text) = relay.client().await.closed().await;
+    assert_eq!((code, text.as_str()), (4408, "nothing sent or received for 300ms"));
     assert_eq!(relay.snapshot().closes(CloseKind::Idle), 1);
 }
 
@@ -152,7 +152,7 @@ async fn a_session_survives_a_restart_of_the_game_server() {
     // An ICMP error about one datagram is reported when a later one is sent.
     within(async {
         while relay.snapshot().unreachable == 0 {
-            client.send(b"to nobody").await;
+            client.send(b"to no server").await;
             sleep(Duration::from_millis(5)).await;
         }
     })
@@ -177,8 +177,8 @@ async fn a_shutdown_closes_clients() {
     client.send(b"x").await;
     client.receive().await;
     let counters = relay.counters.clone();
-    let ((), (code, words)) = tokio::join!(relay.stop(), client.closed());
-    assert_eq!((code, words.as_str()), (1001, "relay is shutting down"));
+    let ((), (code, text)) = tokio::join!(relay.stop(), client.closed());
+    assert_eq!((code, text.as_str()), (1001, "relay is shutting down"));
     assert_eq!(counters.snapshot().closes(CloseKind::ShuttingDown), 1);
     assert_eq!(counters.snapshot().clients, 0);
 }

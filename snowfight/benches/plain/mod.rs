@@ -1,4 +1,4 @@
-//! The same facts in types that bitcode and postcard can derive.
+//! The same data in types for the derives of bitcode and postcard.
 
 use bitcode::{Decode, Encode};
 use serde::{Deserialize, Serialize};

@@ -1,28 +1,28 @@
-//! Players who live in the server, and play through the same messages as all others.
+//! Bots inside the server, which play through the same messages as other players.
 
 use rakwire::Instant;
 use snowfight::bot;
-use snowfight::client::{Client, Input, News};
+use snowfight::client::{Client, Input, Update};
 use snowfight::message::{Entity, Point};
 use snowfight::server::Server;
 use snowfight::world::TICKS_PER_SECOND;
 
 use crate::key::Key;
 
-/// How long a bot waits with something in its hands before it throws, so that people can see it coming.
-const AIMING: u32 = 3 * TICKS_PER_SECOND;
-/// How long a bot that has lost stays away.
-const AWAY: u32 = 4 * TICKS_PER_SECOND;
-/// How far off the mark a throw may come down, in tiles.
-const MISS: f32 = 1.4;
+/// How long a bot aims before a throw, so that people can see it coming.
+const AIMING_TICKS: u32 = 3 * TICKS_PER_SECOND;
+/// How long a bot stays away after a game.
+const AWAY_TICKS: u32 = 4 * TICKS_PER_SECOND;
+/// The maximum error of a throw along each axis, in tiles.
+const MAX_ERROR: f32 = 1.4;
 
-/// One of them.
+/// A bot.
 #[derive(Debug)]
 struct Bot {
     key: Key,
     client: Client,
-    /// Ticks until it does the next thing.
-    rest: u32,
+    /// Ticks until its next action.
+    wait: u32,
     presence: Presence,
 }
 
@@ -30,15 +30,15 @@ struct Bot {
 enum Presence {
     Away,
     Connected,
-    /// The server has no room; it goes before the next tick, and tries again later.
-    Refused,
+    /// The server was full; the bot disconnects before the next tick, and tries again later.
+    Rejected,
 }
 
-/// All of them.
+/// All bots of a server.
 #[derive(Debug)]
 pub(crate) struct Bots {
     bots: Vec<Bot>,
-    /// For throws that miss; nobody has to guess it.
+    /// The state of the random number generator for the errors of throws; it need not be unpredictable.
     random: u32,
 }
 
@@ -49,7 +49,7 @@ impl Bots {
         Self { bots: bots.collect(), random: 0x9E37_79B9 }
     }
 
-    /// All bots say what they want, before a tick.
+    /// Lets all bots act before a tick.
     pub(crate) fn act(&mut self, now: Instant, server: &mut Server<Key>) {
         if self.bots.is_empty() {
             return;
@@ -58,45 +58,45 @@ impl Bots {
         let random = &mut self.random;
         for bot in &mut self.bots {
             match bot.presence {
-                Presence::Away => bot.come(server),
+                Presence::Away => bot.connect(server),
                 Presence::Connected => bot.play(now, &entities, random),
-                Presence::Refused => bot.go(server),
+                Presence::Rejected => bot.disconnect(server),
             }
-            bot.speak(server);
+            bot.send(server);
         }
     }
 
-    /// The server says something to a bot.
-    pub(crate) fn hear(&mut self, now: Instant, key: Key, payload: &[u8]) {
+    /// A message of the server to a bot.
+    pub(crate) fn handle_message(&mut self, now: Instant, key: Key, payload: &[u8]) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
-            // Of a server that lives beside it nothing is unreadable.
-            if let Ok(News::Refused(_)) = bot.client.handle_message(now, &payload) {
-                bot.presence = Presence::Refused;
+            // Messages of the local server are never malformed.
+            if let Ok(Update::Rejected(_)) = bot.client.handle_message(now, &payload) {
+                bot.presence = Presence::Rejected;
             }
         }
     }
 
-    /// The server has ended the connection of a bot.
-    pub(crate) fn leave(&mut self, key: Key) {
+    /// The server has closed the connection of a bot.
+    pub(crate) fn handle_disconnected(&mut self, key: Key) {
         if let Some(bot) = self.bots.iter_mut().find(|bot| bot.key == key) {
-            *bot = Bot::away(key, AWAY);
+            *bot = Bot::away(key, AWAY_TICKS);
         }
     }
 }
 
 impl Bot {
-    const fn away(key: Key, rest: u32) -> Self {
-        Self { key, client: Client::new(), rest, presence: Presence::Away }
+    const fn away(key: Key, wait: u32) -> Self {
+        Self { key, client: Client::new(), wait, presence: Presence::Away }
     }
 
-    fn go(&mut self, server: &mut Server<Key>) {
+    fn disconnect(&mut self, server: &mut Server<Key>) {
         server.handle_disconnected(self.key);
-        *self = Self::away(self.key, AWAY);
+        *self = Self::away(self.key, AWAY_TICKS);
     }
 
-    fn come(&mut self, server: &mut Server<Key>) {
-        if self.rest > 0 {
-            self.rest -= 1;
+    fn connect(&mut self, server: &mut Server<Key>) {
+        if self.wait > 0 {
+            self.wait -= 1;
         } else if server.handle_connected(self.key).is_ok() {
             self.client.handle_connected();
             self.presence = Presence::Connected;
@@ -107,17 +107,19 @@ impl Bot {
         let Some(player) = self.client.player() else { return };
         let mut input = bot::decide(entities, player);
         match input.throw {
-            None => self.rest = AIMING,
-            Some(_) if self.rest > 0 => {
-                self.rest -= 1;
+            None => self.wait = AIMING_TICKS,
+            Some(_) if self.wait > 0 => {
+                self.wait -= 1;
                 input = Input::default();
             }
-            Some(target) => input.throw = Some(target + Point::new(astray(random), astray(random), 0.0)),
+            Some(target) => {
+                input.throw = Some(target + Point::new(random_error(random), random_error(random), 0.0))
+            }
         }
         self.client.handle_frame(now, input);
     }
 
-    fn speak(&mut self, server: &mut Server<Key>) {
+    fn send(&mut self, server: &mut Server<Key>) {
         let mut buffer = [0; 64];
         while let Some((_, message)) = self.client.poll_message(&mut buffer) {
             server.handle_message(self.key, &message);
@@ -125,13 +127,13 @@ impl Bot {
     }
 }
 
-/// Between -[`MISS`] and [`MISS`] (xorshift).
-fn astray(random: &mut u32) -> f32 {
+/// A random number between -[`MAX_ERROR`] and [`MAX_ERROR`] (xorshift).
+fn random_error(random: &mut u32) -> f32 {
     *random ^= *random << 13;
     *random ^= *random >> 17;
     *random ^= *random << 5;
     let share = f32::from((*random >> 16) as u16) / f32::from(u16::MAX);
-    (2.0 * share - 1.0) * MISS
+    (2.0 * share - 1.0) * MAX_ERROR
 }
 
 #[cfg(test)]
@@ -143,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// A tick of a server and its bots; how many connections of bots have ended.
+    /// Runs a tick of a server and its bots; returns how many bots were disconnected.
     fn pass(server: &mut Server<Key>, bots: &mut Bots, buffer: &mut [u8], tick: u64) -> u32 {
         let now = Instant::from_micros(tick * 16_667);
         bots.act(now, server);
@@ -151,19 +153,19 @@ mod tests {
         let mut ends = 0;
         while let Some(output) = server.poll_output(buffer) {
             match output {
-                Output::Send { to, payload, .. } => bots.hear(now, to, payload),
+                Output::Send { to, payload, .. } => bots.handle_message(now, to, payload),
                 Output::Close { connection } => {
                     ends += 1;
-                    bots.leave(connection);
+                    bots.handle_disconnected(connection);
                 }
             }
         }
         ends
     }
 
-    /// A bot that found no room once comes when there is some.
+    /// A bot that was rejected joins once there is room.
     #[test]
-    fn a_bot_that_is_refused_comes_again() {
+    fn a_rejected_bot_tries_again() {
         let mut server = Server::new(3);
         let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
         let init = to_vec(&init).unwrap();
@@ -179,16 +181,16 @@ mod tests {
         });
         assert_eq!(bots.bots[0].presence, Presence::Away);
         guests.for_each(|guest| server.handle_disconnected(guest));
-        let comes = (10..20 + u64::from(AWAY)).any(|tick| {
+        let joins = (10..20 + u64::from(AWAY_TICKS)).any(|tick| {
             pass(&mut server, &mut bots, &mut buffer, tick);
             server.world().players().count() == 1
         });
-        assert!(comes);
+        assert!(joins);
     }
 
-    /// Bots come, play, lose or win, and come again.
+    /// Bots join, play, lose or win, and join again.
     #[test]
-    fn bots_keep_the_world_alive() {
+    fn bots_join_again_after_a_game() {
         let mut server = Server::new(3);
         let mut bots = Bots::new(3);
         let mut buffer = vec![0; MAX_MESSAGE];

@@ -1,4 +1,4 @@
-//! The server: sockets, tasks and the clock around its state machine.
+//! The server: sockets, tasks and a clock around the state machine.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,36 +15,36 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::bots::Bots;
+use crate::connection::{AnyConnection, Backlog, Protocol};
 use crate::key::Key;
-use crate::link::{Backlog, Link, Protocol};
 use crate::meter::{Meter, Report};
 
-/// How long a tick may wait for its datagrams to leave; a driver that somebody keeps busy holds up no further ones.
-const LONGEST_FLUSH: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
-/// News of connections that wait for the server; whoever has more to say waits.
-const NEWS: usize = 1_024;
-/// News that are taken in a row before what they led to is sent.
+/// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
+const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
+/// The length of the queue of connection events.
+const EVENT_QUEUE: usize = 1_024;
+/// How many events are handled before the resulting messages are sent.
 const BATCH: usize = 64;
 /// Bytes of one connection that wait for the server.
 const RECEIVE_QUEUE: usize = 256 << 10;
-/// Blocks of memory for each connection, in the mean.
+/// Blocks of memory per connection on average.
 const BLOCKS: usize = 128;
-/// Blocks that one connection may hold in each direction: all that waits until it is behind, a whole snapshot more, and
-/// as much again for what is reliable. So it takes hundreds that acknowledge nothing to take the memory of all.
-const SHARE: u32 = 256;
+/// Blocks that one connection may use in each direction: the backlog at which snapshots stop, one more snapshot, and as
+/// much again for reliable messages. Only hundreds of connections without acknowledgements can exhaust the memory.
+const CONNECTION_BLOCKS: u32 = 256;
 
-/// What a server is made of.
+/// The options of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Where to listen with the Game Protocol.
+    /// The address of the Game Protocol.
     pub game: SocketAddr,
-    /// Where to listen with RakNet.
+    /// The address of RakNet.
     pub raknet: SocketAddr,
-    /// Which world.
+    /// The seed of the world.
     pub seed: u64,
-    /// How many bots play along, at most half of [`MAX_PLAYERS`].
+    /// The number of bots, at most half of [`MAX_PLAYERS`].
     pub bots: u16,
-    /// A bad network to simulate between the server and both of its sockets; none unless set.
+    /// A simulated network between the server and its sockets.
     pub simulate: Option<Simulation>,
 }
 
@@ -57,25 +57,25 @@ impl Options {
     }
 }
 
-/// Why a server could not be made.
+/// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// The socket.
+    /// Binding a socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The keys.
-    #[error("the system gives no random bytes: {0}")]
+    /// There are no random bytes for keys.
+    #[error("the system provides no random bytes: {0}")]
     Random(#[source] std::io::Error),
-    /// The bots.
-    #[error("there is room for {room} bots, not for {0}", room = MAX_PLAYERS / 2)]
+    /// There are too many bots.
+    #[error("there can be {room} bots, not {0}", room = MAX_PLAYERS / 2)]
     TooManyBots(u16),
 }
 
-/// What a task tells the server.
-enum News {
-    Opened(Link),
-    Said(Key, Vec<u8>),
+/// An event from the task of a connection.
+enum ConnectionEvent {
+    Opened(AnyConnection),
+    Message(Key, Vec<u8>),
     Ended(Key),
 }
 
@@ -86,11 +86,11 @@ pub struct Host {
     raknet: Arc<raknet::Endpoint>,
     server: Box<Server<Key>>,
     bots: Bots,
-    links: HashMap<Key, Arc<Link>>,
+    connections: HashMap<Key, Arc<AnyConnection>>,
     next_key: u64,
     start: Instant,
     meter: Meter,
-    /// Datagrams and bytes that were sent before the last report.
+    /// The datagrams and bytes that had been sent at the last report.
     sent: (u64, u64),
     buffer: Box<[u8]>,
 }
@@ -107,14 +107,14 @@ impl Host {
         let game_protocol = Endpoint::bind(options.game, game_protocol_options(options.simulate)?).await?;
         let raknet = Endpoint::bind(options.raknet, raknet_options(options.simulate)?).await?;
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
-        // It is far shorter than one may be.
+        // It is far below the maximum length.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game_protocol: Arc::new(game_protocol),
             raknet: Arc::new(raknet),
             server: Box::new(Server::new(options.seed)),
             bots: Bots::new(options.bots),
-            links: HashMap::new(),
+            connections: HashMap::new(),
             next_key: 0,
             start: Instant::now(),
             meter: Meter::new(),
@@ -123,7 +123,7 @@ impl Host {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub fn address(&self, protocol: Protocol) -> SocketAddr {
         match protocol {
@@ -137,11 +137,11 @@ impl Host {
         self.run_reporting(Duration::MAX, |_| {}).await;
     }
 
-    /// Serves until the future is dropped, and tells from time to time how long the ticks took.
-    pub async fn run_reporting(mut self, every: Duration, mut tell: impl FnMut(Report)) {
-        let (sender, mut news) = mpsc::channel(NEWS);
-        tokio::spawn(accept(Arc::clone(&self.game_protocol), Link::GameProtocol, sender.clone()));
-        tokio::spawn(accept(Arc::clone(&self.raknet), Link::RakNet, sender.clone()));
+    /// Serves until the future is dropped, and reports the duration of ticks at an interval.
+    pub async fn run_reporting(mut self, every: Duration, mut report: impl FnMut(Report)) {
+        let (sender, mut events) = mpsc::channel(EVENT_QUEUE);
+        tokio::spawn(accept(Arc::clone(&self.game_protocol), AnyConnection::GameProtocol, sender.clone()));
+        tokio::spawn(accept(Arc::clone(&self.raknet), AnyConnection::RakNet, sender.clone()));
         let mut reported = Instant::now();
         loop {
             let first = tokio::select! {
@@ -150,22 +150,22 @@ impl Host {
                     self.tick().await;
                     None
                 }
-                first = news.recv() => first,
+                first = events.recv() => first,
             };
-            // After a tick too: a server whose ticks are always late must still hear.
-            let more = std::iter::from_fn(|| news.try_recv().ok());
-            for news in first.into_iter().chain(more).take(BATCH) {
-                self.hear(news, &sender);
+            // After a tick too, so that a server whose ticks are always late still handles messages.
+            let more = std::iter::from_fn(|| events.try_recv().ok());
+            for event in first.into_iter().chain(more).take(BATCH) {
+                self.handle_event(event, &sender);
             }
             self.send();
             if reported.elapsed() >= every {
                 reported = Instant::now();
-                tell(self.report());
+                report(self.report());
             }
         }
     }
 
-    /// What there was since the last report.
+    /// The report since the previous one.
     fn report(&mut self) -> Report {
         let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
         let sent = (game.datagrams_sent + raknet.datagrams_sent, game.bytes_sent + raknet.bytes_sent);
@@ -192,69 +192,72 @@ impl Host {
         self.server.handle_timeout(self.now());
         self.send();
         for key in self.server.leaving().collect::<Vec<_>>() {
-            if self.links.get(&key).is_none_or(|link| link.is_drained()) {
+            if self.connections.get(&key).is_none_or(|connection| connection.is_drained()) {
                 self.server.handle_drained(key);
             }
         }
         self.send();
         within_a_tick(async { tokio::join!(self.game_protocol.flush(), self.raknet.flush()) }).await;
-        self.meter.note(began.elapsed(), began.saturating_duration_since(due));
+        self.meter.record(began.elapsed(), began.saturating_duration_since(due));
     }
 
-    /// Sends what the server has to say, and ends what it wants to end.
+    /// Sends the messages of the server, and closes the connections that it closes.
     fn send(&mut self) {
         let now = self.now();
         while let Some(output) = self.server.poll_output(&mut self.buffer) {
             match output {
-                Output::Send { to: bot @ Key::Bot(_), payload, .. } => self.bots.hear(now, bot, payload),
+                Output::Send { to: bot @ Key::Bot(_), payload, .. } => {
+                    self.bots.handle_message(now, bot, payload)
+                }
                 Output::Send { to, delivery, payload } => {
-                    let told = self.links.get(&to).map(|link| tell(link, payload, delivery));
-                    if told == Some(Told::Never) {
+                    let result =
+                        self.connections.get(&to).map(|connection| send_to(connection, payload, delivery));
+                    if result == Some(SendResult::Failed) {
                         self.server.handle_disconnected(to);
                         self.close(to);
                     }
                 }
-                Output::Close { connection: bot @ Key::Bot(_) } => self.bots.leave(bot),
+                Output::Close { connection: bot @ Key::Bot(_) } => self.bots.handle_disconnected(bot),
                 Output::Close { connection } => self.close(connection),
             }
         }
     }
 
     fn close(&mut self, connection: Key) {
-        if let Some(link) = self.links.remove(&connection) {
-            tokio::spawn(async move { link.close().await });
+        if let Some(connection) = self.connections.remove(&connection) {
+            tokio::spawn(async move { connection.close().await });
         }
     }
 
-    fn hear(&mut self, news: News, sender: &mpsc::Sender<News>) {
-        match news {
-            News::Opened(link) => self.open(link, sender),
-            News::Said(key, message) => self.server.handle_message(key, &message.as_slice()),
-            News::Ended(key) => {
-                self.links.remove(&key);
+    fn handle_event(&mut self, event: ConnectionEvent, sender: &mpsc::Sender<ConnectionEvent>) {
+        match event {
+            ConnectionEvent::Opened(connection) => self.open(connection, sender),
+            ConnectionEvent::Message(key, message) => self.server.handle_message(key, &message.as_slice()),
+            ConnectionEvent::Ended(key) => {
+                self.connections.remove(&key);
                 self.server.handle_disconnected(key);
             }
         }
     }
 
-    /// A connection without room is dropped, which ends it.
-    fn open(&mut self, link: Link, sender: &mpsc::Sender<News>) {
+    /// A connection beyond the limit is dropped, which closes it.
+    fn open(&mut self, connection: AnyConnection, sender: &mpsc::Sender<ConnectionEvent>) {
         let key = Key::Peer(self.next_key);
         self.next_key += 1;
         if self.server.handle_connected(key).is_err() {
             return;
         }
-        let link = Arc::new(link);
-        self.links.insert(key, Arc::clone(&link));
+        let connection = Arc::new(connection);
+        self.connections.insert(key, Arc::clone(&connection));
         let sender = sender.clone();
         tokio::spawn(async move {
-            while let Some(message) = link.recv().await {
-                if sender.send(News::Said(key, message)).await.is_err() {
+            while let Some(message) = connection.recv().await {
+                if sender.send(ConnectionEvent::Message(key, message)).await.is_err() {
                     return;
                 }
             }
-            // A server that is gone need not know.
-            let _ = sender.send(News::Ended(key)).await;
+            // The server may have ended.
+            let _ = sender.send(ConnectionEvent::Ended(key)).await;
         });
     }
 }
@@ -262,55 +265,57 @@ impl Host {
 /// Tells the server of every connection of an endpoint.
 async fn accept<P: endpoint::Protocol>(
     endpoint: Arc<Endpoint<P>>,
-    link: fn(Connection<P>) -> Link,
-    sender: mpsc::Sender<News>,
+    wrap: fn(Connection<P>) -> AnyConnection,
+    sender: mpsc::Sender<ConnectionEvent>,
 ) {
     while let Some(connection) = endpoint.accept().await {
-        if sender.send(News::Opened(link(connection))).await.is_err() {
+        if sender.send(ConnectionEvent::Opened(wrap(connection))).await.is_err() {
             return;
         }
     }
 }
 
-/// Waits for datagrams to leave; what has not left in time leaves during the next tick.
+/// Waits until datagrams are sent, but not longer than a tick.
 async fn within_a_tick(flushed: impl Future) {
-    let _ = tokio::time::timeout(LONGEST_FLUSH, flushed).await;
+    let _ = tokio::time::timeout(FLUSH_TIMEOUT, flushed).await;
 }
 
-/// What has become of a message.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// It is on its way, or a newer one will do as well.
-    Enough,
-    /// It has no room, and is said only once: without it the connection is of no use.
-    Never,
+enum SendResult {
+    /// It was sent, or it was skipped because a newer one will replace it.
+    Handled,
+    /// A reliable message could not be sent, so the connection has to be closed.
+    Failed,
 }
 
-/// Gives a message to a connection, snapshots only while it keeps up.
-fn tell(link: &Link, payload: &[u8], delivery: Delivery) -> Told {
-    match (delivery, link.backlog()) {
-        (Delivery::Reliable, Backlog::Short | Backlog::Long) if link.send(payload, delivery) => Told::Enough,
-        (Delivery::Reliable, Backlog::Short | Backlog::Long | Backlog::Hopeless) => Told::Never,
-        (Delivery::Unreliable, Backlog::Short) => {
-            // The next snapshot is newer, and a ping is asked again.
-            let _ = link.send(payload, delivery);
-            Told::Enough
+/// Sends a message on a connection; snapshots only while its backlog is low.
+fn send_to(connection: &AnyConnection, payload: &[u8], delivery: Delivery) -> SendResult {
+    match (delivery, connection.backlog()) {
+        (Delivery::Reliable, Backlog::Low | Backlog::High) if connection.send(payload, delivery) => {
+            SendResult::Handled
         }
-        (Delivery::Unreliable, Backlog::Long | Backlog::Hopeless) => Told::Enough,
+        (Delivery::Reliable, Backlog::Low | Backlog::High | Backlog::Excessive) => SendResult::Failed,
+        (Delivery::Unreliable, Backlog::Low) => {
+            // Snapshots are replaced by newer ones, and pings are repeated.
+            let _ = connection.send(payload, delivery);
+            SendResult::Handled
+        }
+        (Delivery::Unreliable, Backlog::High | Backlog::Excessive) => SendResult::Handled,
     }
 }
 
 fn game_protocol_options(simulate: Option<Simulation>) -> Result<game_protocol::Options, OptionsError> {
     let mut options: game_protocol::Options = options(simulate)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
-    options.config.connection_blocks = Some(SHARE);
+    options.config.connection_blocks = Some(CONNECTION_BLOCKS);
     Ok(options)
 }
 
 fn raknet_options(simulate: Option<Simulation>) -> Result<raknet::Options, OptionsError> {
     let mut options: raknet::Options = options(simulate)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
-    options.config.connection_blocks = Some(SHARE);
+    options.config.connection_blocks = Some(CONNECTION_BLOCKS);
     Ok(options)
 }
 
@@ -328,10 +333,10 @@ fn options<P: endpoint::Protocol>(
 mod tests {
     use super::*;
 
-    /// Whoever keeps a driver busy for ever, so that it never says that it is idle, stops no tick.
+    /// A driver that is always busy delays no tick.
     #[tokio::test]
-    async fn a_driver_that_is_never_idle_holds_up_no_tick() {
-        let deadline = Duration::from_secs(10);
-        tokio::time::timeout(deadline, within_a_tick(std::future::pending::<()>())).await.unwrap();
+    async fn a_driver_that_is_never_idle_delays_no_tick() {
+        let limit = Duration::from_secs(10);
+        tokio::time::timeout(limit, within_a_tick(std::future::pending::<()>())).await.unwrap();
     }
 }

@@ -1,6 +1,6 @@
-//! The names of connections.
+//! The keys of connections.
 
-/// Who is connected.
+/// The key of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Peer(u64),

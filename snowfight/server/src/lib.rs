@@ -1,6 +1,6 @@
 //! The snowball fight over UDP. [`Host`] is the server: one world for players of the Game Protocol and of RakNet.
-//! [`Player`] is somebody without a head who plays. The rules and both state machines are the crate `snowfight`; here
-//! they only get sockets and a clock.
+//! [`Player`] is a player without a display. The rules and both state machines are in the crate `snowfight`; this crate
+//! adds sockets and a clock.
 //!
 //! ```
 //! use snowfight::client::Input;
@@ -15,7 +15,7 @@
 //!
 //! let mut player = Player::join(address, Protocol::GameProtocol, Scope::Whole).await?;
 //! let north = Input { movement: Direction::NORTH, ..Input::default() };
-//! let before = player.me().ok_or("not there")?.position;
+//! let before = player.me().ok_or("no player")?.position;
 //! while player.me().is_some_and(|me| me.position.y < before.y + 0.5) {
 //!     player.frame(north).await?;
 //! }
@@ -27,14 +27,14 @@
 #![forbid(unsafe_code)]
 
 mod bots;
+mod connection;
 mod host;
 mod key;
-mod link;
 mod meter;
 mod player;
 pub mod program;
 
+pub use connection::{ConnectError, Protocol};
 pub use host::{Host, Options, OptionsError};
-pub use link::{DialError, Protocol};
 pub use meter::{Meter, Report};
 pub use player::{Player, PlayerError};

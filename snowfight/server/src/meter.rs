@@ -1,21 +1,21 @@
-//! How long ticks take.
+//! The duration of ticks.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
-/// The longest tick that is told apart, in microseconds.
+/// The longest recorded tick in microseconds.
 const LONGEST: u64 = 10_000_000;
 
-/// Times of ticks, since somebody last asked.
+/// Durations of ticks since the last report.
 ///
 /// ```
 /// use std::time::Duration;
 /// use snowfight_server::Meter;
 ///
 /// let mut meter = Meter::new();
-/// (1..=100).for_each(|millis| meter.note(Duration::from_millis(millis), Duration::ZERO));
+/// (1..=100).for_each(|millis| meter.record(Duration::from_millis(millis), Duration::ZERO));
 /// let report = meter.take();
 /// assert_eq!(report.ticks, 100);
 /// assert!(report.p99 >= Duration::from_millis(99) && report.p50 < Duration::from_millis(51));
@@ -27,44 +27,44 @@ pub struct Meter {
     late: Histogram<u64>,
 }
 
-/// What a [`Meter`] has seen.
+/// The report of a [`Meter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many ticks.
+    /// The number of ticks.
     pub ticks: u64,
-    /// What half of them took at most, from the first rule of the world to the last datagram in the socket.
+    /// The median duration of a tick, up to the last datagram in the socket.
     pub p50: Duration,
-    /// What 99 of 100 took at most.
+    /// The 99th percentile of the duration.
     pub p99: Duration,
-    /// How late 99 of 100 began at most.
+    /// The 99th percentile of the delay at the start of a tick.
     pub late_p99: Duration,
-    /// Players at the end of it, bots too.
+    /// The players at the end, including bots.
     pub players: usize,
-    /// Datagrams that were sent.
+    /// The number of sent datagrams.
     pub datagrams: u64,
-    /// Bytes of them, without IP and UDP.
+    /// The number of sent bytes, without IP and UDP headers.
     pub bytes: u64,
 }
 
 impl Meter {
-    /// A meter that has seen nothing.
+    /// An empty meter.
     ///
     /// # Panics
     /// Never: its bounds are constants.
     #[must_use]
     pub fn new() -> Self {
-        let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("constant bounds that are right");
+        let histogram = || Histogram::new_with_bounds(1, LONGEST, 3).expect("valid constant bounds");
         Self { took: histogram(), late: histogram() }
     }
 
-    /// A tick was made: how long it took, and how late it began.
-    pub fn note(&mut self, took: Duration, late: Duration) {
+    /// Records the duration of a tick, and its delay.
+    pub fn record(&mut self, took: Duration, late: Duration) {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.took.saturating_record(micros(took));
         self.late.saturating_record(micros(late));
     }
 
-    /// What there was since the last time.
+    /// The report since the previous one.
     pub fn take(&mut self) -> Report {
         let at =
             |histogram: &Histogram<u64>, share| Duration::from_micros(histogram.value_at_quantile(share));
@@ -88,7 +88,7 @@ impl Default for Meter {
 }
 
 impl Report {
-    /// The report as an object of JSON, times in microseconds.
+    /// The report as a JSON object with times in microseconds.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

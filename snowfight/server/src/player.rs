@@ -1,45 +1,45 @@
-//! A player without a head.
+//! A player without a display.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::codec::rabbit::Text;
 use rakwire_native::Simulation;
-use snowfight::client::{Client, Input, News, View};
+use snowfight::client::{Client, Input, Update, View};
 use snowfight::message::{EntityId, GameOver, Player as Body, PlayerId, Scope};
 use snowfight::world::{MAX_ENTITIES, TICKS_PER_SECOND};
 use tokio::time::Instant;
 
-use crate::link::{DialError, Link, Protocol};
+use crate::connection::{AnyConnection, ConnectError, Protocol};
 
-/// How long a server may take to let somebody in.
-const DEADLINE: Duration = Duration::from_secs(20);
+/// How long a server may take to answer a join request.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why somebody does not play.
+/// Why a player cannot play.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayerError {
-    /// There is no connection.
+    /// Connecting failed.
     #[error(transparent)]
-    Dial(#[from] DialError),
-    /// The connection has ended before the game.
-    #[error("the server has ended the connection")]
+    Connect(#[from] ConnectError),
+    /// The connection ended before the game did.
+    #[error("the server has closed the connection")]
     Ended,
-    /// The server says no.
-    #[error("the server refuses: {0}")]
-    Refused(String),
-    /// The game was over before it began.
+    /// The server rejected the player.
+    #[error("the server rejected the player: {0}")]
+    Rejected(String),
+    /// The game was over at once.
     #[error("the game was over at once")]
     Over(GameOver),
-    /// The server says nothing.
-    #[error("the server does not let anybody in")]
-    Silent,
+    /// The server did not answer the join request.
+    #[error("the server did not answer the join request")]
+    JoinTimeout,
 }
 
-/// Somebody who plays over a connection of its own, one frame after another.
+/// A player with its own connection, driven frame by frame.
 #[derive(Debug)]
 pub struct Player {
-    link: Link,
+    connection: AnyConnection,
     client: Client,
     view: Box<View<MAX_ENTITIES>>,
     player: PlayerId,
@@ -48,12 +48,12 @@ pub struct Player {
     frames: u32,
 }
 
-/// What a message was for a player.
-enum Heard {
+/// The effect of a message.
+enum Handled {
     Nothing,
     Joined(PlayerId),
     Over(GameOver),
-    Refused(String),
+    Rejected(String),
 }
 
 impl Player {
@@ -62,10 +62,10 @@ impl Player {
     /// # Errors
     /// A [`PlayerError`].
     pub async fn join(server: SocketAddr, protocol: Protocol, scope: Scope) -> Result<Self, PlayerError> {
-        Self::join_over(Link::dial(server, protocol, None).await?, scope).await
+        Self::join_over(AnyConnection::connect(server, protocol, None).await?, scope).await
     }
 
-    /// As [`join`](Self::join), behind a bad network: `loss=5%,latency=50ms`.
+    /// Like [`join`](Self::join), through a simulated network: `loss=5%,latency=50ms`.
     ///
     /// # Errors
     /// A [`PlayerError`].
@@ -75,68 +75,69 @@ impl Player {
         network: Simulation,
         scope: Scope,
     ) -> Result<Self, PlayerError> {
-        Self::join_over(Link::dial(server, protocol, Some(network)).await?, scope).await
+        Self::join_over(AnyConnection::connect(server, protocol, Some(network)).await?, scope).await
     }
 
-    async fn join_over(link: Link, scope: Scope) -> Result<Self, PlayerError> {
-        let (client, view) = (Client::asking_for(scope), Box::new(View::new()));
+    async fn join_over(connection: AnyConnection, scope: Scope) -> Result<Self, PlayerError> {
+        let (client, view) = (Client::with_scope(scope), Box::new(View::new()));
         let start = Instant::now();
-        let mut this = Self { link, client, view, player: PlayerId(0), snapshots: 0, start, frames: 0 };
+        let mut this = Self { connection, client, view, player: PlayerId(0), snapshots: 0, start, frames: 0 };
         this.client.handle_connected();
         this.send();
-        let let_in = async {
+        let joined = async {
             loop {
-                let message = this.link.recv().await.ok_or(PlayerError::Ended)?;
-                match this.hear(&message) {
-                    Heard::Joined(player) => return Ok(player),
-                    Heard::Over(result) => return Err(PlayerError::Over(result)),
-                    Heard::Refused(why) => return Err(PlayerError::Refused(why)),
-                    Heard::Nothing => {}
+                let message = this.connection.recv().await.ok_or(PlayerError::Ended)?;
+                match this.handle_message(&message) {
+                    Handled::Joined(player) => return Ok(player),
+                    Handled::Over(result) => return Err(PlayerError::Over(result)),
+                    Handled::Rejected(why) => return Err(PlayerError::Rejected(why)),
+                    Handled::Nothing => {}
                 }
             }
         };
-        this.player = tokio::time::timeout(DEADLINE, let_in).await.map_err(|_| PlayerError::Silent)??;
+        this.player =
+            tokio::time::timeout(JOIN_TIMEOUT, joined).await.map_err(|_| PlayerError::JoinTimeout)??;
         Ok(this)
     }
 
-    /// Who it is.
+    /// The id of the player.
     #[must_use]
     pub const fn id(&self) -> PlayerId {
         self.player
     }
 
-    /// The world as it knows it.
+    /// Its view of the world.
     #[must_use]
     pub const fn view(&self) -> &View<MAX_ENTITIES> {
         &self.view
     }
 
-    /// Its own body, as the server told last; nothing when it has none any more.
+    /// Its own entity in the last snapshot; `None` if it has fallen.
     #[must_use]
     pub fn me(&self) -> Option<&Body> {
         Some(self.view.player(self.player)?.1)
     }
 
-    /// What its body is called.
+    /// The id of its own entity.
     #[must_use]
     pub fn body(&self) -> Option<EntityId> {
         Some(self.view.player(self.player)?.0)
     }
 
-    /// How the game ended, once it has.
+    /// The result of the game, once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
         self.client.result()
     }
 
-    /// How many snapshots came.
+    /// The number of received snapshots.
     #[must_use]
     pub const fn snapshots(&self) -> u64 {
         self.snapshots
     }
 
-    /// Says what it wants, and looks around until the next frame, a sixtieth of a second later. Returns how the game
-    /// ended, once it has.
+    /// Sends input, and handles messages until the next frame, a sixtieth of a second later. Returns the result of the
+    /// game, once it is over.
     ///
     /// # Errors
     /// [`PlayerError::Ended`] when the connection ends without a result.
@@ -148,11 +149,11 @@ impl Player {
         let next = self.start + Duration::from_secs(1) * self.frames / TICKS_PER_SECOND;
         while self.client.result().is_none() {
             tokio::select! {
-                // Who is behind the clock still looks around.
+                // A player that is behind the clock still handles messages.
                 biased;
-                message = self.link.recv() => {
+                message = self.connection.recv() => {
                     let message = message.ok_or(PlayerError::Ended)?;
-                    let _ = self.hear(&message);
+                    let _ = self.handle_message(&message);
                 }
                 () = tokio::time::sleep_until(next) => break,
             }
@@ -160,43 +161,43 @@ impl Player {
         Ok(self.client.result())
     }
 
-    /// Waits until the server has ended the connection.
-    pub async fn gone(&self) {
-        while self.link.recv().await.is_some() {}
+    /// Waits until the server has closed the connection.
+    pub async fn closed(&self) {
+        while self.connection.recv().await.is_some() {}
     }
 
     /// Leaves the game.
     pub async fn leave(self) {
-        self.link.close().await;
+        self.connection.close().await;
     }
 
     fn now(&self) -> rakwire::Instant {
         rakwire::Instant::from_micros(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    fn hear(&mut self, message: &[u8]) -> Heard {
+    fn handle_message(&mut self, message: &[u8]) -> Handled {
         let now = self.now();
         match self.client.handle_message(now, &message) {
-            Ok(News::Joined { player, entities }) => {
+            Ok(Update::Joined { player, entities }) => {
                 self.view.update(&entities);
-                Heard::Joined(player)
+                Handled::Joined(player)
             }
-            Ok(News::Snapshot { time, entities, scope }) => {
+            Ok(Update::Snapshot { time, entities, scope }) => {
                 self.snapshots += 1;
                 self.view.take(time, &entities, scope);
-                Heard::Nothing
+                Handled::Nothing
             }
-            Ok(News::Refused(why)) => Heard::Refused(text(why)),
-            Ok(News::Over(result)) => Heard::Over(result),
-            Ok(News::Pong { .. } | News::Nothing) | Err(_) => Heard::Nothing,
+            Ok(Update::Rejected(why)) => Handled::Rejected(text(why)),
+            Ok(Update::Over(result)) => Handled::Over(result),
+            Ok(Update::Pong { .. } | Update::Ignored) | Err(_) => Handled::Nothing,
         }
     }
 
     fn send(&mut self) {
         let mut buffer = [0; 64];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
-            // Actions are said again and again.
-            let _ = self.link.send(message, delivery);
+            // Actions are repeated.
+            let _ = self.connection.send(message, delivery);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the programs have in common: how they fail, and when they end.
+//! Shared by the programs: failures, output and signals.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -6,15 +6,15 @@ use std::process::ExitCode;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-/// Lines that wait for whoever reads them.
+/// The length of the queue of lines.
 const LINES: usize = 16;
 
-/// Why a program ends without success: one line that says what to do, and an exit status.
+/// Why a program fails: one line that says what to do, and an exit status.
 ///
 /// ```
 /// use snowfight_server::program::Failure;
 ///
-/// let _status: std::process::ExitCode = Failure::usage("give --listen ADDR:PORT").report();
+/// let _status: std::process::ExitCode = Failure::usage("use --listen ADDR:PORT").report();
 /// ```
 #[derive(Debug)]
 pub struct Failure {
@@ -23,42 +23,42 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What was asked for was tried and did not work: exit status 1.
+    /// An operation failed: exit status 1.
     #[must_use]
     pub fn runtime(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 1 }
     }
 
-    /// What was asked for can never work: exit status 2.
+    /// The arguments are invalid: exit status 2.
     #[must_use]
     pub fn usage(line: impl Display) -> Self {
         Self { line: line.to_string(), status: 2 }
     }
 
-    /// Says what is wrong on the standard error, and gives the exit status.
+    /// Prints the line to standard error, and returns the exit status.
     #[must_use]
     pub fn report(&self) -> ExitCode {
-        // When nobody listens, the status says enough.
+        // A failure to print is ignored.
         let _ = writeln!(io::stderr(), "error: {}", self.line);
         ExitCode::from(self.status)
     }
 }
 
-/// Writes a line to the standard output, at once. A reader who went away wants no more: that is no failure.
+/// Writes a line to standard output and flushes it. A broken pipe is not a failure.
 ///
 /// # Errors
-/// What else can go wrong.
+/// If writing fails for another reason.
 pub fn print(line: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::runtime(format!("cannot write to the standard output: {error}")))
+            Err(Failure::runtime(format!("cannot write to standard output: {error}")))
         }
         Ok(()) | Err(_) => Ok(()),
     }
 }
 
-/// Writes lines from a thread of its own, so that a reader who stalls holds up nobody; lines that do not fit are dropped.
+/// Writes lines from its own thread, so that a reader that stalls does not block the program; a full queue drops lines.
 ///
 /// ```
 /// let mut printer = snowfight_server::program::Printer::start()?;
@@ -73,13 +73,13 @@ pub struct Printer {
 }
 
 impl Printer {
-    /// A printer to the standard output.
+    /// A printer to standard output.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// If the thread cannot be started.
     pub fn start() -> Result<Self, Failure> {
         Self::writing(|line| {
-            // Whoever does not read the lines does not want them.
+            // Lines that cannot be written are dropped.
             let _ = print(line);
         })
     }
@@ -97,17 +97,17 @@ impl Printer {
         self.dropped += u64::from(self.lines.try_send(line.to_string()).is_err());
     }
 
-    /// How many lines there was no room for.
+    /// The number of dropped lines.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// Reads the command line.
+/// Parses the command line.
 ///
 /// # Errors
-/// What is wrong with it, in one line; help and version end the program.
+/// If it is invalid, as one line; help and version end the program.
 pub fn parse<A: clap::Parser>() -> Result<A, Failure> {
     use clap::error::ErrorKind;
     A::try_parse().map_err(|error| {
@@ -124,17 +124,17 @@ pub fn parse<A: clap::Parser>() -> Result<A, Failure> {
 /// Runs a future on all cores that this program may use.
 ///
 /// # Errors
-/// The system gives no threads.
+/// If the runtime cannot be started, or the future fails.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::runtime(format!("cannot start: {error}")))?.block_on(future)
 }
 
-/// Ends when the operator wants the program to end. It listens from this call on.
+/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
 ///
 /// # Errors
-/// The system does not tell.
-pub fn end_of_operation() -> Result<impl Future<Output = ()>, Failure> {
+/// If signals cannot be caught.
+pub fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
     let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
     #[cfg(unix)]
     let (mut first, mut second) = {
@@ -161,9 +161,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_who_stalls_holds_up_nobody() {
+    fn a_reader_that_stalls_does_not_block_the_program() {
         let (begun, begins) = channel();
-        let (goes_on, stall) = channel::<()>();
+        let (resume, stall) = channel::<()>();
         let mut printer = Printer::writing(move |line| {
             begun.send(line).unwrap();
             let _ = stall.recv();
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(begins.recv().unwrap(), "first");
         (0..100).for_each(|number| printer.offer(number));
         assert_eq!(printer.dropped(), 100 - LINES as u64);
-        drop(goes_on);
+        drop(resume);
         let rest: Vec<_> = begins.iter().take(LINES).collect();
         assert_eq!(rest, (0..LINES).map(|number| number.to_string()).collect::<Vec<_>>());
     }

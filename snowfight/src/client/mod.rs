@@ -1,5 +1,5 @@
-//! The client's side of the game as a state machine (docs/game.md#the-client). It keeps no world: a
-//! snapshot is lent as it lies in the message, and [`View`] is there for those who want to keep it.
+//! The client's side of the game as a state machine (docs/game.md#the-client). It does not store the world:
+//! snapshots borrow from the message, and [`View`] can store them.
 //!
 //! ```
 //! use rakwire::Instant;
@@ -13,11 +13,11 @@
 //! client.handle_connected();
 //!
 //! let mut buffer = [0; snowfight::server::MAX_MESSAGE];
-//! let (delivery, payload) = client.poll_message(&mut buffer).expect("it wants to join");
+//! let (delivery, payload) = client.poll_message(&mut buffer).expect("a request to join");
 //! assert_eq!(delivery, Delivery::Reliable);
 //! server.handle_message((), &payload);
 //!
-//! let Some(snowfight::server::Output::Send { payload, .. }) = server.poll_output(&mut buffer) else { panic!("no answer") };
+//! let Some(snowfight::server::Output::Send { payload, .. }) = server.poll_output(&mut buffer) else { panic!("no response") };
 //! client.handle_message(now, &payload)?;
 //! client.handle_frame(now, Input { movement: Direction::NORTH, ..Input::default() });
 //! assert!(client.player().is_some() && client.poll_message(&mut buffer).is_some());
@@ -41,60 +41,60 @@ use crate::message::{
 pub use predict::Prediction;
 pub use view::View;
 
-/// How often the server is asked whether it is there.
+/// The interval of pings.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
-/// Frames until an action is said again although nothing changed: nothing is ordered on the wire
-/// (docs/game.md#reliability), so an older one may have arrived last.
-const REPEAT: u8 = 6;
+/// Frames until an unchanged action is repeated: messages are unordered (docs/game.md#reliability), so an older one may
+/// have arrived last.
+const REPEAT_FRAMES: u8 = 6;
 /// Messages that wait to be sent: what one frame has to say twice, and the first request.
-const MAX_WAITING: usize = 8;
+const MAX_QUEUED: usize = 8;
 /// The channel of the request to join.
 const INIT: Channel = Channel(0);
 
-/// What the player wants, in one frame.
+/// The input of the player in one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Input {
-    /// Where to walk.
+    /// The direction to walk in.
     pub movement: Direction,
-    /// What to break.
+    /// The entity to break.
     pub breaking: Option<EntityId>,
-    /// Where to throw what is held.
+    /// The target of a throw.
     pub throw: Option<Point>,
 }
 
-/// What a message of the server means.
+/// What a message of the server changed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum News<'m> {
-    /// The client is in the game.
+pub enum Update<'m> {
+    /// The client has joined the game.
     Joined {
-        /// As whom.
+        /// Its player.
         player: PlayerId,
-        /// Everything there is.
+        /// All entities.
         entities: List<'m, Entity>,
     },
     /// A newer state of the world.
     Snapshot {
         /// Its tick.
         time: u32,
-        /// Everything there is, or what has changed.
+        /// All entities, or those that have changed.
         entities: List<'m, Entity>,
-        /// Which of both.
+        /// Which of the two.
         scope: Scope,
     },
     /// The game is over.
     Over(GameOver),
-    /// The server is there.
+    /// The server has answered a ping.
     Pong {
-        /// The time since the question; nothing when it is not known any more.
+        /// The round-trip time; `None` for a pong that does not match the last ping.
         round_trip: Option<Duration>,
     },
-    /// The server refuses something.
-    Refused(Text<'m>),
-    /// What is out of date, or was not asked for.
-    Nothing,
+    /// The server has rejected a request.
+    Rejected(Text<'m>),
+    /// The message was outdated or unexpected.
+    Ignored,
 }
 
-/// How far the client is.
+/// The state of the client.
 ///
 /// ```text
 ///  Connecting --> Joining --> Playing --> Over
@@ -107,22 +107,22 @@ enum State {
     Connecting,
     /// Init was sent.
     Joining,
-    /// In the game; the tick of the newest snapshot.
+    /// In the game, with the tick of the newest snapshot.
     Playing { player: PlayerId, newest: Option<u32>, scope: Scope },
-    /// It has an end.
+    /// The game is over.
     Over(GameOver),
 }
 
-/// A question that waits for its answer.
+/// A ping without a pong yet.
 #[derive(Clone, Copy, Debug)]
 struct Ping {
     channel: Channel,
     sent: Instant,
 }
 
-/// What was said last, and how many frames ago.
+/// The input that was sent last, and how many frames ago.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct LastInput {
     input: Input,
     frames: u8,
 }
@@ -138,28 +138,35 @@ struct Said {
 #[derive(Debug)]
 pub struct Client {
     state: State,
-    waiting: Deque<ClientMessage, MAX_WAITING>,
+    queue: Deque<ClientMessage, MAX_QUEUED>,
     ping: Option<Ping>,
-    said: Option<Said>,
+    last_sent: Option<LastInput>,
     next_channel: u32,
-    wanted: Scope,
+    requested: Scope,
 }
 
 impl Client {
-    /// A client without a connection that gets whole snapshots.
+    /// A client without a connection that requests whole snapshots.
     #[must_use]
     pub const fn new() -> Self {
-        Self::asking_for(Scope::Whole)
+        Self::with_scope(Scope::Whole)
     }
 
-    /// A client without a connection that asks for such snapshots. A server that knows only whole ones sends those.
+    /// A client without a connection that requests these snapshots. A server that supports only whole ones sends those.
     #[must_use]
-    pub const fn asking_for(wanted: Scope) -> Self {
-        let waiting = Deque::new();
-        Self { state: State::Connecting, waiting, ping: None, said: None, next_channel: INIT.0 + 1, wanted }
+    pub const fn with_scope(requested: Scope) -> Self {
+        let queue = Deque::new();
+        Self {
+            state: State::Connecting,
+            queue,
+            ping: None,
+            last_sent: None,
+            next_channel: INIT.0 + 1,
+            requested,
+        }
     }
 
-    /// Who the client is, while it plays.
+    /// The player of the client while it is in the game.
     #[must_use]
     pub const fn player(&self) -> Option<PlayerId> {
         match self.state {
@@ -168,7 +175,7 @@ impl Client {
         }
     }
 
-    /// How the game ended, if it did.
+    /// The result of the game once it is over.
     #[must_use]
     pub const fn result(&self) -> Option<GameOver> {
         match self.state {
@@ -177,25 +184,25 @@ impl Client {
         }
     }
 
-    /// The connection is open: the client wants to join.
+    /// The connection has opened: the client requests to join.
     pub fn handle_connected(&mut self) {
         if self.state == State::Connecting {
             self.state = State::Joining;
-            self.say(ClientMessage::Request(Request { channel: INIT, kind: RequestKind::Init }));
+            self.enqueue(ClientMessage::Request(Request { channel: INIT, kind: RequestKind::Init }));
         }
     }
 
-    /// The connection has ended. A result stays; otherwise everything begins anew.
+    /// The connection has ended. A result is kept; otherwise the client starts over.
     pub fn handle_disconnected(&mut self) {
         let state = if let State::Over(_) = self.state { self.state } else { State::Connecting };
-        *self = Self { state, ..Self::asking_for(self.wanted) };
+        *self = Self { state, ..Self::with_scope(self.requested) };
     }
 
-    /// A message has arrived. What it means borrows from it.
+    /// A message has arrived. The update borrows from it.
     ///
     /// # Errors
-    /// The message cannot be unpacked; nothing has changed. It is best ignored.
-    pub fn handle_message<'m>(&mut self, now: Instant, message: &'m dyn Chunks) -> Result<News<'m>, Error> {
+    /// If the message cannot be unpacked. It had no effect and can be ignored.
+    pub fn handle_message<'m>(&mut self, now: Instant, message: &'m dyn Chunks) -> Result<Update<'m>, Error> {
         let mut reader = Reader::over(message);
         Ok(match ServerMessage::unpack(&mut reader)? {
             ServerMessage::Event(event) => self.on_event(event),
@@ -206,7 +213,7 @@ impl Client {
         })
     }
 
-    /// A frame begins: says what has changed of the input, and asks from time to time whether the server is there.
+    /// A frame begins: sends changes of the input, and pings from time to time.
     pub fn handle_frame(&mut self, now: Instant, input: Input) {
         if !matches!(self.state, State::Playing { .. }) {
             return;
@@ -215,52 +222,52 @@ impl Client {
         self.send_actions(input);
     }
 
-    /// The next message to send, packed into `buffer`, and how. 16 bytes hold each.
+    /// The next message to send, packed into `buffer`, and its reliability. 16 bytes are enough.
     pub fn poll_message<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Delivery, &'b [u8])> {
-        let message = self.waiting.front()?;
+        let message = self.queue.front()?;
         let delivery = message.delivery();
-        let asked = match message {
-            ClientMessage::Request(Request { kind: RequestKind::Init, .. }) => self.wanted,
+        let scope = match message {
+            ClientMessage::Request(Request { kind: RequestKind::Init, .. }) => self.requested,
             ClientMessage::Request(_) | ClientMessage::Action(_) => Scope::Whole,
         };
         let length = pack(message, buffer).ok()?.len();
-        let length = asked.write(buffer, length);
-        self.waiting.pop_front();
+        let length = scope.write(buffer, length);
+        self.queue.pop_front();
         Some((delivery, buffer.get(..length)?))
     }
 
-    fn on_event<'m>(&mut self, event: Event<'m>) -> News<'m> {
+    fn on_event<'m>(&mut self, event: Event<'m>) -> Update<'m> {
         match (event.kind, &mut self.state) {
             (EventKind::Snapshot(snapshot), State::Playing { newest, scope, .. }) => {
                 if newest.is_some_and(|newest| !is_later(event.time, newest)) {
-                    return News::Nothing;
+                    return Update::Ignored;
                 }
                 *newest = Some(event.time);
-                News::Snapshot { time: event.time, entities: snapshot.entities, scope: *scope }
+                Update::Snapshot { time: event.time, entities: snapshot.entities, scope: *scope }
             }
-            // Nothing is ordered on the wire: the end may overtake the Connect.
+            // Messages are unordered: the end of the game may arrive before Connect.
             (EventKind::GameOver(result), State::Joining | State::Playing { .. }) => {
                 self.state = State::Over(result);
-                self.waiting.clear();
-                News::Over(result)
+                self.queue.clear();
+                Update::Over(result)
             }
             (EventKind::Snapshot(_), State::Connecting | State::Joining | State::Over(_))
-            | (EventKind::GameOver(_), State::Connecting | State::Over(_)) => News::Nothing,
+            | (EventKind::GameOver(_), State::Connecting | State::Over(_)) => Update::Ignored,
         }
     }
 
-    fn on_response<'m>(&mut self, now: Instant, response: Response<'m>, scope: Scope) -> News<'m> {
+    fn on_response<'m>(&mut self, now: Instant, response: Response<'m>, scope: Scope) -> Update<'m> {
         match response.kind {
             ResponseKind::Connect(connect) if self.state == State::Joining && response.channel == INIT => {
                 self.state = State::Playing { player: connect.player, newest: None, scope };
-                News::Joined { player: connect.player, entities: connect.snapshot.entities }
+                Update::Joined { player: connect.player, entities: connect.snapshot.entities }
             }
-            ResponseKind::Connect(_) => News::Nothing,
-            ResponseKind::Error(why) => News::Refused(why),
+            ResponseKind::Connect(_) => Update::Ignored,
+            ResponseKind::Error(why) => Update::Rejected(why),
             ResponseKind::Pong => {
-                let asked = self.ping.filter(|ping| ping.channel == response.channel);
-                let round_trip = asked.map(|ping| now.saturating_since(ping.sent));
-                News::Pong { round_trip }
+                let ping = self.ping.filter(|ping| ping.channel == response.channel);
+                let round_trip = ping.map(|ping| now.saturating_since(ping.sent));
+                Update::Pong { round_trip }
             }
         }
     }
@@ -272,13 +279,13 @@ impl Client {
         let channel = Channel(self.next_channel);
         self.next_channel = self.next_channel.checked_add(1).unwrap_or(INIT.0 + 1);
         self.ping = Some(Ping { channel, sent: now });
-        self.say(ClientMessage::Request(Request { channel, kind: RequestKind::Ping }));
+        self.enqueue(ClientMessage::Request(Request { channel, kind: RequestKind::Ping }));
     }
 
-    /// What changed, and now and then what did not.
+    /// Sends changed input, and unchanged input from time to time.
     fn send_actions(&mut self, input: Input) {
-        let repeat = self.said.is_none_or(|said| said.frames + 1 >= REPEAT);
-        let last = self.said.map(|said| said.input);
+        let repeat = self.last_sent.is_none_or(|last_sent| last_sent.frames + 1 >= REPEAT_FRAMES);
+        let last = self.last_sent.map(|last_sent| last_sent.input);
         if repeat || last.is_none_or(|last| last.movement != input.movement) {
             self.act(ActionKind::Move(Move { direction: input.movement }));
         }
@@ -288,21 +295,21 @@ impl Client {
         if let Some(target) = input.throw {
             self.act(ActionKind::Throw(Throw { target }));
         }
-        let frames = if repeat { 0 } else { self.said.map_or(0, |said| said.frames + 1) };
-        self.said = Some(Said { input, frames });
+        let frames = if repeat { 0 } else { self.last_sent.map_or(0, |last_sent| last_sent.frames + 1) };
+        self.last_sent = Some(LastInput { input, frames });
     }
 
     fn act(&mut self, kind: ActionKind) {
-        self.say(ClientMessage::Action(Action { kind }));
+        self.enqueue(ClientMessage::Action(Action { kind }));
     }
 
-    /// When nobody takes the messages, the oldest is out of date.
-    fn say(&mut self, message: ClientMessage) {
-        if self.waiting.is_full() {
-            self.waiting.pop_front();
+    /// Queues a message; a full queue drops its oldest.
+    fn enqueue(&mut self, message: ClientMessage) {
+        if self.queue.is_full() {
+            self.queue.pop_front();
         }
         // There is room now.
-        let _ = self.waiting.push_back(message);
+        let _ = self.queue.push_back(message);
     }
 }
 
@@ -312,7 +319,7 @@ impl Default for Client {
     }
 }
 
-/// Whether a tick comes after another one, although the count wraps.
+/// Whether a tick is after another one, with wrapping.
 const fn is_later(tick: u32, other: u32) -> bool {
     let ahead = tick.wrapping_sub(other);
     ahead != 0 && ahead < u32::MAX / 2

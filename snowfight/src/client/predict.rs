@@ -1,32 +1,31 @@
-//! Where a client's own player is before the server has said so.
+//! Prediction of a client's own player.
 
 use heapless::Deque;
 
 use crate::message::{Direction, Entity, EntityKind, Player, PlayerId, Point};
 use crate::world::World;
 
-/// Frames that wait for the server; more than two seconds are not caught up with.
+/// The limit for frames that the server has not processed: about two seconds.
 const MAX_FRAMES: usize = 128;
-/// How many frames early a change may show, by what is known of the way: it was sent again, or the way has become
-/// shorter.
-const EARLY: u32 = 3;
-/// How many ticks later than it began a change may be seen: some snapshots are lost or never sent.
-const LATE: u32 = 2;
+/// How many frames before the expected one the server may show a change, because the path delay has decreased.
+const MAX_EARLY: u32 = 3;
+/// How many ticks after a change its snapshot may be, because some snapshots are lost or not sent.
+const MAX_LATE: u32 = 2;
 
-/// What a frame did.
+/// A predicted frame.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     number: u32,
     movement: Direction,
-    /// Afterwards.
+    /// The position after the frame.
     position: Point,
 }
 
-/// The own player, ahead of the server by the time that a message takes there and back.
+/// The own player, one round-trip time ahead of the server.
 ///
-/// The rules are those of the server, so both agree but for what others do. The messages have no numbers that would tell
-/// which input a snapshot has seen; but it tells which way the player walks, and that is enough: a change of direction
-/// that shows says which frame the server has come to.
+/// Client and server apply the same rules, so the prediction only differs because of other players. Messages have no
+/// input sequence numbers that would tell which input a snapshot includes. Instead a snapshot has the direction of the
+/// player, and a change of direction tells which frame the server has reached.
 ///
 /// ```
 /// use snowfight::client::Prediction;
@@ -38,51 +37,51 @@ struct Frame {
 /// let mut prediction = Prediction::new(player);
 /// prediction.handle_snapshot(world.time(), world.entities());
 /// let start = prediction.position().expect("it is in the snapshot");
-/// let ahead = prediction.handle_frame(Direction::NORTH).expect("it walks");
+/// let ahead = prediction.handle_frame(Direction::NORTH).expect("a known position");
 /// assert!(ahead.y > start.y);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Prediction {
     world: World,
     player: PlayerId,
-    /// What the server has not come to yet, behind the last frame that it has.
+    /// The last frame that the server has processed, followed by those that it has not.
     frames: Deque<Frame, MAX_FRAMES>,
-    /// The last change of direction that the server has shown.
+    /// The frame of the last change of direction that a snapshot has shown.
     shown: u32,
-    /// Ticks of the server less frames of this client, since a change of direction told.
+    /// The offset of server ticks from client frames, known since a snapshot showed a change of direction.
     ahead: Option<u32>,
     next: u32,
 }
 
 impl Prediction {
-    /// A prediction for a player that nothing is known of yet.
+    /// A prediction before the first snapshot.
     #[must_use]
     pub fn new(player: PlayerId) -> Self {
         let (world, frames) = (World::new(0), Deque::new());
         Self { world, player, frames, shown: 0, ahead: None, next: 0 }
     }
 
-    /// Where the player is.
+    /// The predicted position.
     #[must_use]
     pub fn position(&self) -> Option<Point> {
         Some(self.frames.back()?.position)
     }
 
-    /// A frame passes, a sixtieth of a second, in which the player wants to walk this way. Returns where it is then.
+    /// Predicts a frame, a sixtieth of a second, with this input. Returns the new position.
     pub fn handle_frame(&mut self, movement: Direction) -> Option<Point> {
         let from = self.position()?;
         let position = self.world.walk_alone(self.player, from, movement).unwrap_or(from);
         if self.frames.is_full() {
             self.frames.pop_front();
         }
-        // There is room now.
+        // There is room after the `pop_front`.
         let _ = self.frames.push_back(Frame { number: self.next, movement, position });
         self.next = self.next.wrapping_add(1);
         Some(position)
     }
 
-    /// A newer snapshot of everything: the server's word counts, and what it has not heard of yet is walked again from
-    /// there. Returns how far that moves the player, in tiles.
+    /// Applies a newer whole snapshot: takes the position of the server and replays the frames that it has not processed.
+    /// Returns the length of the correction in tiles.
     pub fn handle_snapshot(&mut self, time: u32, entities: impl IntoIterator<Item = Entity>) -> f32 {
         self.world.observe(entities);
         let bodies = self.world.entities();
@@ -99,7 +98,7 @@ impl Prediction {
             return 0.0;
         };
         let reached = self.reached(time, &own);
-        self.walk_again(reached, own.position);
+        self.replay(reached, own.position);
         self.position().map_or(0.0, |now| (now - before).length())
     }
 
@@ -111,7 +110,7 @@ impl Prediction {
         let _ = self.frames.push_back(frame);
     }
 
-    /// The number of the frame that the server has come to.
+    /// The number of the frame that the server has reached.
     fn reached(&mut self, time: u32, own: &Player) -> u32 {
         let oldest = self.frames.front().map_or(self.next, |frame| frame.number);
         let newest = self.next.wrapping_sub(1);
@@ -122,51 +121,51 @@ impl Prediction {
             self.ahead = Some(time.wrapping_sub(first));
             return first;
         }
-        let waits = self.changes().map(|frame| frame.number).next();
-        let limit = waits.map_or(newest, |change| change.wrapping_sub(1));
+        let pending = self.changes().map(|frame| frame.number).next();
+        let limit = pending.map_or(newest, |change| change.wrapping_sub(1));
         let span = limit.wrapping_sub(oldest);
         let into = expected.map_or(span, |expected| {
             let into = expected.wrapping_sub(oldest);
-            // What lies before the oldest has wrapped.
+            // A number before the oldest has wrapped.
             if into > u32::MAX / 2 { 0 } else { into }
         });
         oldest.wrapping_add(into.min(span))
     }
 
-    /// The last change of direction which the server has not shown before and shows now.
+    /// The last change of direction that this snapshot is the first to show.
     fn change_shown(&self, movement: Direction, expected: Option<u32>) -> Option<u32> {
         let in_time = |frame: &&Frame| {
             expected.is_none_or(|expected| {
                 let early = frame.number.wrapping_sub(expected);
-                early <= EARLY || early > u32::MAX / 2
+                early <= MAX_EARLY || early > u32::MAX / 2
             })
         };
         let shown = || self.changes().filter(|frame| frame.movement == movement);
-        // The first one is the only explanation when the direction is not that from before.
+        // If the direction differs from the previous one, the first change is the only explanation.
         let other = self.frames.front().is_some_and(|before| before.movement != movement);
         let only = || if other { shown().next() } else { None };
         shown().filter(in_time).last().or_else(only).map(|frame| frame.number)
     }
 
-    /// Frames that changed the direction after the last one that was shown.
+    /// The frames that changed the direction after the last change that was shown.
     fn changes(&self) -> impl Iterator<Item = &Frame> {
         let pairs = self.frames.iter().zip(self.frames.iter().skip(1));
-        let turned =
+        let changed =
             pairs.filter(|(before, after)| before.movement != after.movement).map(|(_, after)| after);
         let shown = self.shown;
-        turned.filter(move |frame| (1..u32::MAX / 2).contains(&frame.number.wrapping_sub(shown)))
+        changed.filter(move |frame| (1..u32::MAX / 2).contains(&frame.number.wrapping_sub(shown)))
     }
 
-    /// Of a change and the frames behind it, which may be what the snapshot is about, the one that ends nearest to it.
+    /// Of a change and the frames after it that the snapshot may show, the one whose position is nearest.
     fn nearest(&self, change: u32, position: Point) -> u32 {
-        let behind = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= LATE);
+        let following = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= MAX_LATE);
         let off = |frame: &Frame| (frame.position - position).length();
-        let nearest = behind.min_by(|a, b| off(a).total_cmp(&off(b)));
+        let nearest = following.min_by(|a, b| off(a).total_cmp(&off(b)));
         nearest.map_or(change, |frame| frame.number)
     }
 
-    /// Forgets what is older than a frame, and walks everything behind it again.
-    fn walk_again(&mut self, reached: u32, position: Point) {
+    /// Drops frames before the reached one, and replays those after it.
+    fn replay(&mut self, reached: u32, position: Point) {
         while self.frames.front().is_some_and(|frame| frame.number != reached) && self.frames.len() > 1 {
             self.frames.pop_front();
         }

@@ -1,4 +1,4 @@
-//! A walk along each arrow of the client's state diagram, and hostile servers.
+//! A test for each transition of the client's state diagram, and hostile servers.
 
 use std::vec;
 use std::vec::Vec;
@@ -26,7 +26,7 @@ fn taken(client: &mut Client) -> Vec<ClientMessage> {
 fn tell(client: &mut Client, message: &ServerMessage<'_>) -> bool {
     let bytes = to_vec(message).expect("it packs");
     let pieces: Vec<_> = bytes.chunks(3).collect();
-    client.handle_message(NOW, &pieces.as_slice()) != Ok(News::Nothing)
+    client.handle_message(NOW, &pieces.as_slice()) != Ok(Update::Ignored)
 }
 
 fn connect(channel: Channel) -> ServerMessage<'static> {
@@ -82,13 +82,13 @@ fn send_init_to_receive_connect() {
     let mut client = Client::new();
     client.handle_connected();
     taken(&mut client);
-    // Nothing else is waited for: neither snapshots nor a connect that was not asked for.
+    // Everything else is ignored: snapshots, and a Connect for another request.
     assert!(!tell(&mut client, &snapshot(1)));
     assert!(!tell(&mut client, &connect(Channel(9))));
     client.handle_frame(NOW, Input::default());
     assert_eq!((taken(&mut client), client.player()), (vec![], None));
     let bytes = to_vec(&connect(INIT)).expect("it packs");
-    let joined = News::Joined { player: PlayerId(4), entities: List::new(&ENTITIES) };
+    let joined = Update::Joined { player: PlayerId(4), entities: List::new(&ENTITIES) };
     assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(joined));
 }
 
@@ -130,11 +130,11 @@ fn poll_events_otherwise_to_send_ping() {
     let pong = ServerMessage::Response(Response { channel: Channel(3), kind: ResponseKind::Pong });
     let bytes = to_vec(&pong).expect("it packs");
     let now = Instant::from_micros(2_030_000);
-    let known = News::Pong { round_trip: Some(Duration::from_millis(30)) };
+    let known = Update::Pong { round_trip: Some(Duration::from_millis(30)) };
     assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(known));
     let pong = ServerMessage::Response(Response { channel: Channel(1), kind: ResponseKind::Pong });
     let bytes = to_vec(&pong).expect("it packs");
-    let unknown = News::Pong { round_trip: None };
+    let unknown = Update::Pong { round_trip: None };
     assert_eq!(client.handle_message(now, &bytes.as_slice()), Ok(unknown));
 }
 
@@ -153,7 +153,7 @@ fn send_ping_to_poll_input_to_send_actions() {
     assert_eq!(taken(&mut client), expected);
 }
 
-/// An action that was lost in the order of things is said again.
+/// Actions are repeated, because an older one may have arrived last.
 #[test]
 fn send_actions_to_render_scene_to_poll_events() {
     let mut client = playing();
@@ -184,11 +184,11 @@ fn a_game_that_is_over_stays_so() {
     assert_eq!(client.result(), Some(GameOver::Winner));
 }
 
-/// Both are reliable, but nothing is ordered.
+/// Both are reliable, but unordered.
 #[test]
 fn a_game_over_that_overtakes_the_connect_is_heard() {
     let mut client = Client::new();
-    assert!(!tell(&mut client, &over(GameOver::Loser)), "nobody has asked to join");
+    assert!(!tell(&mut client, &over(GameOver::Loser)), "the client has not requested to join");
     client.handle_connected();
     assert!(tell(&mut client, &over(GameOver::Loser)));
     assert!(!tell(&mut client, &connect(INIT)));
@@ -210,7 +210,7 @@ fn a_refusal_is_told() {
     let mut client = playing();
     let error = ResponseKind::Error(Text::new("no ☃"));
     let bytes = to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("it packs");
-    let news = News::Refused(Text::new("no ☃"));
+    let news = Update::Rejected(Text::new("no ☃"));
     assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(news));
 }
 
@@ -249,7 +249,7 @@ fn a_client_that_nobody_polls_takes_no_memory() {
     for frame in 0..10_000_u64 {
         client.handle_frame(Instant::from_micros(frame * 16_667), Input::default());
     }
-    assert_eq!(taken(&mut client).len(), MAX_WAITING);
+    assert_eq!(taken(&mut client).len(), MAX_QUEUED);
 }
 
 proptest! {
@@ -258,7 +258,7 @@ proptest! {
     #[test]
     fn whatever_a_server_says_the_client_goes_on(bytes: Vec<u8>) {
         let mut client = playing();
-        if let Ok(News::Snapshot { entities, .. }) = client.handle_message(NOW, &bytes.as_slice()) {
+        if let Ok(Update::Snapshot { entities, .. }) = client.handle_message(NOW, &bytes.as_slice()) {
             prop_assert_eq!(entities.iter().count(), entities.len());
         }
         client.handle_frame(NOW, Input::default());
@@ -282,11 +282,11 @@ fn what_is_not_told_for_long_is_forgotten_and_the_rest_is_kept() {
     view.update(&List::new(&[object(1), object(2)]));
     let start = u32::MAX - 100;
     view.merge(start, &List::new(&[object(3)]));
-    for passed in (0..=Scope::FORGOTTEN).step_by(2) {
+    for passed in (0..=Scope::EXPIRY_TICKS).step_by(2) {
         view.merge(start.wrapping_add(passed), &List::new(&[object(2)]));
         assert_eq!(view.entities().len(), 3, "after {passed} ticks");
     }
-    view.merge(start.wrapping_add(Scope::FORGOTTEN + 1), &List::new(&[]));
+    view.merge(start.wrapping_add(Scope::EXPIRY_TICKS + 1), &List::new(&[]));
     assert_eq!(view.entities(), [object(2)]);
     let dead = Entity { id: EntityId(2), kind: EntityKind::Dead };
     view.merge(0, &List::new(&[dead, object(4)]));

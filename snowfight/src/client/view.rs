@@ -3,7 +3,7 @@ use rakwire::codec::rabbit::List;
 
 use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 
-/// The world as the newest snapshot told it, with room for `N` entities; of more the rest is not kept.
+/// The world as of the newest snapshot, with room for `N` entities; further ones are dropped.
 ///
 /// ```
 /// use rakwire::codec::rabbit::List;
@@ -17,56 +17,56 @@ use crate::message::{Entity, EntityId, EntityKind, Player, PlayerId, Scope};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View<const N: usize> {
     entities: Vec<Entity, N>,
-    /// When each was told last, in ticks, while only changes are.
-    told: Vec<u32, N>,
+    /// The tick of the last update of each entity, with snapshots of changes.
+    updated_at: Vec<u32, N>,
 }
 
 impl<const N: usize> View<N> {
-    /// A view of nothing.
+    /// An empty view.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entities: Vec::new(), told: Vec::new() }
+        Self { entities: Vec::new(), updated_at: Vec::new() }
     }
 
-    /// Takes a snapshot.
+    /// Applies a whole snapshot.
     pub fn update(&mut self, entities: &List<'_, Entity>) {
         self.entities.clear();
-        self.told.clear();
+        self.updated_at.clear();
         for entity in entities.iter().take(N) {
-            // There is room for N.
+            // There is room for `N`.
             let _ = self.entities.push(entity);
         }
     }
 
-    /// Takes the snapshot of changes of a tick: it replaces what is known, and takes out what is dead or was not told for
-    /// so long that its end must have been lost.
+    /// Applies a snapshot of changes. It removes dead entities, and those without an update for so long that the message
+    /// about their death must have been lost.
     pub fn merge(&mut self, time: u32, changes: &List<'_, Entity>) {
-        // There is room for as many as there are entities.
-        let _ = self.told.resize(self.entities.len(), time);
+        // It has the capacity of `entities`.
+        let _ = self.updated_at.resize(self.entities.len(), time);
         for entity in changes.iter() {
             let known = self.entities.iter().position(|known| known.id == entity.id);
             match (known, entity.kind) {
                 (Some(index), EntityKind::Dead) => self.remove(index),
                 (Some(index), EntityKind::Object(_) | EntityKind::Player(_)) => {
-                    if let (Some(known), Some(told)) =
-                        (self.entities.get_mut(index), self.told.get_mut(index))
+                    if let (Some(known), Some(updated_at)) =
+                        (self.entities.get_mut(index), self.updated_at.get_mut(index))
                     {
-                        (*known, *told) = (entity, time);
+                        (*known, *updated_at) = (entity, time);
                     }
                 }
                 (None, EntityKind::Dead) => {}
                 (None, EntityKind::Object(_) | EntityKind::Player(_)) => {
                     if self.entities.push(entity).is_ok() {
-                        let _ = self.told.push(time);
+                        let _ = self.updated_at.push(time);
                     }
                 }
             }
         }
-        let forgotten = |told: &u32| {
-            let age = time.wrapping_sub(*told);
-            age > Scope::FORGOTTEN && age < u32::MAX / 2
+        let expired = |updated_at: &u32| {
+            let age = time.wrapping_sub(*updated_at);
+            age > Scope::EXPIRY_TICKS && age < u32::MAX / 2
         };
-        while let Some(index) = self.told.iter().position(forgotten) {
+        while let Some(index) = self.updated_at.iter().position(expired) {
             self.remove(index);
         }
     }
@@ -75,12 +75,12 @@ impl<const N: usize> View<N> {
         if index < self.entities.len() {
             self.entities.remove(index);
         }
-        if index < self.told.len() {
-            self.told.remove(index);
+        if index < self.updated_at.len() {
+            self.updated_at.remove(index);
         }
     }
 
-    /// Takes the snapshot of a tick, of either kind.
+    /// Applies a snapshot of either kind.
     pub fn take(&mut self, time: u32, entities: &List<'_, Entity>, scope: Scope) {
         match scope {
             Scope::Whole => self.update(entities),
@@ -94,13 +94,13 @@ impl<const N: usize> View<N> {
         &self.entities
     }
 
-    /// An entity by its name.
+    /// An entity by its id.
     #[must_use]
     pub fn entity(&self, id: EntityId) -> Option<&EntityKind> {
         self.entities.iter().find(|entity| entity.id == id).map(|entity| &entity.kind)
     }
 
-    /// A player, and what its entity is called.
+    /// The entity of a player, and its id.
     #[must_use]
     pub fn player(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
         self.entities.iter().find_map(|entity| match &entity.kind {

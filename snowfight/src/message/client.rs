@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::Pack;
 
 use super::{Channel, Direction, EntityId, Point};
 
-/// What a client says. The index has one bit (docs/game.md#messages).
+/// A message of a client. The index has one bit (docs/game.md#messages).
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -14,9 +14,9 @@ use super::{Channel, Direction, EntityId, Point};
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ClientMessage {
-    /// It wants a response.
+    /// A request, which has a response.
     Request(Request),
-    /// It does something.
+    /// An action of the player.
     Action(Action),
 }
 
@@ -24,63 +24,63 @@ pub enum ClientMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Request {
-    /// What the response shall be called.
+    /// The channel of the response.
     pub channel: Channel,
-    /// What is wanted.
+    /// The kind of request.
     pub kind: RequestKind,
 }
 
-/// What a client wants.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RequestKind {
-    /// A pong.
+    /// Requests a pong.
     Ping,
-    /// To join the game.
+    /// Requests to join the game.
     Init,
 }
 
-/// Something that a client does.
+/// An action of the player.
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Action {
-    /// What it does.
+    /// The kind of action.
     pub kind: ActionKind,
 }
 
-/// What a client does.
+/// The kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ActionKind {
-    /// It begins or ends to break something.
+    /// Starts or stops breaking something.
     Break(Break),
-    /// It throws what it holds.
+    /// Throws the held object.
     Throw(Throw),
-    /// It walks, or stands.
+    /// Walks or stops.
     Move(Move),
 }
 
-/// Break something, or nothing any more.
+/// Starts to break an entity, or stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Break {
-    /// What to break.
+    /// The entity to break; `None` to stop.
     pub entity: Option<EntityId>,
 }
 
-/// Throw what is held.
+/// Throws the held object.
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Throw {
-    /// Where it shall come down.
+    /// Where it should land.
     pub target: Point,
 }
 
-/// Walk in a direction until told otherwise.
+/// Walks in a direction until the next `Move`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Move {
-    /// Where to.
+    /// The direction.
     pub direction: Direction,
 }

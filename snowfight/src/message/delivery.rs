@@ -1,6 +1,6 @@
 use super::{ClientMessage, EventKind, RequestKind, ResponseKind, ServerMessage};
 
-/// Whether a message is sent until it is acknowledged (docs/game.md#reliability).
+/// The reliability of a message (docs/game.md#reliability).
 ///
 /// ```
 /// use snowfight::message::{Channel, ClientMessage, Delivery, Request, RequestKind};
@@ -11,14 +11,14 @@ use super::{ClientMessage, EventKind, RequestKind, ResponseKind, ServerMessage};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// Until it is acknowledged.
+    /// Resent until it is acknowledged.
     Reliable,
-    /// Once.
+    /// Sent once.
     Unreliable,
 }
 
 impl ClientMessage {
-    /// How the message is sent.
+    /// The reliability of the message.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {
@@ -32,7 +32,7 @@ impl ClientMessage {
 }
 
 impl ServerMessage<'_> {
-    /// How the message is sent.
+    /// The reliability of the message.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {

@@ -3,7 +3,7 @@ use core::ops::BitOr;
 
 use rakwire::codec::rabbit::Pack;
 
-/// Any of four directions together; bits that mean nothing are kept (docs/game.md#messages).
+/// A set of four directions; undefined bits are kept (docs/game.md#messages).
 ///
 /// ```
 /// use snowfight::message::Direction;

@@ -2,17 +2,17 @@ use rakwire::codec::rabbit::Pack;
 
 use super::{Direction, EntityId, PlayerId, Point};
 
-/// One thing of the world, as a snapshot tells it.
+/// An entity in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Entity {
-    /// Its name.
+    /// Its id.
     pub id: EntityId,
-    /// What it is.
+    /// The kind of entity.
     pub kind: EntityKind,
 }
 
-/// What an entity is.
+/// The kind of an entity.
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -26,29 +26,29 @@ pub struct Entity {
 pub enum EntityKind {
     /// A tree or a mushroom.
     Object(Object),
-    /// Somebody.
+    /// A player.
     Player(Player),
-    /// It is no more.
+    /// An entity that has ended.
     Dead,
 }
 
-/// A tree or a mushroom: it stands, is held, or flies.
+/// A tree or a mushroom on the ground, held, or flying.
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Object {
-    /// Where its base is.
+    /// The position of its base.
     pub position: Point,
-    /// What it looks like.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// How many seconds of breaking it takes until a player has it; nothing when it cannot be broken.
+    /// How many seconds it takes to break it loose; `None` if it cannot be broken.
     pub durability: Option<f32>,
-    /// How often it can still be hit.
+    /// The remaining health; a hit takes one.
     pub health: u32,
-    /// Its health when it was whole.
+    /// The initial health.
     pub max_health: u32,
 }
 
-/// What an object looks like.
+/// The kind of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum ObjectKind {
@@ -62,18 +62,18 @@ pub enum ObjectKind {
 #[derive(Clone, Copy, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Player {
-    /// Where the feet are.
+    /// The position of the feet.
     pub position: Point,
-    /// Where it walks.
+    /// The direction that it walks in.
     pub movement: Direction,
     /// The object above its head.
     pub holding: Option<EntityId>,
-    /// The object that it tries to break.
+    /// The object that it is breaking.
     pub breaking: Option<EntityId>,
-    /// Who controls it.
+    /// The player that controls it.
     pub owner: PlayerId,
-    /// How often it can still be hit.
+    /// The remaining health; a hit takes one.
     pub health: u32,
-    /// Its health when it came.
+    /// The initial health.
     pub max_health: u32,
 }

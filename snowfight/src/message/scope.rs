@@ -1,45 +1,46 @@
 use rakwire::codec::rabbit::Reader;
 
-/// What the snapshots of a client tell.
+/// The content of the snapshots for a client.
 ///
-/// The document knows whole snapshots alone. A client of this crate asks for less with two bytes behind its `Init`, and
-/// the server agrees with the same two bytes behind its `Connect`: both are read as padding by those who do not know
-/// them (docs/rabbit.md#padding), so that such a client gets whole snapshots from an original server, and an original
-/// client from this one.
+/// The document defines only whole snapshots. A client of this crate requests changes by two bytes after its `Init`, and
+/// the server confirms them by the same two bytes after its `Connect`. The original treats these bytes as padding
+/// (docs/rabbit.md#padding), so a client of this crate gets whole snapshots from an original server, and an original client
+/// gets them from this server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Scope {
-    /// Everything in the world, each tick.
+    /// All entities, every tick.
     #[default]
     Whole,
-    /// Every other tick, what has changed in the last half second, and the rest little by little.
+    /// Every other tick the entities that changed in the last half second, and all others in turn.
     Changes,
 }
 
 impl Scope {
-    const MARK: [u8; 2] = [0xC4, 0xA6];
-    /// In how many ticks a snapshot of changes tells everything once, changed or not. Each client gets every other
-    /// snapshot; an odd count brings each entity to all of them, in twice as many ticks.
-    pub(crate) const ROUND: u32 = 61;
-    /// After so many ticks what was not told is gone: its end was lost, and all that lives was told four times.
-    pub(crate) const FORGOTTEN: u32 = 8 * Self::ROUND;
+    const MARKER: [u8; 2] = [0xC4, 0xA6];
+    /// In how many ticks snapshots of changes contain every entity once, changed or not. A client gets every other
+    /// snapshot; because the number is odd, it gets every entity within twice as many ticks.
+    pub(crate) const REFRESH_TICKS: u32 = 61;
+    /// An entity without an update for this many ticks has died and the message about it was lost: a living one would
+    /// have been updated four times.
+    pub(crate) const EXPIRY_TICKS: u32 = 8 * Self::REFRESH_TICKS;
 
-    /// Puts what asks for this, or agrees to it, behind a message of `length` bytes; returns the length of both.
+    /// Appends the marker for this scope to a message of `length` bytes; returns the total length.
     pub(crate) fn write(self, buffer: &mut [u8], length: usize) -> usize {
-        let end = length + Self::MARK.len();
+        let end = length + Self::MARKER.len();
         match (self, buffer.get_mut(length..end)) {
             (Self::Changes, Some(room)) => {
-                room.copy_from_slice(&Self::MARK);
+                room.copy_from_slice(&Self::MARKER);
                 end
             }
             (Self::Whole, _) | (Self::Changes, None) => length,
         }
     }
 
-    /// What stands behind a message that was read.
+    /// Reads the marker after a message.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
         let padding = (8 - reader.position() % 8) % 8;
-        let mut mark = [0; Self::MARK.len()];
-        let read = reader.bits(padding as u32).and_then(|_| reader.bytes(&mut mark));
-        if read.is_ok() && mark == Self::MARK { Self::Changes } else { Self::Whole }
+        let mut marker = [0; Self::MARKER.len()];
+        let read = reader.bits(padding as u32).and_then(|_| reader.bytes(&mut marker));
+        if read.is_ok() && marker == Self::MARKER { Self::Changes } else { Self::Whole }
     }
 }

@@ -2,7 +2,7 @@ use rakwire::codec::rabbit::{List, Pack, Text};
 
 use super::{Channel, Entity, PlayerId};
 
-/// What a server says. Its list of entities and its text borrow from the packed bytes, or from what is to be packed.
+/// A message of a server. Lists of entities and texts borrow from the packed bytes, or from the data to pack.
 ///
 /// ```
 /// use rakwire::codec::rabbit::unpack;
@@ -16,21 +16,21 @@ use super::{Channel, Entity, PlayerId};
 pub enum ServerMessage<'a> {
     /// Something happened.
     Event(Event<'a>),
-    /// A request is answered.
+    /// The response to a request.
     Response(Response<'a>),
 }
 
-/// What happened, and when.
+/// An event and its tick.
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Event<'a> {
-    /// The tick: 60 a second from the start of the server; it wraps.
+    /// The tick: 60 per second since the start of the server, with wrapping.
     pub time: u32,
-    /// What happened.
+    /// The kind of event.
     pub kind: EventKind<'a>,
 }
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum EventKind<'a> {
@@ -44,13 +44,13 @@ pub enum EventKind<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum GameOver {
-    /// It lost.
+    /// The client has lost.
     Loser,
-    /// It won.
+    /// The client has won.
     Winner,
 }
 
-/// Everything in the world: players, then objects, then what is dead.
+/// The world: players, then objects, then dead entities.
 #[derive(Clone, Debug, Default, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Snapshot<'a> {
@@ -59,33 +59,33 @@ pub struct Snapshot<'a> {
     pub entities: List<'a, Entity>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Response<'a> {
-    /// What the request was called.
+    /// The channel of the request.
     pub channel: Channel,
-    /// What is answered.
+    /// The kind of response.
     pub kind: ResponseKind<'a>,
 }
 
-/// What is answered.
+/// The kind of a response.
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ResponseKind<'a> {
-    /// No, and why.
+    /// The request is rejected for this reason.
     Error(#[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::text"))] Text<'a>),
-    /// To a ping.
+    /// The response to a ping.
     Pong,
-    /// The client is in the game.
+    /// The client has joined the game.
     Connect(Connect<'a>),
 }
 
-/// What a client needs to know when it joins.
+/// The response to a client that joins.
 #[derive(Clone, Debug, PartialEq, Pack)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Connect<'a> {
-    /// Who it is.
+    /// The player of the client.
     pub player: PlayerId,
     /// The world with its player in it.
     pub snapshot: Snapshot<'a>,

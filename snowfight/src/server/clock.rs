@@ -1,33 +1,33 @@
-//! When the next tick is due.
+//! The schedule of ticks.
 
 use rakwire::Instant;
 
 use crate::world::TICKS_PER_SECOND;
 
 const MICROS: u64 = 1_000_000;
-/// Of a longer backlog the rest is skipped (docs/game.md#timing).
-const LONGEST_BACKLOG: u64 = TICKS_PER_SECOND as u64;
+/// A longer backlog of ticks is skipped (docs/game.md#timing).
+const MAX_BACKLOG: u64 = TICKS_PER_SECOND as u64;
 
-/// Sixty ticks a second, without drift, from the first time that it was asked.
+/// Sixty ticks per second without drift, starting with the first call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
     start: Option<Instant>,
-    /// Ticks that were made or skipped.
+    /// Ticks that were run or skipped.
     ticks: u64,
 }
 
 impl Clock {
-    /// How many ticks are due, at most a second's worth; they count as made.
+    /// Takes the number of due ticks, at most those of a second.
     pub(super) fn take_due(&mut self, now: Instant) -> u64 {
         let start = *self.start.get_or_insert(now);
         let passed = now.as_micros().saturating_sub(start.as_micros());
         let ticks = (u128::from(passed) * u128::from(TICKS_PER_SECOND) / u128::from(MICROS)) as u64;
         let due = ticks.saturating_sub(self.ticks);
         self.ticks = self.ticks.max(ticks);
-        due.min(LONGEST_BACKLOG)
+        due.min(MAX_BACKLOG)
     }
 
-    /// When the next one is due; at once before the first.
+    /// The time of the next tick; at once before the first.
     pub(super) fn next(&self) -> Instant {
         let Some(start) = self.start else { return Instant::ZERO };
         let next = u128::from(self.ticks + 1) * u128::from(MICROS);

@@ -1,5 +1,5 @@
-//! The server's side of the game as a state machine (docs/game.md#the-server): connections and messages
-//! go in, messages and ends of connections come out. It knows no socket and no clock.
+//! The server's side of the game as a state machine (docs/game.md#the-server): its input
+//! is connections and messages, its output is messages and closed connections. It has no socket and no clock.
 //!
 //! ```
 //! use rakwire::codec::rabbit::{pack, unpack};
@@ -14,7 +14,7 @@
 //! server.handle_message("anna", &init);
 //!
 //! let mut buffer = [0; MAX_MESSAGE];
-//! let Some(Output::Send { to: "anna", payload, .. }) = server.poll_output(&mut buffer) else { panic!("no answer") };
+//! let Some(Output::Send { to: "anna", payload, .. }) = server.poll_output(&mut buffer) else { panic!("no response") };
 //! let ServerMessage::Response(response) = unpack(payload)? else { panic!("no response") };
 //! let ResponseKind::Connect(connect) = response.kind else { panic!("not in the game") };
 //! assert_eq!(connect.snapshot.entities.len(), 301);
@@ -37,38 +37,38 @@ use crate::message::{
 use crate::world::{Entities, Fallen, MAX_PLAYERS, TICKS_PER_SECOND, World};
 use changes::Changes;
 use clock::Clock;
-use packed::Packed;
-use session::{Answer, Session, State, Work};
+use packed::PackedSnapshot;
+use session::{NextOutput, PendingMessage, Session, State};
 
 pub use packed::MAX_MESSAGE;
 
-/// The most connections at a time: every player, and as many that have not joined.
+/// The maximum number of connections: all players, and as many connections that have not joined.
 pub const MAX_SESSIONS: usize = 2 * MAX_PLAYERS;
 
-/// What a client is told that joins twice (docs/game.md#refusals).
+/// The error for a client that joins twice (docs/game.md#refusals).
 const ALREADY_PLAYING: &str = "Requested 'Init' on already initialized player";
 const NO_ROOM: &str = "The game is full";
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output<'b, K> {
     /// Send a message.
     Send {
-        /// To whom.
+        /// The receiver.
         to: K,
-        /// How.
+        /// The reliability.
         delivery: Delivery,
         /// Its bytes.
         payload: &'b [u8],
     },
-    /// End a connection. The server has forgotten it.
+    /// Close a connection. The server has already removed it.
     Close {
-        /// Which one.
+        /// The connection.
         connection: K,
     },
 }
 
-/// Why a connection was not accepted: [`MAX_SESSIONS`] are there. End it.
+/// The error for a connection beyond [`MAX_SESSIONS`]; it should be closed.
 ///
 /// ```
 /// assert_eq!(snowfight::server::Full.to_string(), "the server has no room for another connection");
@@ -84,18 +84,18 @@ impl core::fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-/// What a server has seen.
+/// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Messages that could not be unpacked, or came before Init; each ended its connection.
+    /// Messages that could not be unpacked, or arrived before Init; each of them closed its connection.
     pub malformed: u64,
-    /// Answers that nobody had asked so fast for, or that did not fit into the buffer.
+    /// Messages that were dropped because too many were queued, or because they did not fit into the buffer.
     pub dropped: u64,
-    /// Messages from connections that are not known, or whose game is over.
+    /// Messages from unknown connections, or from those whose game is over.
     pub ignored: u64,
 }
 
-/// The server. `K` names a connection for whoever moves the bytes.
+/// The server. `K` identifies a connection for the transport.
 ///
 /// ```
 /// let mut server = snowfight::server::Server::<u32>::new(1);
@@ -108,11 +108,11 @@ pub struct Server<K> {
     /// The world after the last tick.
     entities: Entities,
     changes: Changes,
-    /// The whole snapshot of the last tick, and that of what has changed: the same bytes for everybody.
-    whole: Packed,
-    partial: Packed,
+    /// The packed snapshots of the last tick, which are the same for all clients: whole, and changes only.
+    whole: PackedSnapshot,
+    partial: PackedSnapshot,
     sessions: Vec<Session<K>, MAX_SESSIONS>,
-    /// Where the search for work goes on.
+    /// The session at which the search for output continues.
     cursor: usize,
     clock: Clock,
     stats: Stats,
@@ -128,8 +128,8 @@ impl<K: Copy + Eq> Server<K> {
             world,
             entities,
             changes: Changes::new(),
-            whole: Packed::new(),
-            partial: Packed::new(),
+            whole: PackedSnapshot::new(),
+            partial: PackedSnapshot::new(),
             sessions: Vec::new(),
             cursor: 0,
             clock: Clock::default(),
@@ -143,13 +143,13 @@ impl<K: Copy + Eq> Server<K> {
         &self.world
     }
 
-    /// What it has seen.
+    /// The counters.
     #[must_use]
     pub const fn stats(&self) -> Stats {
         self.stats
     }
 
-    /// A connection is open, and has ten seconds to join. One that is known begins anew.
+    /// A connection has opened, and has ten seconds to join. A known one starts over.
     ///
     /// # Errors
     /// [`Full`].
@@ -158,7 +158,7 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.push(Session::new(connection, self.world.time())).map_err(|_| Full)
     }
 
-    /// A connection has ended. Nobody wins by that.
+    /// A connection has ended. This does not make another player win.
     pub fn handle_disconnected(&mut self, connection: K) {
         if let Some(index) = self.find(connection) {
             let session = self.sessions.swap_remove(index);
@@ -166,7 +166,7 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// A message has arrived, whatever it says.
+    /// A message of a client has arrived.
     pub fn handle_message(&mut self, connection: K, message: &dyn Chunks) {
         let Some(session) = self.sessions.iter().find(|session| session.connection == connection) else {
             self.stats.ignored += 1;
@@ -183,7 +183,7 @@ impl<K: Copy + Eq> Server<K> {
                 self.add_to_session(connection, channel, Scope::read(&mut reader));
             }
             (State::Playing { .. }, Ok(ClientMessage::Request(request))) => {
-                self.answer(connection, response_to(request));
+                self.enqueue(connection, response_to(request));
             }
             (State::Playing { player }, Ok(ClientMessage::Action(action))) => {
                 self.world.act(player, action.kind);
@@ -192,24 +192,24 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Everything reliable that was sent to a client has arrived. If its game is over, its connection may end.
+    /// All reliable messages to a client have been acknowledged. If its game is over, its connection is closed.
     pub fn handle_drained(&mut self, connection: K) {
         let session = self.sessions.iter_mut().find(|session| session.connection == connection);
-        if let Some(session) = session.filter(|session| session.answers.is_empty())
+        if let Some(session) = session.filter(|session| session.pending.is_empty())
             && matches!(session.state, State::Leaving { .. })
         {
             session.close();
         }
     }
 
-    /// Whose game is over: the ends of their connections wait for [`handle_drained`](Self::handle_drained), or for a
+    /// The connections whose game is over. They are closed after [`handle_drained`](Self::handle_drained), or after a
     /// second.
     pub fn leaving(&self) -> impl Iterator<Item = K> {
         let leaving = self.sessions.iter().filter(|session| matches!(session.state, State::Leaving { .. }));
         leaving.map(|session| session.connection)
     }
 
-    /// Time has passed: makes the ticks that are due.
+    /// Runs the ticks that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
         for _ in 0..self.clock.take_due(now) {
             self.tick();
@@ -222,7 +222,8 @@ impl<K: Copy + Eq> Server<K> {
         self.clock.next()
     }
 
-    /// One tick: the world moves, its snapshot goes to every player, those who fell have lost, and whose time is up goes.
+    /// Runs one tick: advances the world, queues its snapshot for every player, ends the game of the fallen, and closes
+    /// connections whose time is up.
     pub fn tick(&mut self) {
         let fallen = self.world.tick();
         self.dispatch_snapshot();
@@ -231,31 +232,32 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter_mut().for_each(|session| session.expire(now));
     }
 
-    /// What to send, packed into `buffer`, or which connection to end. Call it until there is nothing.
+    /// The next message to send, packed into `buffer`, or connection to close. Call it until it returns `None`.
     pub fn poll_output<'b>(&'b mut self, buffer: &'b mut [u8]) -> Option<Output<'b, K>> {
         loop {
-            let (index, work) = self.next_work()?;
+            let (index, output) = self.find_output()?;
             let session = self.sessions.get(index)?;
             let (to, scope) = (session.connection, session.scope);
-            match work {
-                Work::Answer(answer) => {
-                    let message = self.message(answer);
+            match output {
+                NextOutput::Message(pending) => {
+                    let message = self.message(pending);
                     let delivery = message.delivery();
                     if let Ok(length) = pack(&message, buffer).map(<[u8]>::len) {
-                        let agreed = if let Answer::Connect(..) = answer { scope } else { Scope::Whole };
+                        let agreed =
+                            if let PendingMessage::Connect(..) = pending { scope } else { Scope::Whole };
                         let length = agreed.write(buffer, length);
                         return Some(Output::Send { to, delivery, payload: buffer.get(..length)? });
                     }
                 }
-                Work::Snapshot if self.pack_snapshot(scope) => {
+                NextOutput::Snapshot if self.pack_snapshot(scope) => {
                     let payload = match scope {
                         Scope::Whole => self.whole.bytes(),
                         Scope::Changes => self.partial.bytes(),
                     };
                     return Some(Output::Send { to, delivery: Delivery::Unreliable, payload });
                 }
-                Work::Snapshot => {}
-                Work::Close => {
+                NextOutput::Snapshot => {}
+                NextOutput::Close => {
                     self.sessions.swap_remove(index);
                     return Some(Output::Close { connection: to });
                 }
@@ -264,26 +266,26 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Packs the snapshot of this tick if nobody has had it yet; false if it has no room.
+    /// Packs the snapshot of this tick unless that has been done; false if it does not fit.
     fn pack_snapshot(&mut self, scope: Scope) -> bool {
         let (time, entities) = (self.world.time(), &self.entities);
         match scope {
             Scope::Whole => self.whole.pack(time, entities),
             Scope::Changes => {
                 let changes = &self.changes;
-                self.partial.pack_with(time, || changes.at(time))
+                self.partial.pack_with(time, || changes.for_tick(time))
             }
         }
     }
 
-    /// What is next, connection by connection, each in its turn.
-    fn next_work(&mut self) -> Option<(usize, Work)> {
-        // Sessions may have ended since: then it goes on from the first one.
+    /// The next output, round robin over the connections.
+    fn find_output(&mut self) -> Option<(usize, NextOutput)> {
+        // Sessions may have ended since; then the search continues at the first one.
         let first = self.cursor.min(self.sessions.len());
         let (before, from) = self.sessions.split_at_mut_checked(first).unwrap_or_default();
         let behind = from.iter_mut().enumerate().map(|(index, session)| (first + index, session));
         let mut all = behind.chain(before.iter_mut().enumerate());
-        let found = all.find_map(|(index, session)| Some((index, session.take_work()?)));
+        let found = all.find_map(|(index, session)| Some((index, session.next_output()?)));
         self.cursor = found.as_ref().map_or(0, |(index, _)| *index);
         found
     }
@@ -292,10 +294,10 @@ impl<K: Copy + Eq> Server<K> {
         self.sessions.iter().position(|session| session.connection == connection)
     }
 
-    /// A client joins; what it is sent first has its own player in it.
+    /// A client joins; its first snapshot contains its own player.
     fn add_to_session(&mut self, connection: K, channel: Channel, scope: Scope) {
         let Some(player) = self.world.join() else {
-            self.answer(connection, Answer::NoRoom(channel));
+            self.enqueue(connection, PendingMessage::NoRoom(channel));
             return;
         };
         self.entities = self.world.entities();
@@ -303,12 +305,12 @@ impl<K: Copy + Eq> Server<K> {
             session.state = State::Playing { player };
             session.scope = scope;
         }
-        self.answer(connection, Answer::Connect(channel, player));
+        self.enqueue(connection, PendingMessage::Connect(channel, player));
     }
 
-    fn answer(&mut self, connection: K, answer: Answer) {
+    fn enqueue(&mut self, connection: K, message: PendingMessage) {
         let session = self.sessions.iter_mut().find(|session| session.connection == connection);
-        let kept = session.is_some_and(|session| session.answers.push_back(answer).is_ok());
+        let kept = session.is_some_and(|session| session.pending.push_back(message).is_ok());
         self.stats.dropped += u64::from(!kept);
     }
 
@@ -331,17 +333,17 @@ impl<K: Copy + Eq> Server<K> {
     fn dispatch_snapshot(&mut self) {
         let now = self.world.time();
         self.entities = self.world.entities();
-        self.changes.note(now, &self.entities);
+        self.changes.record(now, &self.entities);
         for session in &mut self.sessions {
             let Some(player) = session.player() else { continue };
-            // Half of those who want changes get them in one tick, half in the next.
+            // Half of the clients with changes get them in even ticks, the others in odd ones.
             if session.scope == Scope::Whole || player.0 % 2 == now % 2 {
-                session.snapshot = session::Snapshot::Waits;
+                session.snapshot = session::Snapshot::Pending;
             }
         }
     }
 
-    /// Who fell has lost. Who is then the only one has won; who was alone from the start has not.
+    /// The fallen players have lost. A player that remains alone has won, unless nobody has fallen in this tick.
     fn check_win_condition(&mut self, fallen: &Fallen) {
         for player in fallen {
             self.send_game_over(*player, GameOver::Loser);
@@ -354,26 +356,28 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Room for it is made: what else waits for this client is of no use any more.
+    /// Replaces all queued messages of the client, which are obsolete.
     fn send_game_over(&mut self, player: PlayerId, result: GameOver) {
         let now = self.world.time();
         let session = self.sessions.iter_mut().find(|session| session.player() == Some(player));
         if let Some(session) = session {
-            session.answers.clear();
-            let _ = session.answers.push_back(Answer::GameOver(now, result));
+            session.pending.clear();
+            let _ = session.pending.push_back(PendingMessage::GameOver(now, result));
             session.state = State::Leaving { until: now.wrapping_add(TICKS_PER_SECOND) };
         }
     }
 
-    fn message(&self, answer: Answer) -> ServerMessage<'_> {
-        let (channel, kind) = match answer {
-            Answer::Pong(channel) => (channel, ResponseKind::Pong),
-            Answer::AlreadyPlaying(channel) => (channel, ResponseKind::Error(Text::new(ALREADY_PLAYING))),
-            Answer::NoRoom(channel) => (channel, ResponseKind::Error(Text::new(NO_ROOM))),
-            Answer::Connect(channel, player) => {
+    fn message(&self, message: PendingMessage) -> ServerMessage<'_> {
+        let (channel, kind) = match message {
+            PendingMessage::Pong(channel) => (channel, ResponseKind::Pong),
+            PendingMessage::AlreadyPlaying(channel) => {
+                (channel, ResponseKind::Error(Text::new(ALREADY_PLAYING)))
+            }
+            PendingMessage::NoRoom(channel) => (channel, ResponseKind::Error(Text::new(NO_ROOM))),
+            PendingMessage::Connect(channel, player) => {
                 (channel, ResponseKind::Connect(Connect { player, snapshot: self.snapshot() }))
             }
-            Answer::GameOver(time, result) => return self.event(time, EventKind::GameOver(result)),
+            PendingMessage::GameOver(time, result) => return self.event(time, EventKind::GameOver(result)),
         };
         ServerMessage::Response(Response { channel, kind })
     }
@@ -388,11 +392,11 @@ impl<K: Copy + Eq> Server<K> {
     }
 }
 
-/// A player that asks to join is told that it has.
-const fn response_to(request: Request) -> Answer {
+/// The response to a request of a player; a second Init is an error.
+const fn response_to(request: Request) -> PendingMessage {
     match request.kind {
-        RequestKind::Ping => Answer::Pong(request.channel),
-        RequestKind::Init => Answer::AlreadyPlaying(request.channel),
+        RequestKind::Ping => PendingMessage::Pong(request.channel),
+        RequestKind::Init => PendingMessage::AlreadyPlaying(request.channel),
     }
 }
 

@@ -1,38 +1,38 @@
-//! What the server keeps of one connection.
+//! The state of one connection.
 
 use heapless::Deque;
 
 use crate::message::{Channel, GameOver, PlayerId, Scope};
 use crate::world::TICKS_PER_SECOND;
 
-/// Answers that wait to be sent; a client that asks for more before they are gets none.
-pub(super) const MAX_ANSWERS: usize = 8;
-/// How many ticks a connection has to join, so that those who never do keep nobody out.
+/// The limit for queued messages; requests beyond it get no response.
+pub(super) const MAX_PENDING: usize = 8;
+/// How many ticks a connection has to join, so that idle connections do not block others.
 pub(super) const TIME_TO_JOIN: u32 = 10 * TICKS_PER_SECOND;
 
-/// How far a connection is in the state diagram.
+/// The state of a connection in the state diagram.
 ///
 /// ```text
 ///           Init                   game over                  acknowledged, or a second later
 ///  Waiting ------> Playing ------------------------> Leaving ---------------------------------> closed
 ///     |               |                                                                            ^
-///     +---------------+---- anything but Init first, or not in time, or no message at all --------+
+///     +---------------+---- first message not Init, timeout, or malformed message -----------------+
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Accepted; nothing else than Init is taken, and that until this tick.
+    /// Accepted; Init must arrive before this tick, and nothing else is allowed.
     Waiting { until: u32 },
     /// In the game.
     Playing { player: PlayerId },
-    /// Its game is over: the end of the connection waits until that has arrived, or until this tick.
+    /// The game is over: the connection is closed once that is acknowledged, or at this tick.
     Leaving { until: u32 },
-    /// Nothing more is sent but the end.
+    /// The connection is about to be closed.
     Closing,
 }
 
-/// What is to be sent, small enough to wait.
+/// A queued message, without the data that it is packed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum PendingMessage {
     Pong(Channel),
     AlreadyPlaying(Channel),
     NoRoom(Channel),
@@ -45,23 +45,23 @@ pub(super) enum Answer {
 pub(super) struct Session<K> {
     pub(super) connection: K,
     pub(super) state: State,
-    /// What its snapshots tell.
+    /// What its snapshots contain.
     pub(super) scope: Scope,
-    pub(super) answers: Deque<Answer, MAX_ANSWERS>,
+    pub(super) pending: Deque<PendingMessage, MAX_PENDING>,
     pub(super) snapshot: Snapshot,
 }
 
-/// Whether a snapshot of the last tick waits to be sent.
+/// Whether the snapshot of the last tick has to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Snapshot {
     None,
-    Waits,
+    Pending,
 }
 
-/// What is next for a connection.
+/// The next output for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
-    Answer(Answer),
+pub(super) enum NextOutput {
+    Message(PendingMessage),
     Snapshot,
     Close,
 }
@@ -71,7 +71,7 @@ impl<K> Session<K> {
     pub(super) const fn new(connection: K, now: u32) -> Self {
         let state = State::Waiting { until: now.wrapping_add(TIME_TO_JOIN) };
         let scope = Scope::Whole;
-        Self { connection, state, scope, answers: Deque::new(), snapshot: Snapshot::None }
+        Self { connection, state, scope, pending: Deque::new(), snapshot: Snapshot::None }
     }
 
     pub(super) const fn player(&self) -> Option<PlayerId> {
@@ -81,7 +81,7 @@ impl<K> Session<K> {
         }
     }
 
-    /// Ends what may last only until a tick that has come; what waits is still said.
+    /// Closes the connection if its time is up; queued messages are still sent.
     pub(super) const fn expire(&mut self, now: u32) {
         if let State::Waiting { until } | State::Leaving { until } = self.state
             && now.wrapping_sub(until) < u32::MAX / 2
@@ -90,20 +90,20 @@ impl<K> Session<K> {
         }
     }
 
-    /// Nothing more is said, not even what waited.
+    /// Closes the connection without sending queued messages.
     pub(super) fn close(&mut self) {
-        self.answers.clear();
+        self.pending.clear();
         self.snapshot = Snapshot::None;
         self.state = State::Closing;
     }
 
-    pub(super) fn take_work(&mut self) -> Option<Work> {
-        if let Some(answer) = self.answers.pop_front() {
-            return Some(Work::Answer(answer));
+    pub(super) fn next_output(&mut self) -> Option<NextOutput> {
+        if let Some(message) = self.pending.pop_front() {
+            return Some(NextOutput::Message(message));
         }
-        if core::mem::replace(&mut self.snapshot, Snapshot::None) == Snapshot::Waits {
-            return Some(Work::Snapshot);
+        if core::mem::replace(&mut self.snapshot, Snapshot::None) == Snapshot::Pending {
+            return Some(NextOutput::Snapshot);
         }
-        (self.state == State::Closing).then_some(Work::Close)
+        (self.state == State::Closing).then_some(NextOutput::Close)
     }
 }

@@ -1,4 +1,4 @@
-//! A walk along each arrow of the server's state diagram, and hostile clients.
+//! A test for each transition of the server's state diagram, and hostile clients.
 
 use std::vec;
 use std::vec::Vec;
@@ -11,10 +11,10 @@ use crate::message::{
     Action, ActionKind, Break, Direction, Entity, EntityId, EntityKind, Move, Player, Point, Throw,
 };
 
-/// Who is connected: one letter each.
+/// The keys of connections are letters.
 type Key = char;
 
-/// What the server did, with the bytes of its own.
+/// An output of the server, with its own copy of the bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Done {
     Sent(Key, Delivery, Vec<u8>),
@@ -54,7 +54,7 @@ fn act(server: &mut Server<Key>, from: Key, kind: ActionKind) {
     say(server, from, ClientMessage::Action(Action { kind }));
 }
 
-/// A server with these players, who have been told so.
+/// A server that these players have joined.
 fn joined(players: &[Key]) -> Server<Key> {
     let mut server = Server::new(5);
     for player in players {
@@ -96,8 +96,8 @@ fn results(done: &[Done]) -> Vec<(Key, GameOver)> {
     done.iter().filter_map(game_over).collect()
 }
 
-/// Lets bots play until somebody falls.
-fn play_until_somebody_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
+/// Lets bots play until a player falls.
+fn play_until_a_player_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done> {
     for _ in 0..60 * 600 {
         for (key, owner) in keys.iter().zip((1..).map(PlayerId)) {
             let input = crate::bot::decide(&server.world.entities(), owner);
@@ -113,7 +113,7 @@ fn play_until_somebody_falls(server: &mut Server<Key>, keys: &[Key]) -> Vec<Done
             return done;
         }
     }
-    panic!("nobody falls");
+    panic!("no player falls");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn accepting_connection_to_receive_request_to_add_to_session_to_send_connect() {
     };
     assert_eq!(connect.player, PlayerId(1));
     assert_eq!(connect.snapshot.entities.len(), 301);
-    // The new player is in it, and there was no event before.
+    // The snapshot contains the new player, and there was no event before.
     assert_eq!(players(&connect.snapshot.entities)[0].owner, PlayerId(1));
 }
 
@@ -213,7 +213,7 @@ fn run_game_tick_to_dispatch_snapshot() {
     assert!((5_000..7_500).contains(&payload.len()), "{}", payload.len());
 }
 
-/// What nobody took is replaced, not queued.
+/// An unsent snapshot is replaced, not queued.
 #[test]
 fn run_game_tick_replaces_what_was_not_sent() {
     let mut server = joined(&['a']);
@@ -247,7 +247,7 @@ fn a_lone_player_does_not_win_and_neither_does_who_is_left() {
 #[test]
 fn check_win_condition_over_to_send_game_over() {
     let mut server = joined(&['a', 'b']);
-    let mut results = results(&play_until_somebody_falls(&mut server, &['a', 'b']));
+    let mut results = results(&play_until_a_player_falls(&mut server, &['a', 'b']));
     results.sort_by_key(|(_, result)| *result == GameOver::Winner);
     assert_eq!(
         results.iter().map(|(_, result)| *result).collect::<Vec<_>>(),
@@ -260,7 +260,7 @@ fn check_win_condition_over_to_send_game_over() {
 fn one_of_three_only_loses() {
     let keys = ['a', 'b', 'c'];
     let mut server = joined(&keys);
-    let results = results(&play_until_somebody_falls(&mut server, &keys));
+    let results = results(&play_until_a_player_falls(&mut server, &keys));
     assert!(matches!(results.as_slice(), [(_, GameOver::Loser)]), "{results:?}");
     assert_eq!(server.world().players().count(), 2);
 }
@@ -268,10 +268,10 @@ fn one_of_three_only_loses() {
 #[test]
 fn send_game_over_to_run_game_tick_and_the_end_comes_after_it_arrived() {
     let mut server = joined(&['a', 'b']);
-    play_until_somebody_falls(&mut server, &['a', 'b']);
+    play_until_a_player_falls(&mut server, &['a', 'b']);
     server.tick();
     assert_eq!(poll(&mut server), []);
-    // One says that all has arrived, of the other nothing is heard.
+    // One client acknowledges everything, the other nothing.
     server.handle_drained('a');
     assert_eq!(poll(&mut server), [Done::Closed('a')]);
     (0..58).for_each(|_| server.tick());
@@ -291,7 +291,7 @@ fn what_is_drained_before_the_game_is_over_ends_nothing() {
     assert_eq!(poll(&mut server), []);
 }
 
-/// An error of the original: nobody has won, and the server goes on.
+/// A bug of the original: there is no winner, and the server continues.
 #[test]
 fn when_the_last_two_fall_together_both_have_lost() {
     let mut server = joined(&['a', 'b']);
@@ -325,12 +325,12 @@ fn a_full_game_says_so() {
     assert_eq!(response.kind, ResponseKind::Error(Text::new("The game is full")));
     server.tick();
     while let Some(output) = server.poll_output(&mut buffer) {
-        let Output::Send { payload, .. } = output else { panic!("nobody is closed") };
+        let Output::Send { payload, .. } = output else { panic!("no connection is closed") };
         assert!(payload.len() < MAX_MESSAGE / 2);
     }
 }
 
-/// What a hostile client of a game of three does; the others must not notice.
+/// The third of three clients is hostile; the others must not be affected.
 fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     let mut server = joined(&['a', 'b', 'x']);
     attack(&mut server);
@@ -341,7 +341,7 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
         let done = poll(&mut server);
         let sent = |key| done.iter().find(|done| matches!(done, Done::Sent(to, ..) if *to == key));
         for key in ['a', 'b'] {
-            let snapshot = sent(key).expect("everybody has a snapshot of every tick");
+            let snapshot = sent(key).expect("every client has a snapshot of every tick");
             assert!(matches!(message(snapshot), ServerMessage::Event(event) if event.time == time));
             assert!(players(&entities_in(snapshot)).iter().all(|player| player.health == 3));
             assert!(entities_in(snapshot).iter().all(|entity| is_somewhere(&entity)));
@@ -353,7 +353,7 @@ fn attack(attack: impl FnOnce(&mut Server<Key>)) -> Vec<Done> {
     all
 }
 
-/// Lets the third player walk and break until it holds something; where that is.
+/// Lets the third player walk and break until it holds an object; returns its position.
 fn arm(server: &mut Server<Key>) -> Point {
     for _ in 0..60 * 60 {
         let entities = server.world.entities();
@@ -410,7 +410,7 @@ fn any_first_message_but_init_ends_the_connection() {
     }
 }
 
-/// Whoever never asks to join loses its place, and a player that was let in keeps its own.
+/// A connection that never joins is closed, and one that has joined is not.
 #[test]
 fn a_connection_that_never_joins_ends_after_ten_seconds() {
     let mut server = joined(&['a']);
@@ -444,7 +444,7 @@ fn connections_that_never_join_keep_nobody_out_for_long() {
     assert_eq!(server.handle_connected(MAX_SESSIONS), Ok(()));
 }
 
-/// What is said to whoever finds no room is said before the connection ends.
+/// A rejected client gets the error before its connection is closed.
 #[test]
 fn who_is_refused_hears_so_before_the_end() {
     let mut server = Server::new(5);
@@ -472,7 +472,7 @@ fn work_is_found_although_connections_have_ended_meanwhile() {
     assert!(matches!(server.poll_output(&mut buffer), Some(Output::Send { to: 'a', .. })));
 }
 
-/// No message of a client has a count; those of a server, sent to one, are an action or none.
+/// No message of a client has a count. Messages of a server are an action or malformed to a server.
 #[test]
 fn counts_beyond_all_bytes_change_nothing_for_others() {
     let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
@@ -537,7 +537,7 @@ fn a_throw_at_oneself_hurts_nobody() {
         let target = arm(server);
         act(server, 'x', ActionKind::Throw(Throw { target }));
     });
-    assert!(!is_closed(&done) && holds(&done), "where it is, is no place to throw it to");
+    assert!(!is_closed(&done) && holds(&done), "its own position is not a valid target");
     let done = attack(|server| {
         arm(server);
         let target = server.world.position_of(PlayerId(3)).expect("it is there");
@@ -568,7 +568,7 @@ fn a_message_cut_anywhere_ends_only_its_sender() {
 fn a_flood_of_requests_takes_no_memory() {
     let done = attack(|server| {
         (0..10_000).for_each(|channel| ask(server, 'x', channel, RequestKind::Ping));
-        assert_eq!(server.stats().dropped, 10_000 - session::MAX_ANSWERS as u64);
+        assert_eq!(server.stats().dropped, 10_000 - session::MAX_PENDING as u64);
     });
     assert!(!is_closed(&done));
 }
@@ -600,7 +600,7 @@ fn a_snapshot_is_packed_once_a_tick() {
     let mut buffer = [0; MAX_MESSAGE];
     let mut places = Vec::new();
     while let Some(output) = server.poll_output(&mut buffer) {
-        let Output::Send { payload, .. } = output else { panic!("nobody is closed") };
+        let Output::Send { payload, .. } = output else { panic!("no connection is closed") };
         places.push(payload.as_ptr());
     }
     assert_eq!(places.len(), 3);
@@ -608,7 +608,7 @@ fn a_snapshot_is_packed_once_a_tick() {
     assert_ne!(places[0], buffer.as_ptr(), "not packed into the caller's buffer");
 }
 
-/// What a client says first that asks for changes only.
+/// The first message of a client that requests changes only.
 fn ask_for_changes(server: &mut Server<Key>, from: Key) {
     let request = Request { channel: Channel(0), kind: RequestKind::Init };
     let mut init = to_vec(&ClientMessage::Request(request)).expect("it packs");
@@ -639,7 +639,7 @@ fn a_client_may_ask_for_changes_only() {
         server.tick();
         for done in poll(&mut server) {
             let count = entities_in(&done).len();
-            let Done::Sent(to, ..) = done else { panic!("nobody is closed") };
+            let Done::Sent(to, ..) = done else { panic!("no connection is closed") };
             if to == 'a' { whole.push(count) } else { changes.push(count) }
         }
     }

@@ -1,15 +1,15 @@
-//! Objects and players as the world keeps them.
+//! The state of objects and players.
 
 use super::cuboid::Cuboid;
 use super::rules::{DURABILITY, HEALTH, PLAYER_SIZE, object_size};
 use crate::message::{Direction, Entity, EntityId, EntityKind, Object, ObjectKind, Player, PlayerId, Point};
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// On the ground.
     Standing,
-    /// Above somebody's head.
+    /// Above the head of a player.
     Held { by: EntityId },
     /// Thrown.
     Flying { velocity: Point, thrower: EntityId },
@@ -17,7 +17,7 @@ pub(super) enum Place {
 
 /// A tree or a mushroom.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Thing {
+pub(super) struct ObjectBody {
     pub(super) id: EntityId,
     pub(super) kind: ObjectKind,
     pub(super) position: Point,
@@ -26,7 +26,7 @@ pub(super) struct Thing {
     pub(super) place: Place,
 }
 
-impl Thing {
+impl ObjectBody {
     pub(super) const fn new(id: EntityId, kind: ObjectKind, position: Point) -> Self {
         Self { id, kind, position, durability: Some(DURABILITY), health: HEALTH, place: Place::Standing }
     }
@@ -35,7 +35,7 @@ impl Thing {
         Cuboid::standing(self.position, object_size(self.kind))
     }
 
-    /// Puts down what nobody holds any more. It was broken loose, so the next one has it at once.
+    /// Puts an object on the ground that its player has dropped. It is loose already, so it can be picked up at once.
     pub(super) const fn put_down(&mut self) {
         self.place = Place::Standing;
         self.position.z = 0.0;
@@ -51,7 +51,7 @@ impl Thing {
 
 /// A player.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Walker {
+pub(super) struct PlayerBody {
     pub(super) id: EntityId,
     pub(super) owner: PlayerId,
     pub(super) position: Point,
@@ -61,7 +61,7 @@ pub(super) struct Walker {
     pub(super) health: u32,
 }
 
-impl Walker {
+impl PlayerBody {
     pub(super) const fn new(id: EntityId, owner: PlayerId, position: Point) -> Self {
         let movement = Direction::NONE;
         Self { id, owner, position, movement, holding: None, breaking: None, health: HEALTH }

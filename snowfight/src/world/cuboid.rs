@@ -1,11 +1,11 @@
-//! Boxes along the axes: where they are, whether they meet.
+//! Axis-aligned boxes and their collisions.
 
 use crate::message::Point;
 
-/// How far boxes may stand in each other before it counts: what rounding makes of two that touch.
+/// The overlap that is ignored, because of rounding errors of touching boxes.
 const SKIN: f32 = 1.0 / 1024.0;
 
-/// A direction in space.
+/// An axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     X,
@@ -33,32 +33,32 @@ impl Axis {
     }
 }
 
-/// A box along the axes.
+/// An axis-aligned box.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cuboid {
     pub(super) min: Point,
     pub(super) max: Point,
 }
 
-/// Where a moving box met another one.
+/// The contact of a moving box with another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Contact {
-    /// Which part of the motion was made, 0 to 1.
+    /// The part of the motion until the contact, 0 to 1.
     pub(super) time: f32,
-    /// Along which axis they met.
+    /// The axis of the contact.
     pub(super) axis: Axis,
-    /// Where the side of the other is.
+    /// The coordinate of the other box's face.
     pub(super) face: f32,
 }
 
 impl Cuboid {
-    /// A box of this size, whose base has its middle here.
+    /// A box of this size, with the middle of its base at `base`.
     pub(super) fn standing(base: Point, size: Point) -> Self {
         let half = Point::new(size.x / 2.0, size.y / 2.0, 0.0);
         Self { min: base - half, max: base + half + Point::new(0.0, 0.0, size.z) }
     }
 
-    /// All that a box passes through on its way.
+    /// The bounding box of a motion.
     pub(super) fn along(&self, motion: Point) -> Self {
         let (min, max) = (self.min + motion, self.max + motion);
         let both = |pick: fn(f32, f32) -> f32, a: Point, b: Point| {
@@ -67,19 +67,19 @@ impl Cuboid {
         Self { min: both(f32::min, self.min, min), max: both(f32::max, self.max, max) }
     }
 
-    /// Whether they stand in each other by more than rounding.
+    /// Whether they overlap by more than [`SKIN`].
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         Axis::ALL.iter().all(|axis| self.depth(other, *axis) > SKIN)
     }
 
-    /// How far they stand in each other along an axis.
+    /// The overlap along an axis.
     fn depth(&self, other: &Self, axis: Axis) -> f32 {
         let low = axis.of(self.min).max(axis.of(other.min));
         axis.of(self.max).min(axis.of(other.max)) - low
     }
 
-    /// The shortest way along the ground that takes this box out of the other; nothing when it is not in it.
-    pub(super) fn way_out_of(&self, other: &Self) -> Option<Point> {
+    /// The shortest horizontal displacement that separates this box from the other; `None` if they do not overlap.
+    pub(super) fn separation_from(&self, other: &Self) -> Option<Point> {
         if !self.overlaps(other) {
             return None;
         }
@@ -92,7 +92,7 @@ impl Cuboid {
         Some(if x.abs() < y.abs() { Point::new(x, 0.0, 0.0) } else { Point::new(0.0, y, 0.0) })
     }
 
-    /// Where a motion meets another box that this one is not in yet.
+    /// The contact of a motion with another box that does not overlap yet.
     pub(super) fn sweep(&self, motion: Point, other: &Self) -> Option<Contact> {
         let mut contact: Option<Contact> = None;
         let mut end = f32::INFINITY;
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_motion_stops_at_the_first_side() {
+    fn a_motion_stops_at_the_first_face() {
         let contact = unit(0.0, 0.0).sweep(Point::new(4.0, 0.0, 0.0), &unit(3.0, 0.5)).expect("they meet");
         assert_eq!((contact.axis, contact.face), (Axis::X, 2.5));
         assert!((contact.time - 0.5).abs() < 0.001);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_touches_slides() {
+    fn touching_boxes_slide() {
         assert_eq!(unit(0.0, 0.0).sweep(Point::new(0.0, 4.0, 0.0), &unit(1.0, 2.0)), None);
         assert_eq!(unit(0.0, 0.0).sweep(Point::new(-1.0, 0.0, 0.0), &unit(1.0, 0.0)), None);
         assert!(unit(0.0, 0.0).sweep(Point::new(1.0, 0.0, 0.0), &unit(1.0, 0.0)).is_some());
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_way_out_is_taken() {
-        assert_eq!(unit(0.75, 0.25).way_out_of(&unit(0.0, 0.0)), Some(Point::new(0.25, 0.0, 0.0)));
-        assert_eq!(unit(0.25, -0.75).way_out_of(&unit(0.0, 0.0)), Some(Point::new(0.0, -0.25, 0.0)));
-        assert_eq!(unit(2.0, 0.0).way_out_of(&unit(0.0, 0.0)), None);
+    fn the_separation_is_the_shortest_one() {
+        assert_eq!(unit(0.75, 0.25).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.25, 0.0, 0.0)));
+        assert_eq!(unit(0.25, -0.75).separation_from(&unit(0.0, 0.0)), Some(Point::new(0.0, -0.25, 0.0)));
+        assert_eq!(unit(2.0, 0.0).separation_from(&unit(0.0, 0.0)), None);
     }
 
     #[test]
-    fn no_number_is_no_contact() {
+    fn a_motion_that_is_not_finite_has_no_contact() {
         let nowhere = Point::new(f32::NAN, f32::INFINITY, 0.0);
         assert_eq!(unit(0.0, 0.0).sweep(nowhere, &unit(1.0, 0.0)), None);
     }

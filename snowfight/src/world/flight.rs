@@ -1,15 +1,15 @@
-//! Thrown objects: how they fly, what they hit, and what that does.
+//! Thrown objects: their flight, their hits, and the damage.
 
 use heapless::Vec;
 
 use super::World;
-use super::body::{Place, Thing};
+use super::body::{ObjectBody, Place};
 use super::cuboid::Cuboid;
 use super::rules::{DAMAGE, GRAVITY, MAX_OBJECTS};
 use super::terrain::walls_near;
 use crate::message::{EntityId, Point};
 
-/// What a thrown object has hit.
+/// The target of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Body(EntityId),
@@ -17,7 +17,7 @@ enum Target {
     Ground,
 }
 
-/// Which object hit what.
+/// A hit of a thrown object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     projectile: EntityId,
@@ -27,37 +27,37 @@ pub(super) struct Hit {
 pub(super) type Hits = Vec<Hit, MAX_OBJECTS>;
 
 impl World {
-    /// What flies falls.
+    /// Applies gravity to flying objects.
     pub(super) fn accelerate(&mut self, seconds: f32) {
-        for thing in &mut self.things {
-            if let Place::Flying { velocity, .. } = &mut thing.place {
+        for object in &mut self.objects {
+            if let Place::Flying { velocity, .. } = &mut object.place {
                 *velocity = *velocity + GRAVITY * seconds;
             }
         }
     }
 
-    /// What flies moves on, if it hits nothing.
+    /// Moves flying objects that hit nothing.
     pub(super) fn fly(&mut self, seconds: f32) -> Hits {
         let mut hits = Hits::new();
-        for index in 0..self.things.len() {
-            let Some(thing) = self.things.get(index).copied() else { continue };
-            let Place::Flying { velocity, thrower } = thing.place else { continue };
+        for index in 0..self.objects.len() {
+            let Some(object) = self.objects.get(index).copied() else { continue };
+            let Place::Flying { velocity, thrower } = object.place else { continue };
             let motion = velocity * seconds;
-            if let Some(target) = self.first_hit(&thing, thrower, motion) {
+            if let Some(target) = self.first_hit(&object, thrower, motion) {
                 // There is room for every object.
-                let _ = hits.push(Hit { projectile: thing.id, target });
-            } else if let Some(thing) = self.things.get_mut(index) {
-                thing.position = thing.position + motion;
+                let _ = hits.push(Hit { projectile: object.id, target });
+            } else if let Some(object) = self.objects.get_mut(index) {
+                object.position = object.position + motion;
             }
         }
         hits
     }
 
-    fn first_hit(&self, thing: &Thing, thrower: EntityId, motion: Point) -> Option<Target> {
-        let cuboid = thing.cuboid();
-        let players = self.walkers.iter().filter(|walker| walker.id != thrower);
-        let players = players.map(|walker| (Target::Body(walker.id), walker.cuboid()));
-        let others = self.things.iter().filter(|other| other.id != thing.id);
+    fn first_hit(&self, object: &ObjectBody, thrower: EntityId, motion: Point) -> Option<Target> {
+        let cuboid = object.cuboid();
+        let players = self.players.iter().filter(|body| body.id != thrower);
+        let players = players.map(|body| (Target::Body(body.id), body.cuboid()));
+        let others = self.objects.iter().filter(|other| other.id != object.id);
         let others = others.map(|other| (Target::Body(other.id), other.cuboid()));
         let walls = walls_near(&cuboid.along(motion)).map(|wall| (Target::Ground, wall));
         let bodies = players.chain(others).chain(walls);
@@ -68,37 +68,37 @@ impl World {
         first.map(|(target, _)| target)
     }
 
-    /// What the hits do.
+    /// Applies the damage of hits.
     pub(super) fn attack(&mut self, hits: &Hits) {
         for hit in hits {
             if let Target::Body(target) = hit.target {
                 self.damage(target);
             }
-            self.end_thing(hit.projectile);
+            self.remove_object(hit.projectile);
         }
     }
 
     fn damage(&mut self, target: EntityId) {
-        let walker = self.walkers.iter_mut().find(|walker| walker.id == target);
-        let thing = self.things.iter_mut().find(|thing| thing.id == target);
-        if let Some(walker) = walker {
-            walker.health = walker.health.saturating_sub(DAMAGE);
-            if walker.health == 0 {
-                let owner = walker.owner;
-                self.end_player(target);
+        let body = self.players.iter_mut().find(|body| body.id == target);
+        let object = self.objects.iter_mut().find(|object| object.id == target);
+        if let Some(body) = body {
+            body.health = body.health.saturating_sub(DAMAGE);
+            if body.health == 0 {
+                let owner = body.owner;
+                self.remove_player(target);
                 // There is room for every player.
                 let _ = self.fallen.push(owner);
             }
-        } else if let Some(thing) = thing {
-            thing.health = thing.health.saturating_sub(DAMAGE);
-            if thing.health == 0 {
-                self.end_thing(target);
+        } else if let Some(object) = object {
+            object.health = object.health.saturating_sub(DAMAGE);
+            if object.health == 0 {
+                self.remove_object(target);
             }
         }
     }
 }
 
-/// When a motion meets a box, 0 to 1; at once if they stand in each other.
+/// The part of a motion until it meets a box, 0 to 1; zero if they overlap.
 fn time_of(cuboid: &Cuboid, motion: Point, other: &Cuboid) -> Option<f32> {
     if cuboid.overlaps(other) { Some(0.0) } else { Some(cuboid.sweep(motion, other)?.time) }
 }

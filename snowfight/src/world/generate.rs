@@ -1,35 +1,35 @@
-//! A new world, from a seed.
+//! Generation of a world from a seed.
 
 use heapless::Vec;
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::Rng;
 
-use super::body::Thing;
-use super::rules::{MAX_OBJECTS, OBJECTS_OF_A_KIND};
+use super::body::ObjectBody;
+use super::rules::{MAX_OBJECTS, OBJECTS_PER_KIND};
 use super::terrain::Tile;
 use crate::message::{EntityId, ObjectKind, Point};
 
-/// Room for all tiles.
+/// The number of tiles.
 const MAX_TILES: usize = 61 * 61;
 
-/// Trees, then mushrooms, each on a tile of grass of its own, none in the middle; in the order of their ids, from 1.
-pub(super) fn objects(random: &mut Pcg32) -> Vec<Thing, MAX_OBJECTS> {
+/// Trees, then mushrooms, each on its own tile of grass, none in the middle; in the order of their ids, from 1.
+pub(super) fn objects(random: &mut Pcg32) -> Vec<ObjectBody, MAX_OBJECTS> {
     let grass = Tile::all_grass().filter(|tile| *tile != (0, 0));
     let mut tiles: Vec<(i32, i32), MAX_TILES> = grass.take(MAX_TILES).collect();
     shuffle(&mut tiles, random);
-    let trees = core::iter::repeat_n(ObjectKind::Tree, OBJECTS_OF_A_KIND as usize);
-    let mushrooms = core::iter::repeat_n(ObjectKind::Mushroom, OBJECTS_OF_A_KIND as usize);
+    let trees = core::iter::repeat_n(ObjectKind::Tree, OBJECTS_PER_KIND as usize);
+    let mushrooms = core::iter::repeat_n(ObjectKind::Mushroom, OBJECTS_PER_KIND as usize);
     let numbered = (1..).zip(trees.chain(mushrooms)).zip(&tiles);
-    let thing = |((id, kind), (x, y)): ((u32, ObjectKind), &(i32, i32))| {
+    let object = |((id, kind), (x, y)): ((u32, ObjectKind), &(i32, i32))| {
         let middle = Point::new(*x as f32, *y as f32, 0.0);
         let jitter = Point::new(offset(random), offset(random), 0.0);
-        Thing::new(EntityId(id), kind, middle + jitter)
+        ObjectBody::new(EntityId(id), kind, middle + jitter)
     };
-    numbered.map(thing).take(MAX_OBJECTS).collect()
+    numbered.map(object).take(MAX_OBJECTS).collect()
 }
 
-/// A place on a tile of grass that is not taken, none in the middle: the first such tile behind a random one.
-pub(super) fn place(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -> Option<Point> {
+/// A position on a free tile of grass, none in the middle: the first free tile after a random one.
+pub(super) fn free_position(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -> Option<Point> {
     let grass = || Tile::all_grass().filter(|tile| *tile != (0, 0));
     let start = random.next_u32() as usize % grass().count().max(1);
     let mut tiles = grass().skip(start).chain(grass().take(start));
@@ -37,13 +37,13 @@ pub(super) fn place(random: &mut Pcg32, is_taken: impl Fn((i32, i32)) -> bool) -
     Some(Point::new(x as f32 + offset(random), y as f32 + offset(random), 0.0))
 }
 
-/// A number from -0.5 up to, but not, 0.5.
+/// A random number in -0.5..0.5.
 pub(super) fn offset(random: &mut Pcg32) -> f32 {
     const STEPS: u32 = 1 << 24;
     (random.next_u32() % STEPS) as f32 / STEPS as f32 - 0.5
 }
 
-/// Fisher and Yates.
+/// Fisher-Yates shuffle.
 fn shuffle(tiles: &mut [(i32, i32)], random: &mut Pcg32) {
     for left in (1..tiles.len()).rev() {
         let other = random.next_u32() as usize % (left + 1);

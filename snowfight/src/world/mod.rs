@@ -1,4 +1,4 @@
-//! The rules of the game (docs/game.md#rules): a world that is the same on every machine for the same seed and the same
+//! The rules of the game (docs/game.md#rules): a deterministic world, which is the same on every machine for the same seed and
 //! actions.
 //!
 //! ```
@@ -7,7 +7,7 @@
 //!
 //! let mut world = World::new(7);
 //! let player = world.join().expect("there is room");
-//! let before = world.position_of(player).expect("it is there");
+//! let before = world.position_of(player).expect("it has joined");
 //! world.act(player, ActionKind::Move(Move { direction: Direction::NORTH }));
 //! for _ in 0..TICKS_PER_SECOND {
 //!     world.tick();
@@ -32,21 +32,21 @@ use rand_pcg::Pcg32;
 use rand_pcg::rand_core::SeedableRng;
 
 use crate::message::{ActionKind, Entity, EntityId, EntityKind, PlayerId, Point};
-use body::{Place, Thing, Walker};
+use body::{ObjectBody, Place, PlayerBody};
 pub use rules::{
     DURABILITY, GRAVITY, HEALTH, HOLD_HEIGHT, LONGEST_THROW, MAX_DEAD, MAX_ENTITIES, MAX_OBJECTS,
-    MAX_PLAYERS, OBJECTS_OF_A_KIND, REACH, SPEED, THROW_SPEED, TICKS_PER_SECOND,
+    MAX_PLAYERS, OBJECTS_PER_KIND, REACH, SPEED, THROW_SPEED, TICKS_PER_SECOND,
 };
-use rules::{LONGEST_BACKLOG, SPRING, STEP, TICK};
+use rules::{MAX_BACKLOG, REGROWTH_TICKS, STEP, TICK};
 pub use terrain::Tile;
 
 /// The first id of a player's entity.
 const FIRST_PLAYER_ENTITY: u32 = MAX_OBJECTS as u32 + 1;
 
-/// Those that fell in a tick.
+/// The players that fell in a tick.
 pub type Fallen = Vec<PlayerId, MAX_PLAYERS>;
 
-/// Everything in a snapshot: players, objects, the dead.
+/// The entities of a snapshot: players, objects, dead entities.
 pub type Entities = Vec<Entity, MAX_ENTITIES>;
 
 /// The world.
@@ -63,12 +63,12 @@ pub type Entities = Vec<Entity, MAX_ENTITIES>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct World {
-    walkers: Vec<Walker, MAX_PLAYERS>,
-    things: Vec<Thing, MAX_OBJECTS>,
+    players: Vec<PlayerBody, MAX_PLAYERS>,
+    objects: Vec<ObjectBody, MAX_OBJECTS>,
     dead: Deque<EntityId, MAX_DEAD>,
-    /// Those that fell and were not told yet.
+    /// The players that fell since the last tick was reported.
     fallen: Fallen,
-    /// How many objects have ended since the last spring.
+    /// How many objects have ended since the last regrowth.
     ended: usize,
     next_entity: u32,
     time: u32,
@@ -76,68 +76,68 @@ pub struct World {
 }
 
 impl World {
-    /// A new world: the same for the same seed.
+    /// A new world, determined by the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Pcg32::seed_from_u64(seed);
-        let things = generate::objects(&mut random);
-        let (walkers, dead, fallen) = (Vec::new(), Deque::new(), Vec::new());
-        Self { walkers, things, dead, fallen, ended: 0, next_entity: FIRST_PLAYER_ENTITY, time: 0, random }
+        let objects = generate::objects(&mut random);
+        let (players, dead, fallen) = (Vec::new(), Deque::new(), Vec::new());
+        Self { players, objects, dead, fallen, ended: 0, next_entity: FIRST_PLAYER_ENTITY, time: 0, random }
     }
 
-    /// How many ticks there were; it wraps.
+    /// The number of ticks, with wrapping.
     #[must_use]
     pub const fn time(&self) -> u32 {
         self.time
     }
 
-    /// A player comes, near the middle; nobody when [`MAX_PLAYERS`] are there. It has the lowest number that is free.
+    /// Adds a player near the middle, with the lowest free id; `None` if there are [`MAX_PLAYERS`].
     pub fn join(&mut self) -> Option<PlayerId> {
-        let is_free = |owner: &PlayerId| self.walkers.iter().all(|walker| walker.owner != *owner);
+        let is_free = |owner: &PlayerId| self.players.iter().all(|body| body.owner != *owner);
         let owner = (1..).map(PlayerId).find(is_free)?;
         let id = EntityId(self.next_entity);
         let next = self.next_entity.checked_add(1)?;
         let x = generate::offset(&mut self.random);
         let y = generate::offset(&mut self.random);
-        self.walkers.push(Walker::new(id, owner, Point::new(x, y, 0.0))).ok()?;
+        self.players.push(PlayerBody::new(id, owner, Point::new(x, y, 0.0))).ok()?;
         self.next_entity = next;
         Some(owner)
     }
 
-    /// A player goes; what it held falls to the ground.
+    /// Removes a player. The object that it held falls to the ground.
     pub fn leave(&mut self, player: PlayerId) {
-        if let Some(index) = self.walkers.iter().position(|walker| walker.owner == player) {
-            let walker = self.walkers.remove(index);
-            self.put_down(walker.holding);
+        if let Some(index) = self.players.iter().position(|body| body.owner == player) {
+            let body = self.players.remove(index);
+            self.put_down(body.holding);
         }
     }
 
-    /// A player does something. Of somebody that is not there it is ignored.
+    /// Applies an action of a player. Actions of unknown players are ignored.
     pub fn act(&mut self, player: PlayerId, action: ActionKind) {
-        let Some(walker) = self.walkers.iter_mut().find(|walker| walker.owner == player) else { return };
+        let Some(body) = self.players.iter_mut().find(|body| body.owner == player) else { return };
         match action {
-            ActionKind::Move(movement) => walker.movement = movement.direction,
-            ActionKind::Break(target) => walker.breaking = target.entity,
+            ActionKind::Move(movement) => body.movement = movement.direction,
+            ActionKind::Break(target) => body.breaking = target.entity,
             ActionKind::Throw(throw) => {
-                let id = walker.id;
+                let id = body.id;
                 self.throw(id, throw.target);
             }
         }
     }
 
-    /// A tick passes: 1/60 of a second. Returns who fell.
+    /// Runs a tick of 1/60 of a second. Returns the players that fell.
     pub fn tick(&mut self) -> Fallen {
         self.advance(TICK);
         self.time = self.time.wrapping_add(1);
-        if self.time.is_multiple_of(SPRING) {
+        if self.time.is_multiple_of(REGROWTH_TICKS) {
             self.grow();
         }
         core::mem::take(&mut self.fallen)
     }
 
-    /// Time passes, in whole steps and what is left of them; of more than a second the rest is skipped.
+    /// Advances the world in whole steps and a remainder; time beyond a second is skipped.
     fn advance(&mut self, seconds: f32) {
-        let mut left = seconds.min(LONGEST_BACKLOG);
+        let mut left = seconds.min(MAX_BACKLOG);
         while left > 0.0 {
             self.step(left.min(STEP));
             left -= STEP;
@@ -146,7 +146,7 @@ impl World {
 
     fn step(&mut self, seconds: f32) {
         self.accelerate(seconds);
-        self.break_loose(seconds);
+        self.advance_breaking(seconds);
         self.walk(seconds);
         let hits = self.fly(seconds);
         self.separate();
@@ -154,58 +154,59 @@ impl World {
         self.attack(&hits);
     }
 
-    /// Who is in the game, in the order in which they came.
+    /// The players in the game, in the order in which they joined.
     pub fn players(&self) -> impl Iterator<Item = PlayerId> {
-        self.walkers.iter().map(|walker| walker.owner)
+        self.players.iter().map(|body| body.owner)
     }
 
-    /// Where a player is.
+    /// The position of a player.
     #[must_use]
     pub fn position_of(&self, player: PlayerId) -> Option<Point> {
-        let walker = self.walkers.iter().find(|walker| walker.owner == player);
-        walker.map(|walker| walker.position)
+        let body = self.players.iter().find(|body| body.owner == player);
+        body.map(|body| body.position)
     }
 
-    /// Everything there is, as a snapshot tells it.
+    /// All entities, as in a snapshot.
     #[must_use]
     pub fn entities(&self) -> Entities {
         let dead = self.dead.iter().map(|id| Entity { id: *id, kind: EntityKind::Dead });
-        let bodies = self.walkers.iter().map(Walker::entity).chain(self.things.iter().map(Thing::entity));
+        let bodies =
+            self.players.iter().map(PlayerBody::entity).chain(self.objects.iter().map(ObjectBody::entity));
         bodies.chain(dead).take(MAX_ENTITIES).collect()
     }
 
     fn put_down(&mut self, held: Option<EntityId>) {
-        if let Some(thing) = self.things.iter_mut().find(|thing| Some(thing.id) == held) {
-            thing.put_down();
+        if let Some(object) = self.objects.iter_mut().find(|object| Some(object.id) == held) {
+            object.put_down();
         }
     }
 
-    /// An object is no more; who held it has empty hands.
-    fn end_thing(&mut self, id: EntityId) {
-        let Some(index) = self.things.iter().position(|thing| thing.id == id) else { return };
-        let thing = self.things.remove(index);
+    /// Removes an object, also from the hands of a player.
+    fn remove_object(&mut self, id: EntityId) {
+        let Some(index) = self.objects.iter().position(|object| object.id == id) else { return };
+        let object = self.objects.remove(index);
         self.ended += 1;
-        if let Place::Held { by } = thing.place
-            && let Some(holder) = self.walkers.iter_mut().find(|walker| walker.id == by)
+        if let Place::Held { by } = object.place
+            && let Some(holder) = self.players.iter_mut().find(|body| body.id == by)
         {
             holder.holding = None;
         }
-        self.bury(id);
+        self.record_death(id);
     }
 
-    /// A player is no more; what it held falls to the ground.
-    fn end_player(&mut self, id: EntityId) {
-        let Some(index) = self.walkers.iter().position(|walker| walker.id == id) else { return };
-        let walker = self.walkers.remove(index);
-        self.put_down(walker.holding);
-        self.bury(id);
+    /// Removes a player that fell. The object that it held falls to the ground.
+    fn remove_player(&mut self, id: EntityId) {
+        let Some(index) = self.players.iter().position(|body| body.id == id) else { return };
+        let body = self.players.remove(index);
+        self.put_down(body.holding);
+        self.record_death(id);
     }
 
-    fn bury(&mut self, id: EntityId) {
+    fn record_death(&mut self, id: EntityId) {
         if self.dead.is_full() {
             self.dead.pop_front();
         }
-        // There is room now.
+        // There is room after the `pop_front`.
         let _ = self.dead.push_back(id);
     }
 }

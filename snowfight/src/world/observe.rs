@@ -1,47 +1,46 @@
-//! A world made of what a server tells, for a client that wants to know what will become of its own player.
+//! A world from the snapshots of a server, for prediction by a client.
 
 use super::World;
-use super::body::{Place, Thing, Walker};
+use super::body::{ObjectBody, Place, PlayerBody};
 use super::rules::{STEP, TICK};
 use crate::message::{Direction, Entity, EntityKind, PlayerId, Point};
 
 impl World {
-    /// Takes everything that stands in the way from a snapshot, instead of what was there. Objects that nobody can
-    /// break are in somebody's hands or in the air, and in nobody's way.
+    /// Replaces all obstacles by those of a snapshot. Objects that cannot be broken are held or flying, and no obstacles.
     pub fn observe(&mut self, entities: impl IntoIterator<Item = Entity>) {
-        self.walkers.clear();
-        self.things.clear();
+        self.players.clear();
+        self.objects.clear();
         for Entity { id, kind } in entities {
             match kind {
                 EntityKind::Player(player) => {
-                    let mut walker = Walker::new(id, player.owner, player.position);
-                    walker.movement = player.movement;
-                    // Of more than the rules allow the rest is not seen.
-                    let _ = self.walkers.push(walker);
+                    let mut body = PlayerBody::new(id, player.owner, player.position);
+                    body.movement = player.movement;
+                    // Players beyond the limit of the rules are ignored.
+                    let _ = self.players.push(body);
                 }
                 EntityKind::Object(object) if object.durability.is_some() => {
-                    let mut thing = Thing::new(id, object.kind, object.position);
-                    thing.place = Place::Standing;
-                    let _ = self.things.push(thing);
+                    let mut object = ObjectBody::new(id, object.kind, object.position);
+                    object.place = Place::Standing;
+                    let _ = self.objects.push(object);
                 }
                 EntityKind::Object(_) | EntityKind::Dead => {}
             }
         }
     }
 
-    /// One player walks from somewhere for a tick, and everything else stands still. Returns where that ends; nowhere
-    /// when there is no such player.
+    /// Moves one player from a position for a tick, while everything else stands still. Returns the new position; `None`
+    /// for an unknown player.
     pub fn walk_alone(&mut self, player: PlayerId, from: Point, movement: Direction) -> Option<Point> {
-        let index = self.walkers.iter().position(|walker| walker.owner == player)?;
-        let mut walker = *self.walkers.get(index)?;
-        (walker.position, walker.movement) = (from, movement);
+        let index = self.players.iter().position(|body| body.owner == player)?;
+        let mut body = *self.players.get(index)?;
+        (body.position, body.movement) = (from, movement);
         let mut left = TICK;
         while left > 0.0 {
-            walker.position = self.path(&walker, walker.velocity() * left.min(STEP));
-            self.free(&mut walker);
+            body.position = self.path(&body, body.velocity() * left.min(STEP));
+            self.push_out(&mut body);
             left -= STEP;
         }
-        *self.walkers.get_mut(index)? = walker;
-        Some(walker.position)
+        *self.players.get_mut(index)? = body;
+        Some(body.position)
     }
 }

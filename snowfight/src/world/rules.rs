@@ -1,45 +1,45 @@
-//! The numbers of the game (docs/game.md#rules).
+//! The constants of the game (docs/game.md#rules).
 
 use crate::message::{ObjectKind, Point};
 
-/// Ticks in a second.
+/// Ticks per second.
 pub const TICKS_PER_SECOND: u32 = 60;
-/// The most players at a time; the original has no bound.
+/// The maximum number of players; the original has no limit.
 pub const MAX_PLAYERS: usize = 256;
-/// How many trees there are, and how many mushrooms.
-pub const OBJECTS_OF_A_KIND: u32 = 150;
-/// All objects of a new world.
-pub const MAX_OBJECTS: usize = 2 * OBJECTS_OF_A_KIND as usize;
-/// How many of the dead are told; the oldest are forgotten first. The original forgets none.
+/// The number of trees, and of mushrooms.
+pub const OBJECTS_PER_KIND: u32 = 150;
+/// The number of objects in a new world.
+pub const MAX_OBJECTS: usize = 2 * OBJECTS_PER_KIND as usize;
+/// How many dead entities are reported; the oldest are dropped first. The original keeps all of them.
 pub const MAX_DEAD: usize = 64;
-/// The most entities of a snapshot.
+/// The maximum number of entities in a snapshot.
 pub const MAX_ENTITIES: usize = MAX_PLAYERS + MAX_OBJECTS + MAX_DEAD;
-/// The health that everything begins with.
+/// The initial health of players and objects.
 pub const HEALTH: u32 = 3;
-/// Tiles a second.
+/// The walking speed in tiles per second.
 pub const SPEED: f32 = 5.0;
-/// How far from itself a player can break something, in tiles.
+/// The distance at which a player can break an object, in tiles.
 pub const REACH: f32 = 2.0;
-/// What a whole object resists being broken, in seconds.
+/// How long it takes to break an object, in seconds.
 pub const DURABILITY: f32 = 1.0;
-/// How high above its holder's feet an object is held.
+/// The height of a held object above the feet of its player.
 pub const HOLD_HEIGHT: f32 = 1.3125;
-/// Tiles a second along the straight line to the target.
+/// The speed of a throw along the straight line to the target, in tiles per second.
 pub const THROW_SPEED: f32 = 30.0;
-/// What pulls thrown objects down, in tiles a second a second.
+/// The acceleration of thrown objects, in tiles per second squared.
 pub const GRAVITY: Point = Point::new(0.0, 0.0, -10.0);
-/// The longest throw in tiles; a target further away only gives the direction. The original has no bound.
+/// The longest throw in tiles; a more distant target only determines the direction. The original has no limit.
 pub const LONGEST_THROW: f32 = 128.0;
 
 /// One step of the physics in seconds.
 pub(super) const STEP: f32 = 1.0 / 120.0;
 /// A tick in seconds.
 pub(super) const TICK: f32 = 1.0 / 60.0;
-/// The longest time that is caught up with, in seconds.
-pub(super) const LONGEST_BACKLOG: f32 = 1.0;
-/// Ticks between two springs: in each as many objects grow as have ended. In the original nothing grows.
-pub(super) const SPRING: u32 = 10 * TICKS_PER_SECOND;
-/// Of what a hit takes.
+/// The longest time that is simulated at once, in seconds.
+pub(super) const MAX_BACKLOG: f32 = 1.0;
+/// The interval at which objects regrow. In the original they do not.
+pub(super) const REGROWTH_TICKS: u32 = 10 * TICKS_PER_SECOND;
+/// The damage of a hit.
 pub(super) const DAMAGE: u32 = 1;
 
 /// The size of a player: west to east, south to north, upwards.

@@ -1,9 +1,9 @@
-//! What the ground is made of.
+//! The tiles of the ground.
 
 use super::cuboid::Cuboid;
 use crate::message::Point;
 
-/// What a tile of the ground is (docs/game.md#land).
+/// A tile of the ground (docs/game.md#land).
 ///
 /// ```
 /// use snowfight::world::Tile;
@@ -14,11 +14,11 @@ use crate::message::Point;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tile {
-    /// Where things grow.
+    /// Ground on which objects grow.
     Grass,
     /// The shore.
     Sand,
-    /// Where nobody can walk. Beyond the tiles there is nothing else.
+    /// Impassable. Everything beyond the tiles is water.
     Water,
 }
 
@@ -62,10 +62,10 @@ impl Tile {
     }
 }
 
-/// How high the invisible walls above water are.
+/// The height of the invisible walls above water.
 const WALL_HEIGHT: f32 = 2.0;
 
-/// The walls of water that touch a box.
+/// The walls above water that touch a box.
 pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<> {
     let (west, east) = tiles_between(region.min.x, region.max.x);
     let (south, north) = tiles_between(region.min.y, region.max.y);
@@ -73,7 +73,7 @@ pub(super) fn walls_near(region: &Cuboid) -> impl Iterator<Item = Cuboid> + use<
     tiles.filter(|(x, y)| Tile::at(*x, *y) == Tile::Water).map(|(x, y)| wall(x, y))
 }
 
-/// The first and the last tile of a stretch. What lies outside of the world is as far out as its edge.
+/// The first and the last tile of a range, clamped to the edge of the world.
 #[expect(clippy::cast_possible_truncation, reason = "they are at most one more than the radius")]
 fn tiles_between(from: f32, to: f32) -> (i32, i32) {
     let edge = Tile::RADIUS as f32 + 1.0;

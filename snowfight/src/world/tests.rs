@@ -16,21 +16,21 @@ fn at(x: f32, y: f32) -> Point {
     Point::new(x, y, 0.0)
 }
 
-/// A world with nothing in it but players, who stand where they are put.
+/// A world with only these players, at these positions.
 fn players_at<const N: usize>(places: [Point; N]) -> World {
     let mut world = World::new(1);
-    world.things.clear();
+    world.objects.clear();
     for place in places {
         world.join().expect("there is room");
-        world.walkers.last_mut().expect("it came").position = place;
+        world.players.last_mut().expect("it came").position = place;
     }
     world
 }
 
 fn put(world: &mut World, id: u32, kind: ObjectKind, position: Point) -> EntityId {
-    let thing = Thing::new(EntityId(id), kind, position);
-    world.things.push(thing).expect("there is room");
-    thing.id
+    let object = ObjectBody::new(EntityId(id), kind, position);
+    world.objects.push(object).expect("there is room");
+    object.id
 }
 
 fn walk(world: &mut World, player: PlayerId, direction: Direction, ticks: u32) {
@@ -75,7 +75,7 @@ fn armed(places: &[Point], id: u32) -> World {
     let mut world = players_at([places[0]]);
     for place in &places[1..] {
         world.join().expect("there is room");
-        world.walkers.last_mut().expect("it came").position = *place;
+        world.players.last_mut().expect("it came").position = *place;
     }
     arm(&mut world, A, id);
     world
@@ -83,12 +83,12 @@ fn armed(places: &[Point], id: u32) -> World {
 
 fn arm(world: &mut World, owner: PlayerId, id: u32) {
     let held = put(world, id, ObjectKind::Mushroom, at(0.0, 0.0));
-    let index = world.walkers.iter().position(|walker| walker.owner == owner).expect("it is there");
-    let walker = &mut world.walkers[index];
-    walker.holding = Some(held);
-    let thing = world.things.last_mut().expect("it was put");
-    thing.durability = None;
-    thing.place = Place::Held { by: walker.id };
+    let index = world.players.iter().position(|body| body.owner == owner).expect("it is there");
+    let body = &mut world.players[index];
+    body.holding = Some(held);
+    let object = world.objects.last_mut().expect("it was put");
+    object.durability = None;
+    object.place = Place::Held { by: body.id };
     world.carry();
 }
 
@@ -122,27 +122,27 @@ fn a_new_world_has_trees_and_mushrooms_on_grass() {
     for seed in 0..20 {
         let world = World::new(seed);
         let mut tiles = BTreeSet::new();
-        for (thing, id) in world.things.iter().zip(1..) {
+        for (object, id) in world.objects.iter().zip(1..) {
             let kind = if id <= 150 { ObjectKind::Tree } else { ObjectKind::Mushroom };
-            assert_eq!((thing.id, thing.kind), (EntityId(id), kind));
-            let Point { x, y, z } = thing.position;
-            // A half may round to either side; the tile is the one that is grass and free.
+            assert_eq!((object.id, object.kind), (EntityId(id), kind));
+            let Point { x, y, z } = object.position;
+            // An offset of a half may round to either side; the tile is the one that is grass and free.
             let tile = ((x + 0.5).floor() as i32, (y + 0.5).floor() as i32);
             assert!(tiles.insert(tile) && tile != (0, 0) && z == 0.0, "{tile:?}");
             assert_eq!(Tile::at(tile.0, tile.1), Tile::Grass);
-            assert_eq!((thing.health, thing.durability), (3, Some(1.0)));
+            assert_eq!((object.health, object.durability), (3, Some(1.0)));
         }
-        assert_eq!(world.things.len(), 300);
+        assert_eq!(world.objects.len(), 300);
     }
-    assert_ne!(World::new(1).things, World::new(2).things);
+    assert_ne!(World::new(1).objects, World::new(2).objects);
 }
 
 #[test]
 fn bodies_have_the_sizes_of_the_table() {
     let size = |cuboid: cuboid::Cuboid| cuboid.max - cuboid.min;
-    let thing = |kind| size(Thing::new(EntityId(1), kind, at(0.0, 0.0)).cuboid());
-    assert_eq!(thing(ObjectKind::Tree), Point::new(0.875, 0.1875, 1.875));
-    assert_eq!(thing(ObjectKind::Mushroom), Point::new(0.5625, 0.1875, 0.4375));
+    let object = |kind| size(ObjectBody::new(EntityId(1), kind, at(0.0, 0.0)).cuboid());
+    assert_eq!(object(ObjectKind::Tree), Point::new(0.875, 0.1875, 1.875));
+    assert_eq!(object(ObjectKind::Mushroom), Point::new(0.5625, 0.1875, 0.4375));
     assert_eq!(PLAYER_SIZE, Point::new(0.875, 0.1875, 1.3125));
 }
 
@@ -226,11 +226,11 @@ fn players_in_each_other_are_separated() {
     let mut world = players_at([at(0.0, 0.0), at(0.0, 0.05)]);
     put(&mut world, 1, ObjectKind::Tree, at(0.0, 2.0));
     world.tick();
-    assert!(!world.walkers[0].cuboid().overlaps(&world.walkers[1].cuboid()));
+    assert!(!world.players[0].cuboid().overlaps(&world.players[1].cuboid()));
     assert!(player(&world, A).position.y < 0.0 && player(&world, B).position.y > 0.05);
-    world.walkers[0].position = at(0.0, 1.95);
+    world.players[0].position = at(0.0, 1.95);
     world.tick();
-    assert!(!world.walkers[0].cuboid().overlaps(&world.things[0].cuboid()));
+    assert!(!world.players[0].cuboid().overlaps(&world.objects[0].cuboid()));
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn an_object_within_reach_breaks_in_a_second_and_is_held() {
     run(&mut world, 31);
     let (holder, held) = (player(&world, A), object(&world, tree).expect("it is held"));
     assert_eq!((holder.holding, holder.breaking, held.durability), (Some(tree), None, None));
-    // It follows, and is in nobody's way.
+    // It follows its player, and is not an obstacle.
     walk(&mut world, A, Direction::EAST, 60);
     let (holder, held) = (player(&world, A), object(&world, tree).expect("it is held"));
     assert_eq!(held.position, holder.position + Point::new(0.0, 0.0, 1.3125));
@@ -418,42 +418,42 @@ fn snapshots_tell_players_then_objects_then_the_dead() {
 #[test]
 fn the_list_of_the_dead_is_bounded() {
     let mut world = players_at([]);
-    (0..1_000).for_each(|id| world.bury(EntityId(id)));
+    (0..1_000).for_each(|id| world.record_death(EntityId(id)));
     let entities = world.entities();
     assert_eq!(entities.len(), MAX_DEAD);
     assert_eq!(entities.last().map(|entity| entity.id), Some(EntityId(999)));
 }
 
-/// What has ended grows again in spring: as much, on grass where nothing else stands, and the same everywhere.
+/// As many objects regrow as have ended, on free grass, deterministically.
 #[test]
 fn as_many_objects_grow_as_have_ended() {
     let mut world = World::new(4);
     world.join().expect("there is room");
     let ended = [3, 7, 150, 151, 300].map(EntityId);
-    ended.into_iter().for_each(|id| world.end_thing(id));
+    ended.into_iter().for_each(|id| world.remove_object(id));
     let mut other = world.clone();
-    run(&mut world, SPRING - 1);
-    assert_eq!(world.things.len(), MAX_OBJECTS - ended.len());
+    run(&mut world, REGROWTH_TICKS - 1);
+    assert_eq!(world.objects.len(), MAX_OBJECTS - ended.len());
     run(&mut world, 1);
-    assert_eq!(world.things.len(), MAX_OBJECTS);
-    let trees = world.things.iter().filter(|thing| thing.kind == ObjectKind::Tree).count();
+    assert_eq!(world.objects.len(), MAX_OBJECTS);
+    let trees = world.objects.iter().filter(|object| object.kind == ObjectKind::Tree).count();
     assert_eq!(trees, 150);
-    let mut tiles = BTreeSet::from([Tile::below(world.walkers[0].position)]);
-    for thing in &world.things {
-        let (x, y) = Tile::below(thing.position);
-        assert!(tiles.insert((x, y)) && Tile::at(x, y) == Tile::Grass, "{thing:?}");
-        assert!(!is_dead(&world, thing.id));
+    let mut tiles = BTreeSet::from([Tile::below(world.players[0].position)]);
+    for object in &world.objects {
+        let (x, y) = Tile::below(object.position);
+        assert!(tiles.insert((x, y)) && Tile::at(x, y) == Tile::Grass, "{object:?}");
+        assert!(!is_dead(&world, object.id));
     }
     let new: StdVec<_> =
-        world.things.iter().filter(|thing| thing.id.0 > 301).map(|thing| thing.id.0).collect();
+        world.objects.iter().filter(|object| object.id.0 > 301).map(|object| object.id.0).collect();
     assert_eq!(new, [302, 303, 304, 305, 306]);
-    run(&mut world, 3 * SPRING);
-    assert_eq!(world.things.len(), MAX_OBJECTS);
-    run(&mut other, 4 * SPRING);
+    run(&mut world, 3 * REGROWTH_TICKS);
+    assert_eq!(world.objects.len(), MAX_OBJECTS);
+    run(&mut other, 4 * REGROWTH_TICKS);
     assert_eq!(digest(&other), digest(&world));
 }
 
-/// Four bots throw more than there was in the beginning, and there is still something to throw.
+/// Four bots throw more objects than there were at the start, and there are still some.
 #[test]
 fn ten_minutes_of_bots_leave_objects() {
     let mut world = World::new(6);
@@ -472,34 +472,34 @@ fn ten_minutes_of_bots_leave_objects() {
             }
         }
         world.tick();
-        assert!(world.things.len() + world.ended == MAX_OBJECTS && world.things.len() > 200);
+        assert!(world.objects.len() + world.ended == MAX_OBJECTS && world.objects.len() > 200);
     }
-    let grown = world.things.iter().filter(|thing| thing.id.0 >= FIRST_PLAYER_ENTITY).count();
+    let grown = world.objects.iter().filter(|object| object.id.0 >= FIRST_PLAYER_ENTITY).count();
     assert!(grown > 100, "only {grown} have grown");
 }
 
-/// An error of the original (docs/game.md#faults).
+/// A bug of the original (docs/game.md#faults).
 #[test]
 fn two_players_can_fall_in_one_tick() {
     let mut world = players_at([at(-3.0, 0.0), at(3.0, 0.0)]);
-    world.walkers.iter_mut().for_each(|walker| walker.health = 1);
+    world.players.iter_mut().for_each(|body| body.health = 1);
     arm(&mut world, A, 1);
     arm(&mut world, B, 2);
     // Past each other.
     throw(&mut world, A, at(3.2, 0.0));
     throw(&mut world, B, at(-3.2, 0.0));
-    world.things[0].position.y = 0.09;
-    world.things[1].position.y = -0.1;
+    world.objects[0].position.y = 0.09;
+    world.objects[1].position.y = -0.1;
     let fallen = run(&mut world, 60);
     assert_eq!(fallen.len(), 2);
     assert_eq!(world.players().count(), 0);
 }
 
-/// An error of the original.
+/// A bug of the original.
 #[test]
 fn an_object_that_dies_in_the_hand_leaves_it_empty() {
     let mut world = armed(&[at(0.0, 0.0), at(6.0, 0.0)], 1);
-    world.things[0].health = 1;
+    world.objects[0].health = 1;
     arm(&mut world, B, 2);
     throw(&mut world, B, Point::new(0.0, 0.0, 1.4));
     run(&mut world, 60);
@@ -510,7 +510,7 @@ fn an_object_that_dies_in_the_hand_leaves_it_empty() {
     assert_eq!(player(&world, B).health, 3);
 }
 
-/// An error of the original.
+/// A bug of the original.
 #[test]
 fn what_a_leaver_held_can_be_picked_up() {
     let mut world = armed(&[at(0.0, 0.0), at(1.0, 0.0)], 1);
@@ -542,7 +542,7 @@ fn digest(world: &World) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Twenty seconds of a busy game. The numbers were computed once: every machine must find the same.
+/// Twenty seconds of a busy game. The hashes must be the same on every machine.
 #[test]
 fn a_world_is_the_same_everywhere() {
     let mut world = World::new(42);
@@ -576,7 +576,7 @@ const OLD_WORLD: u64 = 14_720_471_246_657_529_616;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is done, every number of a snapshot stays one, and everything is where it can be.
+    /// For any actions the numbers of snapshots are finite, and all positions are valid.
     #[test]
     fn a_world_stays_sound(
         seed: u64,
@@ -593,10 +593,10 @@ proptest! {
                 _ => {
                     // The nearest object, to have something to throw.
                     if let Some(place) = world.position_of(owner) {
-                        let near = world.things.iter_mut().min_by(|a, b| {
+                        let near = world.objects.iter_mut().min_by(|a, b| {
                             (a.position - place).length().total_cmp(&(b.position - place).length())
                         });
-                        let id = near.map(|thing| { thing.position = place + at(1.0, 0.5); thing.id });
+                        let id = near.map(|object| { object.position = place + at(1.0, 0.5); object.id });
                         start_breaking(&mut world, owner, id.unwrap_or(EntityId(0)));
                         run(&mut world, 61);
                     }
@@ -612,8 +612,8 @@ proptest! {
             };
             prop_assert!(position.length() < 1_000.0, "{:?}", entity);
         }
-        let holders = world.walkers.iter().filter(|walker| walker.holding.is_some()).count();
-        let held = world.things.iter().filter(|thing| matches!(thing.place, Place::Held { .. })).count();
+        let holders = world.players.iter().filter(|body| body.holding.is_some()).count();
+        let held = world.objects.iter().filter(|object| matches!(object.place, Place::Held { .. })).count();
         prop_assert_eq!(holders, held);
     }
 }

@@ -1,17 +1,17 @@
-//! How players walk: until something is in the way, then along it.
+//! Movement of players: up to an obstacle, then along it.
 
 use super::World;
-use super::body::{Place, Walker};
+use super::body::{Place, PlayerBody};
 use super::cuboid::{Axis, Contact, Cuboid};
 use super::rules::SPEED;
 use super::terrain::walls_near;
 use crate::message::{Direction, Point};
 
-/// How many things a player can meet in one step: one along each axis of the ground, and one more.
+/// The maximum number of contacts in one step: one per horizontal axis, and one more.
 const CONTACTS: usize = 3;
 
-impl Walker {
-    /// Where it wants to, in tiles a second: opposite directions cancel each other, diagonals are no faster.
+impl PlayerBody {
+    /// The velocity in tiles per second: opposite directions cancel out, and diagonals are not faster.
     pub(super) fn velocity(&self) -> Point {
         let one = |direction| if self.movement.has(direction) { 1.0 } else { 0.0 };
         let x = one(Direction::EAST) - one(Direction::WEST);
@@ -22,20 +22,20 @@ impl Walker {
 }
 
 impl World {
-    /// All players take a step, in the order in which they came.
+    /// Moves all players by a step, in the order in which they joined.
     pub(super) fn walk(&mut self, seconds: f32) {
-        for index in 0..self.walkers.len() {
-            let Some(walker) = self.walkers.get(index).copied() else { continue };
-            let position = self.path(&walker, walker.velocity() * seconds);
-            if let Some(walker) = self.walkers.get_mut(index) {
-                walker.position = position;
+        for index in 0..self.players.len() {
+            let Some(body) = self.players.get(index).copied() else { continue };
+            let position = self.path(&body, body.velocity() * seconds);
+            if let Some(body) = self.players.get_mut(index) {
+                body.position = position;
             }
         }
     }
 
-    /// Where a motion ends.
-    pub(super) fn path(&self, walker: &Walker, mut motion: Point) -> Point {
-        let mut moved = *walker;
+    /// The position at the end of a motion.
+    pub(super) fn path(&self, body: &PlayerBody, mut motion: Point) -> Point {
+        let mut moved = *body;
         for _ in 0..CONTACTS {
             if motion == Point::default() {
                 break;
@@ -55,62 +55,62 @@ impl World {
         moved.position
     }
 
-    fn first_contact(&self, walker: &Walker, motion: Point) -> Option<Contact> {
-        let cuboid = walker.cuboid();
-        let contacts = self.obstacles(walker, cuboid.along(motion)).filter_map(|obstacle| {
+    fn first_contact(&self, body: &PlayerBody, motion: Point) -> Option<Contact> {
+        let cuboid = body.cuboid();
+        let contacts = self.obstacles(body, cuboid.along(motion)).filter_map(|obstacle| {
             let contact = cuboid.sweep(motion, &obstacle)?;
-            // Nobody climbs.
+            // Players cannot climb.
             (contact.axis != Axis::Z).then_some(contact)
         });
         contacts.min_by(|a, b| a.time.total_cmp(&b.time))
     }
 
-    /// What stands in a player's way in a region: objects on the ground, other players, water.
-    fn obstacles(&self, walker: &Walker, region: Cuboid) -> impl Iterator<Item = Cuboid> {
-        let id = walker.id;
-        let standing = self.things.iter().filter(|thing| thing.place == Place::Standing);
-        let others = self.walkers.iter().filter(move |other| other.id != id);
-        let bodies = standing.map(|thing| thing.cuboid()).chain(others.map(Walker::cuboid));
+    /// The obstacles of a player in a region: objects on the ground, other players, water.
+    fn obstacles(&self, body: &PlayerBody, region: Cuboid) -> impl Iterator<Item = Cuboid> {
+        let id = body.id;
+        let standing = self.objects.iter().filter(|object| object.place == Place::Standing);
+        let others = self.players.iter().filter(move |other| other.id != id);
+        let bodies = standing.map(|object| object.cuboid()).chain(others.map(PlayerBody::cuboid));
         bodies.filter(move |cuboid| cuboid.overlaps(&region)).chain(walls_near(&region))
     }
 
-    /// Takes players out of what they stand in: each other by halves, the rest all the way, water last.
+    /// Separates overlapping players: both move by half of the overlap. Then pushes them out of objects, and of water last.
     pub(super) fn separate(&mut self) {
-        for first in 0..self.walkers.len() {
-            for second in first + 1..self.walkers.len() {
+        for first in 0..self.players.len() {
+            for second in first + 1..self.players.len() {
                 self.separate_pair(first, second);
             }
         }
-        for index in 0..self.walkers.len() {
-            let Some(mut walker) = self.walkers.get(index).copied() else { continue };
-            self.free(&mut walker);
-            if let Some(place) = self.walkers.get_mut(index) {
-                *place = walker;
+        for index in 0..self.players.len() {
+            let Some(mut body) = self.players.get(index).copied() else { continue };
+            self.push_out(&mut body);
+            if let Some(place) = self.players.get_mut(index) {
+                *place = body;
             }
         }
     }
 
-    /// Takes a player out of the objects and the water that it stands in.
-    pub(super) fn free(&self, walker: &mut Walker) {
-        for thing in self.things.iter().filter(|thing| thing.place == Place::Standing) {
-            leave(walker, &thing.cuboid());
+    /// Pushes a player out of overlapping objects and water.
+    pub(super) fn push_out(&self, body: &mut PlayerBody) {
+        for object in self.objects.iter().filter(|object| object.place == Place::Standing) {
+            push_out_of(body, &object.cuboid());
         }
-        for wall in walls_near(&walker.cuboid()) {
-            leave(walker, &wall);
+        for wall in walls_near(&body.cuboid()) {
+            push_out_of(body, &wall);
         }
     }
 
     fn separate_pair(&mut self, first: usize, second: usize) {
-        let Ok([first, second]) = self.walkers.get_disjoint_mut([first, second]) else { return };
-        if let Some(way) = first.cuboid().way_out_of(&second.cuboid()) {
-            first.position = first.position + way * 0.5;
-            second.position = second.position - way * 0.5;
+        let Ok([first, second]) = self.players.get_disjoint_mut([first, second]) else { return };
+        if let Some(displacement) = first.cuboid().separation_from(&second.cuboid()) {
+            first.position = first.position + displacement * 0.5;
+            second.position = second.position - displacement * 0.5;
         }
     }
 }
 
-fn leave(walker: &mut Walker, obstacle: &Cuboid) {
-    if let Some(way) = walker.cuboid().way_out_of(obstacle) {
-        walker.position = walker.position + way;
+fn push_out_of(body: &mut PlayerBody, obstacle: &Cuboid) {
+    if let Some(displacement) = body.cuboid().separation_from(obstacle) {
+        body.position = body.position + displacement;
     }
 }

@@ -1,4 +1,4 @@
-//! Any bytes as any message, and from any client. Fuzz targets do the same for longer.
+//! Arbitrary bytes as every message, and from any client. Fuzz targets do the same for longer.
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! A snapshot is read where it lies: in the pieces of datagrams, and in the blocks of a peer that lends it.
+//! A snapshot is read in place: from the pieces of datagrams, and from the blocks of a peer that lends it.
 
 use std::error::Error;
 
@@ -40,7 +40,7 @@ fn a_snapshot_in_thirteen_datagrams_needs_no_copy() {
     assert_eq!((bytes.len(), bytes.chunks(504).count()), (6_145, 13));
 }
 
-/// Two peers in memory: what the second one lends lies in blocks of 128 bytes.
+/// Two peers in memory: the messages that the second one lends are in blocks of 128 bytes.
 #[test]
 fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Error>> {
     let entities = entities();
@@ -61,12 +61,12 @@ fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Erro
             }
         }
         if let Some(id) = connected {
-            // RakNet keeps the first byte for names of messages.
+            // The first byte is the id of the RakNet message.
             client.send(now, id, &[&[0xFE], bytes.as_slice()].concat(), Delivery::RELIABLE_ORDERED)?;
         }
         while let Some(event) = server.poll_event() {
             let PeerEvent::Message { message: lent, .. } = event else { continue };
-            assert!(lent.as_slice().is_none(), "it lies in several blocks");
+            assert!(lent.as_slice().is_none(), "it is in several blocks");
             let mut reader = Reader::over(&lent);
             assert_eq!(reader.bits(8)?, 0xFE);
             assert_eq!(ServerMessage::unpack(&mut reader)?, message(&entities));
@@ -80,14 +80,14 @@ fn a_snapshot_in_the_blocks_of_a_peer_needs_no_copy() -> Result<(), Box<dyn Erro
             client.handle_datagram(now, to, transmit.payload);
         }
         let deadlines = [client.poll_timeout(), server.poll_timeout()];
-        now = now.max(deadlines.into_iter().flatten().min().ok_or("nothing will ever happen")?);
+        now = now.max(deadlines.into_iter().flatten().min().ok_or("nothing is scheduled any more")?);
         client.handle_timeout(now);
         server.handle_timeout(now);
     }
     Err("the message has not arrived".into())
 }
 
-/// The same by the Game Protocol: what the client lends lies in a block for each chunk.
+/// The same with the Game Protocol: every chunk of the message is in its own block.
 #[test]
 fn a_snapshot_in_the_chunks_of_the_game_protocol_needs_no_copy() -> Result<(), Box<dyn Error>> {
     use rakwire::game_protocol::{Capacity, Config, Event, Peer, Reliability};
@@ -115,7 +115,7 @@ fn a_snapshot_in_the_chunks_of_the_game_protocol_needs_no_copy() -> Result<(), B
         while client.poll_event().is_some() {}
         while let Some(event) = server.poll_event() {
             if let Event::Message { message, .. } = event {
-                assert!(message.as_slice().is_none(), "it lies in more than one piece");
+                assert!(message.as_slice().is_none(), "it is in several pieces");
                 assert_reads(&message, &entities);
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::sim::{Conditions, Link};
-use snowfight::client::{Client, Input, News, Prediction, View};
+use snowfight::client::{Client, Input, Prediction, Update, View};
 use snowfight::message::{Direction, Point, Scope};
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 use snowfight::world::MAX_ENTITIES;
@@ -28,34 +28,34 @@ impl Play {
     fn new(conditions: Conditions, scope: Scope, seed: u64) -> Self {
         let mut server = Server::new(seed);
         server.handle_connected(0).expect("there is room");
-        let mut client = Client::asking_for(scope);
+        let mut client = Client::with_scope(scope);
         client.handle_connected();
         let view = Box::new(View::new());
         let (forth, back) = (Link::new(conditions, 2 * seed), Link::new(conditions, 2 * seed + 1));
         Self { server, client, view, prediction: None, forth, back, corrections: Vec::new() }
     }
 
-    /// What has arrived is taken.
+    /// Handles the messages that have arrived.
     fn deliver(&mut self, now: Instant) {
         while let Some(message) = self.forth.receive(now) {
             self.server.handle_message(0, &&*message);
         }
         while let Some(message) = self.back.receive(now) {
             match self.client.handle_message(now, &&*message).expect("the server packs well") {
-                News::Joined { player, entities } => {
+                Update::Joined { player, entities } => {
                     self.view.update(&entities);
                     let mut prediction = Prediction::new(player);
                     prediction.handle_snapshot(0, self.view.entities().iter().copied());
                     self.prediction = Some(prediction);
                 }
-                News::Snapshot { time, entities, scope } => {
+                Update::Snapshot { time, entities, scope } => {
                     self.view.take(time, &entities, scope);
                     let entities = self.view.entities().iter().copied();
                     if let Some(prediction) = &mut self.prediction {
                         self.corrections.push(prediction.handle_snapshot(time, entities));
                     }
                 }
-                News::Over(_) | News::Pong { .. } | News::Refused(_) | News::Nothing => {}
+                Update::Over(_) | Update::Pong { .. } | Update::Rejected(_) | Update::Ignored => {}
             }
         }
     }
@@ -73,7 +73,7 @@ impl Play {
         }
     }
 
-    /// The client wants to walk one way, and believes that it walks another.
+    /// The client sends one direction, and predicts another.
     fn frame(&mut self, now: Instant, movement: Direction, believed: Direction) {
         self.deliver(now);
         self.client.handle_frame(now, Input { movement, ..Input::default() });
@@ -95,7 +95,7 @@ impl Play {
     }
 }
 
-/// Numbers that look random, the same each time.
+/// Deterministic pseudorandom numbers.
 struct Dice(u32);
 
 impl Dice {
@@ -108,12 +108,12 @@ impl Dice {
 struct Walked {
     /// The largest correction.
     worst: f32,
-    /// How far the prediction was ahead at most.
+    /// The largest lead of the prediction.
     ahead: f32,
     far: f32,
 }
 
-/// A minute of walking about among the trees, by chance.
+/// A minute of random walks among the trees.
 fn walk(conditions: Conditions, scope: Scope, seed: u64) -> Walked {
     let mut play = Play::new(conditions, scope, seed);
     let mut dice = Dice(seed as u32);
@@ -143,7 +143,7 @@ fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
 }
 
-/// There and back in 100 ms, and with 100 ms each way.
+/// With a round trip of 100 ms, and with 100 ms each way.
 #[test]
 fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
     for (millis, lead) in [(50, 0.4), (100, 0.9)] {
@@ -158,9 +158,9 @@ fn corrections_stay_under_a_tenth_at_a_hundred_milliseconds() {
     }
 }
 
-/// On a path that loses and shakes, what is corrected is what the path has changed.
+/// On a path with loss and jitter, corrections are as large as the changes of the delay.
 #[test]
-fn a_bad_path_moves_the_player_by_what_it_shakes() {
+fn corrections_on_a_bad_path_are_bounded_by_its_jitter() {
     let conditions = Conditions { loss: 0.05, jitter: Duration::from_millis(10), ..latency(50) };
     for seed in 1..6 {
         let Walked { worst, ahead, .. } = walk(conditions, Scope::Changes, seed);

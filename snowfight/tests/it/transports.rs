@@ -1,11 +1,11 @@
-//! The client predicts its own player over the transports themselves, on a simulated network: what is corrected is what
-//! the page of the game would have to hide.
+//! Prediction over the real transports on a simulated network: the corrections are those that the page of the game has to
+//! smooth.
 
 use std::time::Duration;
 
 use rakwire::sim::{Conditions, Pair};
 use rakwire::{Instant, Machine, game_protocol, raknet};
-use snowfight::client::{Client, Input, News, Prediction, View};
+use snowfight::client::{Client, Input, Prediction, Update, View};
 use snowfight::message::{Delivery, Direction, Scope};
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 use snowfight::world::MAX_ENTITIES;
@@ -14,14 +14,14 @@ const TICK: Duration = Duration::from_micros(16_667);
 const FRAMES: u32 = 1_800;
 const WAYS: [Direction; 5] =
     [Direction::NONE, Direction::NORTH, Direction::EAST, Direction::SOUTH, Direction::WEST];
-/// The first byte of messages in RakNet, as the server of the game has it.
+/// The first byte of messages in RakNet.
 const MESSAGE_ID: u8 = 0x86;
 
 /// One end of a connection.
 trait End: Machine {
     fn connect(&mut self, now: Instant, to: std::net::SocketAddr);
     fn say(&mut self, now: Instant, message: &[u8], delivery: Delivery);
-    /// Whether it is open, and what has arrived.
+    /// Whether it is open, and the messages that have arrived.
     fn hear(&mut self, messages: &mut Vec<Vec<u8>>) -> bool;
 }
 
@@ -158,7 +158,7 @@ impl<E: End> Play<E> {
         while !(pair.a.hear(&mut Vec::new()) && pair.b.hear(&mut Vec::new())) {
             assert!(pair.step() && pair.now < Instant::ZERO + Duration::from_secs(5), "they connect");
         }
-        let mut client = Client::asking_for(scope);
+        let mut client = Client::with_scope(scope);
         client.handle_connected();
         let mut server = Server::new(seed);
         server.handle_connected(0).expect("there is room");
@@ -166,7 +166,7 @@ impl<E: End> Play<E> {
         Self { pair, server, client, view, prediction: None, corrections: Vec::new(), ahead: 0.0 }
     }
 
-    /// Lets the network run until then.
+    /// Runs the network until this time.
     fn run_to(&mut self, end: Instant) {
         loop {
             self.pair.transmit();
@@ -211,24 +211,24 @@ impl<E: End> Play<E> {
 
     fn take(&mut self, now: Instant, message: &[u8]) {
         match self.client.handle_message(now, &message).expect("the server packs well") {
-            News::Joined { player, entities } => {
+            Update::Joined { player, entities } => {
                 self.view.update(&entities);
                 let mut prediction = Prediction::new(player);
                 prediction.handle_snapshot(0, self.view.entities().iter().copied());
                 self.prediction = Some(prediction);
             }
-            News::Snapshot { time, entities, scope } => {
+            Update::Snapshot { time, entities, scope } => {
                 self.view.take(time, &entities, scope);
                 let entities = self.view.entities().iter().copied();
                 let prediction = self.prediction.as_mut().expect("it has joined");
                 self.corrections.push(prediction.handle_snapshot(time, entities));
             }
-            News::Over(_) | News::Pong { .. } | News::Refused(_) | News::Nothing => {}
+            Update::Over(_) | Update::Pong { .. } | Update::Rejected(_) | Update::Ignored => {}
         }
     }
 }
 
-/// Half a minute of walking about among the trees, by chance.
+/// Half a minute of random walks among the trees.
 fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64) {
     let mut play = Play::new(client, server, one_way, scope, seed);
     let start = play.pair.now;
@@ -255,7 +255,7 @@ fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64
     assert!(play.ahead > 4.0 * one_way.as_secs_f32(), "only {} ahead of the server", play.ahead);
 }
 
-/// There and back in 100 ms, and 100 ms each way.
+/// With a round trip of 100 ms, and with 100 ms each way.
 const LATENCIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(100)];
 
 #[test]

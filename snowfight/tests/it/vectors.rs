@@ -1,11 +1,11 @@
-//! The committed vectors: what the original implementation of the protocol was seen to send and to accept.
+//! The committed vectors: recordings of what the original implementation sends and accepts.
 
 use serde_json::{Value, json};
 
 use crate::support::vectors;
 
 const FILE: &str = include_str!("../vectors/game-protocol.json");
-/// What the tests of the core show to fail when it is changed.
+/// The categories for which the tests of the core check that changed vectors fail.
 const TRANSPORT: [&str; 4] = ["handshake", "chunking", "packet", "receive"];
 
 fn entries() -> Vec<Value> {
@@ -23,7 +23,7 @@ fn committed_vectors_of_every_category() {
     assert_eq!(tally.passed, 258);
 }
 
-/// A checker that finds nothing is worth nothing: a change of any recorded fact must show.
+/// The checker works: a change of any recorded fact must make its vector fail.
 #[test]
 fn changed_vectors_fail() {
     let is_transport = |entry: &Value| TRANSPORT.contains(&entry["category"].as_str().unwrap_or_default());
@@ -49,7 +49,7 @@ fn changed_vectors_fail() {
             other["reliable"] = (!reliable).into();
             changed.push(other);
         }
-        // A message of a session is held to what it says, too.
+        // The content of a message of a session is checked too.
         if entry["category"] == "live" {
             let mut other = entry.clone();
             other["payload_hex"] = "1109".into();

@@ -1,4 +1,4 @@
-//! What is promised of messages from anywhere. The tests here and the fuzz targets share this file.
+//! Properties of messages from arbitrary bytes. The tests here and the fuzz targets share this file.
 
 use std::fmt::Debug;
 
@@ -10,70 +10,70 @@ use snowfight::message::{
 };
 use snowfight::server::{MAX_MESSAGE, Output, Server};
 
-/// Whether a promise was kept, or in words how it was broken.
+/// Whether a property holds, or a description of the violation.
 pub type Kept = Result<(), String>;
 
 /// Unpacks the bytes as every message.
 pub fn messages(bytes: &[u8]) -> Kept {
-    check(bytes, |bytes| said::<ClientMessage>(bytes))?;
-    check(bytes, |bytes| said::<Request>(bytes))?;
-    check(bytes, |bytes| said::<Action>(bytes))?;
-    check(bytes, |bytes| said::<Break>(bytes))?;
-    check(bytes, |bytes| said::<Throw>(bytes))?;
-    check(bytes, |bytes| said::<Move>(bytes))?;
-    check(bytes, |bytes| said::<ServerMessage<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Event<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Response<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Connect<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Snapshot<'_>>(bytes))?;
-    check(bytes, |bytes| said::<GameOver>(bytes))?;
-    check(bytes, |bytes| said::<Entity>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ClientMessage>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Request>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Action>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Break>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Throw>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Move>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ServerMessage<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Event<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Response<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Connect<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Snapshot<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<GameOver>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Entity>(bytes))?;
     parts(bytes)?;
     entities(bytes)
 }
 
-/// What messages are made of.
+/// The types that messages consist of.
 fn parts(bytes: &[u8]) -> Kept {
-    check(bytes, |bytes| said::<RequestKind>(bytes))?;
-    check(bytes, |bytes| said::<ActionKind>(bytes))?;
-    check(bytes, |bytes| said::<EventKind<'_>>(bytes))?;
-    check(bytes, |bytes| said::<ResponseKind<'_>>(bytes))?;
-    check(bytes, |bytes| said::<Text<'_>>(bytes))?;
-    check(bytes, |bytes| said::<EntityKind>(bytes))?;
-    check(bytes, |bytes| said::<Object>(bytes))?;
-    check(bytes, |bytes| said::<Player>(bytes))?;
-    check(bytes, |bytes| said::<Direction>(bytes))?;
-    check(bytes, |bytes| said::<Point>(bytes))
+    check(bytes, |bytes| unpack_as_text_and_bytes::<RequestKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ActionKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<EventKind<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<ResponseKind<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Text<'_>>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<EntityKind>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Object>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Player>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Direction>(bytes))?;
+    check(bytes, |bytes| unpack_as_text_and_bytes::<Point>(bytes))
 }
 
-/// A message in words, and packed.
-type Said = Option<(String, Vec<u8>)>;
+/// A message as `Debug` text, and packed.
+type Unpacked = Option<(String, Vec<u8>)>;
 
-/// What the bytes say as a `T`, if they say anything. In words, for a NaN is not the same as itself.
-fn said<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Said {
+/// The bytes unpacked as a `T`, if they are valid, as `Debug` text, because a NaN is not equal to itself.
+fn unpack_as_text_and_bytes<'a, T: Pack + Unpack<'a> + Debug>(bytes: &'a [u8]) -> Unpacked {
     let value = unpack::<T>(bytes).ok()?;
     Some((format!("{value:?}"), to_vec(&value).unwrap_or_default()))
 }
 
-/// What was unpacked is packed to bytes that say the same, and are no more.
-fn check(bytes: &[u8], say: impl Fn(&[u8]) -> Said) -> Kept {
-    let Some((words, packed)) = say(bytes) else { return Ok(()) };
-    let again = say(&packed);
-    if packed.len() <= bytes.len() && again.as_ref() == Some(&(words.clone(), packed)) {
+/// An unpacked value is packed to bytes with the same meaning that are not longer.
+fn check(bytes: &[u8], unpack_as_text: impl Fn(&[u8]) -> Unpacked) -> Kept {
+    let Some((text, packed)) = unpack_as_text(bytes) else { return Ok(()) };
+    let again = unpack_as_text(&packed);
+    if packed.len() <= bytes.len() && again.as_ref() == Some(&(text.clone(), packed)) {
         return Ok(());
     }
-    Err(format!("{again:?} instead of {words}"))
+    Err(format!("{again:?} instead of {text}"))
 }
 
-/// A list of entities that is read lazily is the one that is read at once.
+/// A list of entities that is read lazily equals the one that is read at once.
 fn entities(bytes: &[u8]) -> Kept {
     let lazy = unpack::<List<'_, Entity>>(bytes).map(|list| to_vec(&list));
     let all = unpack::<Vec<Entity>>(bytes).map(|list| to_vec(&list));
     if lazy == all { Ok(()) } else { Err(format!("{lazy:?} instead of {all:?}")) }
 }
 
-/// Two players, of whom the second says what the bytes say: each message is a length and as many bytes, and a tick passes
-/// after it. The first one plays on.
+/// Two players, of which the second sends the bytes as messages: each is a length and that many bytes, followed by a tick.
+/// The first one plays normally.
 pub fn hostile_client(bytes: &[u8]) -> Kept {
     let mut server = Server::new(5);
     let init = ClientMessage::Request(Request { channel: Channel(0), kind: RequestKind::Init });
@@ -113,7 +113,7 @@ fn expect_snapshot(server: &mut Server<u8>, buffer: &mut [u8], time: u32) -> Kep
                 snapshots += 1;
             }
             Output::Send { to: 0, .. } | Output::Close { connection: 0 } => {
-                return Err(format!("{output:?} for somebody who did nothing"));
+                return Err(format!("{output:?} for a player that did nothing"));
             }
             Output::Send { .. } | Output::Close { .. } => {}
         }

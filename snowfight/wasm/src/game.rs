@@ -1,35 +1,35 @@
-//! The class `Game`: the client of the game, which knows what a page has to draw.
+//! The class `Game`: the client of the game, with the scene that a page draws.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use rakwire::Instant;
 use rakwire::codec::rabbit::Text;
-use snowfight::client::{Client, Input, News, Prediction, View};
+use snowfight::client::{Client, Input, Prediction, Update, View};
 use snowfight::message::{
     Delivery, Direction, Entity, EntityId, EntityKind, GameOver, ObjectKind, PlayerId, Point, Scope,
 };
 use snowfight::world::MAX_ENTITIES;
 use wasm_bindgen::prelude::*;
 
-/// How many ticks others are drawn behind the newest snapshot, so that there is a next one to move towards.
-const BEHIND: f64 = 4.0;
-/// Further away than this the time of drawing jumps instead of drifting there.
-const JUMP: f64 = 30.0;
-/// Which part of its distance the time of drawing drifts in a frame.
-const DRIFT: f64 = 0.05;
-/// Which part of a correction is left after a frame.
-const SMOOTH: f32 = 0.85;
-/// A correction longer than this, in tiles, is a jump.
-const LONGEST_SMOOTH: f32 = 2.0;
-/// Positions of one entity that are kept.
+/// The interpolation delay in ticks: how far other entities are drawn behind the newest snapshot.
+const INTERPOLATION_DELAY: f64 = 4.0;
+/// The error of the drawn time above which it is reset instead of adjusted.
+const MAX_DRIFT: f64 = 30.0;
+/// The part of the error by which the drawn time is adjusted in a frame.
+const DRIFT_RATE: f64 = 0.05;
+/// The part of a correction that remains after a frame.
+const CORRECTION_DECAY: f32 = 0.85;
+/// A longer correction, in tiles, is not smoothed.
+const MAX_SMOOTHED: f32 = 2.0;
+/// The number of stored positions of an entity.
 const TRACK: usize = 12;
-/// Bytes of the longest message of a client, with what asks for changes.
-const LONGEST: usize = 32;
-/// Numbers for each entity of a scene.
+/// The size of the longest message of a client, with the request for changes.
+const MAX_MESSAGE_SIZE: usize = 32;
+/// The number of fields per entity in a scene.
 const FIELDS: usize = 12;
 
-/// The shapes of what the class takes and gives.
+/// The types of the class's arguments and results.
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
 export interface GameInput {
@@ -38,28 +38,28 @@ export interface GameInput {
   breaking?: number | undefined;
   throwAt?: { x: number; y: number; z: number } | undefined;
 }
-export type GameNews =
+export type GameUpdate =
   | { kind: "none" }
   | { kind: "joined"; player: number }
   | { kind: "won" }
   | { kind: "lost" }
-  | { kind: "refused"; words: string };
+  | { kind: "rejected"; reason: string };
 "#;
 
 #[wasm_bindgen]
 extern "C" {
-    /// What a message meant, as a plain object.
-    #[wasm_bindgen(js_name = Object, typescript_type = "GameNews")]
+    /// The effect of a message, as a plain object.
+    #[wasm_bindgen(js_name = Object, typescript_type = "GameUpdate")]
     #[derive(Debug)]
-    pub type GameNews;
+    pub type GameUpdate;
     #[wasm_bindgen(constructor, js_class = "Object")]
-    fn new() -> GameNews;
+    fn new() -> GameUpdate;
     #[wasm_bindgen(method, structural, setter)]
-    fn set_kind(this: &GameNews, kind: &str);
+    fn set_kind(this: &GameUpdate, kind: &str);
     #[wasm_bindgen(method, structural, setter)]
-    fn set_player(this: &GameNews, player: u32);
+    fn set_player(this: &GameUpdate, player: u32);
     #[wasm_bindgen(method, structural, setter)]
-    fn set_words(this: &GameNews, words: &str);
+    fn set_reason(this: &GameUpdate, reason: &str);
 }
 
 /// A message to send.
@@ -78,88 +78,88 @@ impl Outgoing {
         self.bytes.clone()
     }
 
-    /// Whether it is sent until it is acknowledged.
+    /// Whether it is reliable.
     #[wasm_bindgen(getter)]
     pub fn reliable(&self) -> bool {
         self.reliable
     }
 }
 
-/// What happened, for those that do not speak JavaScript.
+/// The effect of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum Change {
     Nothing,
     Joined(PlayerId),
     Over(GameOver),
-    Refused(String),
+    Rejected(String),
 }
 
-/// The client of one game: messages of the server in, messages of the player and a scene out.
+/// The client of one game: takes messages of the server, and returns messages of the player and the scene.
 ///
-/// `frame` wants to be called sixty times a second. The own player is drawn where it will be by the rules, all others
-/// where they were a moment ago, between two snapshots.
+/// Call `frame` sixty times a second. The own player is drawn at its predicted position; other entities are interpolated
+/// between past snapshots.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Game {
     client: Client,
     view: Box<View<MAX_ENTITIES>>,
     prediction: Option<Box<Prediction>>,
-    /// What is left of corrections that are not to be seen at once.
-    slack: Point,
+    /// The remaining part of corrections, which are smoothed.
+    correction: Point,
     largest_correction: f32,
     tracks: HashMap<EntityId, VecDeque<(u32, Point)>>,
     newest: u32,
     /// The tick that is drawn.
-    playing: f64,
+    drawn_time: f64,
     round_trip: Option<Duration>,
     snapshots: u32,
 }
 
 #[wasm_bindgen]
 impl Game {
-    /// A game that is not connected. With `changes` it asks for snapshots of what has changed only.
+    /// A game without a connection. With `changes` it requests snapshots of changes only.
     #[wasm_bindgen(constructor)]
     pub fn new(changes: bool) -> Self {
         let scope = if changes { Scope::Changes } else { Scope::Whole };
         Self {
-            client: Client::asking_for(scope),
+            client: Client::with_scope(scope),
             view: Box::new(View::new()),
             prediction: None,
-            slack: Point::default(),
+            correction: Point::default(),
             largest_correction: 0.0,
             tracks: HashMap::new(),
             newest: 0,
-            playing: 0.0,
+            drawn_time: 0.0,
             round_trip: None,
             snapshots: 0,
         }
     }
 
-    /// The connection is open: the player wants to join.
+    /// The connection has opened: the player requests to join.
     pub fn connected(&mut self) {
         self.client.handle_connected();
     }
 
-    /// Takes a message of the server, whatever it says.
-    pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameNews {
-        let news = GameNews::new();
+    /// Handles a message of the server.
+    pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameUpdate {
+        let update = GameUpdate::new();
         match self.take(message, instant(now_ms)) {
-            Told::Nothing => news.set_kind("none"),
-            Told::Joined(player) => {
-                news.set_kind("joined");
-                news.set_player(player.0);
+            Change::Nothing => update.set_kind("none"),
+            Change::Joined(player) => {
+                update.set_kind("joined");
+                update.set_player(player.0);
             }
-            Told::Over(GameOver::Winner) => news.set_kind("won"),
-            Told::Over(GameOver::Loser) => news.set_kind("lost"),
-            Told::Refused(words) => {
-                news.set_kind("refused");
-                news.set_words(&words);
+            Change::Over(GameOver::Winner) => update.set_kind("won"),
+            Change::Over(GameOver::Loser) => update.set_kind("lost"),
+            Change::Rejected(reason) => {
+                update.set_kind("rejected");
+                update.set_reason(&reason);
             }
         }
-        news
+        update
     }
 
-    /// A frame passes, a sixtieth of a second: what the player wants now.
+    /// Advances by a frame of a sixtieth of a second, with the input of the player.
     pub fn frame(
         &mut self,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
@@ -180,13 +180,13 @@ impl Game {
     /// The next message to send, if any.
     #[wasm_bindgen(js_name = pollMessage)]
     pub fn poll_message(&mut self) -> Option<Outgoing> {
-        let mut buffer = [0; LONGEST];
+        let mut buffer = [0; MAX_MESSAGE_SIZE];
         let (delivery, bytes) = self.client.poll_message(&mut buffer)?;
         Some(Outgoing { bytes: bytes.to_vec(), reliable: delivery == Delivery::Reliable })
     }
 
-    /// Everything to draw, twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 when it
-    /// is loose), health, most health, owner, what it holds, what it breaks (-1 for nothing), direction.
+    /// The entities to draw, with twelve numbers each: id, kind (0 tree, 1 mushroom, 2 player), x, y, z, durability (-1 if
+    /// loose), health, maximum health, owner, held entity, entity being broken (-1 for none), direction.
     pub fn scene(&self) -> Vec<f64> {
         let mut scene = Vec::with_capacity(self.view.entities().len() * FIELDS);
         for entity in self.view.entities() {
@@ -195,7 +195,7 @@ impl Game {
         scene
     }
 
-    /// Who the player is, once it has joined.
+    /// The id of the player, once it has joined.
     #[wasm_bindgen(getter)]
     pub fn player(&self) -> Option<u32> {
         self.client.player().map(|player| player.0)
@@ -207,13 +207,13 @@ impl Game {
         self.newest
     }
 
-    /// How many snapshots came.
+    /// The number of received snapshots.
     #[wasm_bindgen(getter)]
     pub fn snapshots(&self) -> u32 {
         self.snapshots
     }
 
-    /// Milliseconds to the server and back, once that is known.
+    /// The round-trip time to the server in milliseconds, once it is known.
     #[wasm_bindgen(getter, js_name = roundTripMs)]
     pub fn round_trip_ms(&self) -> Option<f64> {
         self.round_trip.map(|time| time.as_secs_f64() * 1_000.0)
@@ -227,59 +227,59 @@ impl Game {
 }
 
 impl Game {
-    fn take(&mut self, message: &[u8], now: Instant) -> Told {
+    fn take(&mut self, message: &[u8], now: Instant) -> Change {
         match self.client.handle_message(now, &message) {
-            Ok(News::Joined { player, entities }) => {
+            Ok(Update::Joined { player, entities }) => {
                 self.view.update(&entities);
                 let mut prediction = Box::new(Prediction::new(player));
                 prediction.handle_snapshot(0, self.view.entities().iter().copied());
                 self.prediction = Some(prediction);
-                Told::Joined(player)
+                Change::Joined(player)
             }
-            Ok(News::Snapshot { time, entities, scope }) => {
+            Ok(Update::Snapshot { time, entities, scope }) => {
                 self.view.take(time, &entities, scope);
                 self.snapshot(time);
-                Told::Nothing
+                Change::Nothing
             }
-            Ok(News::Over(result)) => Told::Over(result),
-            Ok(News::Refused(why)) => Told::Refused(words(why)),
-            Ok(News::Pong { round_trip }) => {
+            Ok(Update::Over(result)) => Change::Over(result),
+            Ok(Update::Rejected(why)) => Change::Rejected(text(why)),
+            Ok(Update::Pong { round_trip }) => {
                 self.round_trip = round_trip.or(self.round_trip);
-                Told::Nothing
+                Change::Nothing
             }
-            Ok(News::Nothing) | Err(_) => Told::Nothing,
+            Ok(Update::Ignored) | Err(_) => Change::Nothing,
         }
     }
 
     fn snapshot(&mut self, time: u32) {
         if self.snapshots == 0 {
-            self.playing = f64::from(time) - BEHIND;
+            self.drawn_time = f64::from(time) - INTERPOLATION_DELAY;
         }
         (self.newest, self.snapshots) = (time, self.snapshots.wrapping_add(1));
         if let Some(prediction) = &mut self.prediction {
             let before = prediction.position();
-            let correction = prediction.handle_snapshot(time, self.view.entities().iter().copied());
-            self.largest_correction = self.largest_correction.max(correction);
+            let length = prediction.handle_snapshot(time, self.view.entities().iter().copied());
+            self.largest_correction = self.largest_correction.max(length);
             if let (Some(before), Some(after)) = (before, prediction.position()) {
-                self.slack = self.slack + (before - after);
+                self.correction = self.correction + (before - after);
             }
-            if self.slack.length() > LONGEST_SMOOTH {
-                self.slack = Point::default();
+            if self.correction.length() > MAX_SMOOTHED {
+                self.correction = Point::default();
             }
         }
         self.track(time);
     }
 
-    /// Notes where everything is that moves.
+    /// Records the positions of all entities.
     fn track(&mut self, time: u32) {
-        let mut there = HashSet::new();
+        let mut present = HashSet::new();
         for entity in self.view.entities() {
             let Some(position) = position(entity) else { continue };
-            there.insert(entity.id);
+            present.insert(entity.id);
             let track = self.tracks.entry(entity.id).or_default();
             let alone = track.len() == 1;
             match track.back_mut() {
-                // What stands still needs one place: the last time that it was there.
+                // An entity that stands still needs only its last position and time.
                 Some((at, place)) if *place == position && alone => *at = time,
                 _ => track.push_back((time, position)),
             }
@@ -287,32 +287,33 @@ impl Game {
                 track.pop_front();
             }
         }
-        self.tracks.retain(|id, _| there.contains(id));
+        self.tracks.retain(|id, _| present.contains(id));
     }
 
     fn pass(&mut self, now: Instant, input: Input) {
         self.client.handle_frame(now, input);
-        self.slack = self.slack * SMOOTH;
+        self.correction = self.correction * CORRECTION_DECAY;
         if let Some(prediction) = &mut self.prediction {
             prediction.handle_frame(input.movement);
         }
-        self.playing += 1.0;
-        let off = f64::from(self.newest) - BEHIND - self.playing;
-        self.playing += if off.abs() > JUMP { off } else { off * DRIFT };
+        self.drawn_time += 1.0;
+        let off = f64::from(self.newest) - INTERPOLATION_DELAY - self.drawn_time;
+        self.drawn_time += if off.abs() > MAX_DRIFT { off } else { off * DRIFT_RATE };
     }
 
-    /// Where an entity is drawn.
-    fn place(&self, id: EntityId, told: Point) -> Point {
-        let Some(track) = self.tracks.get(&id) else { return told };
-        let after = track.iter().position(|(time, _)| f64::from(*time) >= self.playing);
+    /// The interpolated position of an entity.
+    fn place(&self, id: EntityId, latest: Point) -> Point {
+        let Some(track) = self.tracks.get(&id) else { return latest };
+        let after = track.iter().position(|(time, _)| f64::from(*time) >= self.drawn_time);
         match after {
-            None => track.back().map_or(told, |(_, place)| *place),
-            Some(0) => track.front().map_or(told, |(_, place)| *place),
+            None => track.back().map_or(latest, |(_, place)| *place),
+            Some(0) => track.front().map_or(latest, |(_, place)| *place),
             Some(index) => {
                 let (Some((from, start)), Some((to, end))) = (track.get(index - 1), track.get(index)) else {
-                    return told;
+                    return latest;
                 };
-                let share = (self.playing - f64::from(*from)) / (f64::from(*to) - f64::from(*from)).max(1.0);
+                let share =
+                    (self.drawn_time - f64::from(*from)) / (f64::from(*to) - f64::from(*from)).max(1.0);
                 *start + (*end - *start) * share as f32
             }
         }
@@ -327,23 +328,24 @@ impl Game {
                 let place = self.place(entity.id, object.position);
                 let kind = if object.kind == ObjectKind::Tree { 0.0 } else { 1.0 };
                 let durability = object.durability.map_or(-1.0, f64::from);
-                let (health, most) = (f64::from(object.health), f64::from(object.max_health));
+                let (health, max_health) = (f64::from(object.health), f64::from(object.max_health));
                 let [x, y, z] = [place.x, place.y, place.z].map(f64::from);
-                scene.extend([id, kind, x, y, z, durability, health, most, 0.0, -1.0, -1.0, 0.0]);
+                scene.extend([id, kind, x, y, z, durability, health, max_health, 0.0, -1.0, -1.0, 0.0]);
             }
             EntityKind::Player(player) => {
                 let own = self.client.player() == Some(player.owner);
                 let predicted = self.prediction.as_ref().and_then(|prediction| prediction.position());
                 let place = match predicted {
-                    Some(predicted) if own => predicted + self.slack,
+                    Some(predicted) if own => predicted + self.correction,
                     _ => self.place(entity.id, player.position),
                 };
-                let (health, most) = (f64::from(player.health), f64::from(player.max_health));
+                let (health, max_health) = (f64::from(player.health), f64::from(player.max_health));
                 let [x, y, z] = [place.x, place.y, place.z].map(f64::from);
                 let (holding, breaking) = (optional(player.holding), optional(player.breaking));
                 let owner = f64::from(player.owner.0);
                 let movement = f64::from(player.movement.0);
-                scene.extend([id, 2.0, x, y, z, -1.0, health, most, owner, holding, breaking, movement]);
+                scene
+                    .extend([id, 2.0, x, y, z, -1.0, health, max_health, owner, holding, breaking, movement]);
             }
         }
     }
@@ -357,7 +359,7 @@ const fn position(entity: &Entity) -> Option<Point> {
     }
 }
 
-fn words(text: Text<'_>) -> String {
+fn text(text: Text<'_>) -> String {
     text.chars().collect()
 }
 
@@ -377,8 +379,8 @@ mod tests {
 
     use super::*;
 
-    /// A game beside its server, and somebody else who walks east.
-    fn play(changes: bool, frames: u32, mut look: impl FnMut(&Game, &Server<u8>)) -> Game {
+    /// Plays a game against its server, with another player who walks east.
+    fn play(changes: bool, frames: u32, mut inspect: impl FnMut(&Game, &Server<u8>)) -> Game {
         let mut server = Box::new(Server::new(5));
         let mut game = Game::new(changes);
         game.connected();
@@ -391,13 +393,13 @@ mod tests {
             while let Some(message) = game.poll_message() {
                 server.handle_message(0, &&*message.bytes);
             }
-            let mut packed = [0; LONGEST];
+            let mut packed = [0; MAX_MESSAGE_SIZE];
             while let Some((_, message)) = other.poll_message(&mut packed) {
                 server.handle_message(1, &message);
             }
             server.tick();
             while let Some(output) = server.poll_output(&mut buffer) {
-                let Output::Send { to, payload, .. } = output else { panic!("nobody has to leave") };
+                let Output::Send { to, payload, .. } = output else { panic!("no connection is closed") };
                 if to == 0 {
                     game.take(payload, now);
                 } else {
@@ -406,7 +408,7 @@ mod tests {
             }
             game.pass(now, Input { movement: Direction::NORTH, ..Input::default() });
             other.handle_frame(now, Input { movement: Direction::EAST, ..Input::default() });
-            look(&game, &server);
+            inspect(&game, &server);
         }
         game
     }
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_drawn_smoothly_and_a_little_behind() {
+    fn other_players_are_interpolated() {
         for changes in [false, true] {
             let (mut last, mut steps) = (None, Vec::new());
             let game = play(changes, 120, |game, server| {
@@ -439,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn the_own_player_is_drawn_where_the_rules_take_it() {
+    fn the_own_player_is_drawn_at_its_predicted_position() {
         let game = play(false, 120, |_, _| {});
         assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
         assert_eq!(game.player(), Some(1));
     }
 
     #[test]
-    fn a_scene_has_twelve_numbers_for_each_that_is_there() {
+    fn a_scene_has_twelve_numbers_per_entity() {
         let mut world = snowfight::world::World::new(1);
         let player = world.join().unwrap();
         world.act(player, ActionKind::Move(Move { direction: Direction::WEST }));

@@ -1,4 +1,4 @@
-// The recorded messages, through the package as TypeScript sees it.
+// The recorded messages, through the JavaScript API of the package.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";

@@ -1,21 +1,21 @@
-/** Which echo belongs to which message. */
+/** Matches echoes with sent messages. */
 
 interface Expected {
   sentAt: number;
   onEcho: (roundTripMs: number) => void;
 }
 
-/** Messages whose echoes never come, as unreliable ones may, are forgotten when there are this many. */
-const MOST_EXPECTED = 500;
+/** At this number all expected echoes are dropped: those of lost unreliable messages would accumulate. */
+const MAX_EXPECTED = 500;
 
 export class Echoes {
   readonly #expected = new Map<string, Expected[]>();
   #count = 0;
 
-  /** Calls `onEcho` when `text` comes back, every byte of it. */
+  /** Calls `onEcho` when an identical text arrives. */
   expect(text: string, onEcho: Expected["onEcho"]): void {
-    if (this.#count >= MOST_EXPECTED) {
-      this.forget();
+    if (this.#count >= MAX_EXPECTED) {
+      this.clear();
     }
     const same = this.#expected.get(text) ?? [];
     same.push({ sentAt: performance.now(), onEcho });
@@ -35,7 +35,7 @@ export class Echoes {
     }
   }
 
-  forget(): void {
+  clear(): void {
     this.#expected.clear();
     this.#count = 0;
   }

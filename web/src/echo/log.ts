@@ -1,13 +1,13 @@
-/** The list of sent messages, each with what became of it. */
+/** The list of sent messages and their outcomes. */
 
 import type { Reliability } from "rakwire";
 
 import { element, make } from "../dom.js";
 
-const MOST_ENTRIES = 100;
-const MOST_SHOWN = 60;
+const MAX_ENTRIES = 100;
+const MAX_SHOWN = 60;
 
-interface Way {
+interface Delivery {
   reliability: Reliability;
   channel: number;
 }
@@ -18,17 +18,17 @@ export class Log {
   #echoed = 0;
 
   /** Adds a message that waits for its echo. */
-  sent(text: string, { reliability, channel }: Way): HTMLElement {
+  sent(text: string, { reliability, channel }: Delivery): HTMLElement {
     const entry = make("li", "", "");
     entry.dataset["testid"] = "entry";
     entry.dataset["outcome"] = "waiting";
     const length = new TextEncoder().encode(text).length + 1;
-    const words = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
-    const way = `${reliability}, channel ${channel}, ${length.toLocaleString("en")} ${length === 1 ? "byte" : "bytes"}`;
-    entry.append(make("span", "words", words), make("span", "way", way), make("span", "outcome", "waiting for its echo"));
+    const shown = text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+    const delivery = `${reliability}, channel ${channel}, ${length.toLocaleString("en")} ${length === 1 ? "byte" : "bytes"}`;
+    entry.append(make("span", "text", shown), make("span", "delivery", delivery), make("span", "outcome", "waiting for its echo"));
     this.#list.prepend(entry);
     this.#hint.hidden = true;
-    while (this.#list.childElementCount > MOST_ENTRIES) {
+    while (this.#list.childElementCount > MAX_ENTRIES) {
       this.#list.lastElementChild?.remove();
     }
     return entry;
@@ -37,25 +37,25 @@ export class Log {
   echoed(entry: HTMLElement, roundTripMs: number): void {
     entry.dataset["roundTripMs"] = String(roundTripMs);
     entry.dataset["order"] = String(++this.#echoed);
-    settle(entry, "echoed", `echoed in ${roundTripMs.toFixed(1)} ms`);
+    setOutcome(entry, "echoed", `echoed in ${roundTripMs.toFixed(1)} ms`);
   }
 
   failed(entry: HTMLElement, reason: string): void {
-    settle(entry, "failed", `not sent: ${reason}`);
+    setOutcome(entry, "failed", `not sent: ${reason}`);
   }
 
-  /** What still waits will never be answered. */
-  giveUp(): void {
+  /** Marks all messages without an echo as lost. */
+  markLost(): void {
     for (const entry of this.#list.querySelectorAll<HTMLElement>('[data-outcome="waiting"]')) {
-      settle(entry, "lost", "no echo");
+      setOutcome(entry, "lost", "no echo");
     }
   }
 }
 
-function settle(entry: HTMLElement, outcome: string, words: string): void {
+function setOutcome(entry: HTMLElement, outcome: string, text: string): void {
   entry.dataset["outcome"] = outcome;
-  const place = entry.querySelector(".outcome");
-  if (place !== null) {
-    place.textContent = words;
+  const cell = entry.querySelector(".outcome");
+  if (cell !== null) {
+    cell.textContent = text;
   }
 }

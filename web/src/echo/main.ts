@@ -1,15 +1,15 @@
-/** The page: what people press, and what it does. */
+/** The page: its controls and their actions. */
 
 import "./style.css";
 import { RakwireError } from "rakwire";
 import type { Reliability } from "rakwire";
 
 import { element } from "../dom.js";
+import { EchoConnection } from "./echo-connection.js";
 import { Echoes } from "./echoes.js";
 import { Log } from "./log.js";
 import { Pings } from "./pings.js";
 import { Plot } from "./plot.js";
-import { Line } from "./line.js";
 import { StatsTable } from "./stats.js";
 import { Status } from "./status.js";
 
@@ -19,7 +19,7 @@ const LONG_MESSAGE = 128 * 1024;
 const relay = element("relay", HTMLInputElement);
 const target = element("target", HTMLInputElement);
 const protocol = element("protocol", HTMLSelectElement);
-const text = element("text", HTMLInputElement);
+const textInput = element("text", HTMLInputElement);
 const reliability = element("reliability", HTMLSelectElement);
 const channel = element("channel", HTMLInputElement);
 const sendButtons = [element("send", HTMLButtonElement), element("send-long", HTMLButtonElement)];
@@ -29,8 +29,8 @@ const log = new Log();
 const plot = new Plot(element("plot", HTMLElement));
 const stats = new StatsTable(element("stats", HTMLTableSectionElement));
 const echoes = new Echoes();
-const line = new Line(status, (arrived) => echoes.arrived(arrived));
-const pings = new Pings(line, echoes, plot);
+const connection = new EchoConnection(status, (arrived) => echoes.arrived(arrived));
+const pings = new Pings(connection, echoes, plot);
 
 relay.value = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 status.addEventListener("change", () => {
@@ -43,44 +43,44 @@ element("connect-form", HTMLFormElement).addEventListener("submit", (event) => {
   if (status.state === "connected" || status.state === "connecting") {
     return;
   }
-  echoes.forget();
-  log.giveUp();
+  echoes.clear();
+  log.markLost();
   plot.clear();
-  void line.open(relay.value, target.value, Number(protocol.value));
+  void connection.open(relay.value, target.value, Number(protocol.value));
 });
-element("disconnect", HTMLButtonElement).addEventListener("click", () => line.close());
+element("disconnect", HTMLButtonElement).addEventListener("click", () => connection.close());
 element("send-form", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault();
-  send(text.value);
+  send(textInput.value);
 });
 element("send-long", HTMLButtonElement).addEventListener("click", () => send(longText()));
 element("pings", HTMLInputElement).addEventListener("change", (event) => {
   pings.isOn = (event.target as HTMLInputElement).checked;
 });
 
-function send(words: string): void {
-  const how = { reliability: reliability.value as Reliability, channel: channel.valueAsNumber };
-  const entry = log.sent(words, how);
+function send(text: string): void {
+  const options = { reliability: reliability.value as Reliability, channel: channel.valueAsNumber };
+  const entry = log.sent(text, options);
   try {
-    line.send(words, how);
+    connection.send(text, options);
   } catch (error) {
     log.failed(entry, error instanceof RakwireError ? error.message : String(error));
     return;
   }
-  echoes.expect(words, (roundTripMs) => {
+  echoes.expect(text, (roundTripMs) => {
     log.echoed(entry, roundTripMs);
     plot.add(roundTripMs);
   });
 }
 
-/** A text that no other is equal to, so that its echo proves every byte. */
+/** A random text, so that its echo verifies every byte. */
 function longText(): string {
   const random = crypto.getRandomValues(new Uint8Array(LONG_MESSAGE / 2));
   return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 setInterval(() => {
-  const now = line.stats();
+  const now = connection.stats();
   if (now !== undefined) {
     stats.show({ ...now, messageMedianMs: plot.median() });
     plot.smoothed(status.state === "connected" ? now.roundTripMs : undefined);

@@ -1,19 +1,19 @@
-/** Small messages with the time in them, several times a second. */
+/** Sends small messages with a timestamp several times per second. */
 
 import type { Echoes } from "./echoes.js";
-import type { Line } from "./line.js";
+import type { EchoConnection } from "./echo-connection.js";
 import type { Plot } from "./plot.js";
 
 const INTERVAL_MS = 100;
 
 export class Pings {
   isOn = true;
-  readonly #line: Line;
+  readonly #connection: EchoConnection;
   readonly #echoes: Echoes;
   readonly #plot: Plot;
 
-  constructor(line: Line, echoes: Echoes, plot: Plot) {
-    this.#line = line;
+  constructor(connection: EchoConnection, echoes: Echoes, plot: Plot) {
+    this.#connection = connection;
     this.#echoes = echoes;
     this.#plot = plot;
     setInterval(() => this.#ping(), INTERVAL_MS);
@@ -25,9 +25,9 @@ export class Pings {
     }
     const text = `ping ${performance.now().toFixed(3)}`;
     try {
-      this.#line.send(text, { reliability: "reliable", priority: "immediate" });
+      this.#connection.send(text, { reliability: "reliable", priority: "immediate" });
     } catch {
-      // The queue is full of what a person sent; the next ping is a moment away.
+      // The send queue is full; the next ping follows soon.
       return;
     }
     this.#echoes.expect(text, (roundTripMs) => this.#plot.add(roundTripMs));

@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 const SECONDS = 30;
 const HEIGHT = 240;
 const DRAW_MS = 100;
-const LEAST_TOP_MS = 2;
+const MIN_TOP_MS = 2;
 
 interface Sample {
   at: number;
@@ -27,7 +27,7 @@ export class Plot {
       this.#chart = this.#make();
     });
     new ResizeObserver(() => this.#chart.setSize(this.#size())).observe(box);
-    // Drawing at every frame would delay the very messages that are measured.
+    // Drawing in every frame would delay the messages that are measured.
     setInterval(() => {
       if (!document.hidden) {
         this.#draw();
@@ -35,12 +35,12 @@ export class Plot {
     }, DRAW_MS);
   }
 
-  /** A message came back. */
+  /** Adds the round-trip time of a message. */
   add(roundTripMs: number): void {
     this.#push({ at: seconds(), message: roundTripMs, smoothed: null });
   }
 
-  /** What RakNet measures now, if anything. */
+  /** Adds the current smoothed round-trip time of RakNet, if known. */
   smoothed(roundTripMs: number | undefined): void {
     if (roundTripMs !== undefined && roundTripMs > 0) {
       this.#push({ at: seconds(), message: null, smoothed: roundTripMs });
@@ -59,17 +59,17 @@ export class Plot {
 
   #push(sample: Sample): void {
     this.#samples.push(sample);
-    this.#forgetOld();
+    this.#removeOld();
   }
 
-  #forgetOld(): void {
+  #removeOld(): void {
     const oldest = seconds() - SECONDS;
     const kept = this.#samples.findIndex(({ at }) => at >= oldest);
     this.#samples.splice(0, kept < 0 ? Infinity : kept);
   }
 
   #draw(): void {
-    this.#forgetOld();
+    this.#removeOld();
     const now = seconds();
     this.#box.dataset["points"] = String(this.#samples.length);
     this.#chart.setData([
@@ -97,7 +97,7 @@ export class Plot {
       cursor: { show: false },
       scales: {
         x: { time: false, range: [-SECONDS, 0] },
-        y: { range: (_, __, highest) => [0, Math.max(LEAST_TOP_MS, (highest ?? 0) * 1.15)] },
+        y: { range: (_, __, highest) => [0, Math.max(MIN_TOP_MS, (highest ?? 0) * 1.15)] },
       },
       axes: [
         { ...axis, size: 34, values: (_, ticks) => ticks.map((tick) => (tick === 0 ? "now" : `${tick} s`)) },

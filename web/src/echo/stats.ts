@@ -4,9 +4,9 @@ import type { ConnectionStats as RakNetStats } from "rakwire";
 
 import { make } from "../dom.js";
 
-/** What RakNet counts, and what this page measures. */
+/** The counters of RakNet and the measurements of this page. */
 export interface Stats extends RakNetStats {
-  /** The median round trip of messages and pings in the plot, 0 while there is none. */
+  /** The median round trip of messages and pings in the plot, 0 if there is none. */
   readonly messageMedianMs: number;
 }
 
@@ -70,7 +70,7 @@ function bytes(value: number): string {
   return value < 10_000 ? `${count(value)} B` : `${(value / 1000).toFixed(value < 1_000_000 ? 1 : 0)} kB`;
 }
 
-/** `tooShort` reads as “too short”. */
+/** Formats reasons: `tooShort` becomes “too short”. */
 function drops(all: Readonly<Record<string, number>>): string {
   const named = Object.entries(all).map(
     ([reason, times]) => `${count(times)} ${reason.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`,

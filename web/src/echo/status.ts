@@ -1,4 +1,4 @@
-/** Which state the page is in, for people, styles and assistive technology. */
+/** The state of the page, as text and for styles and assistive technology. */
 
 import { element } from "../dom.js";
 
@@ -6,7 +6,7 @@ export type State = "empty" | "connecting" | "connected" | "failed" | "closed";
 
 /** Dispatches `change`. */
 export class Status extends EventTarget {
-  readonly #words = element("status", HTMLParagraphElement);
+  readonly #text = element("status", HTMLParagraphElement);
   readonly #connect = element("connect", HTMLButtonElement);
   readonly #disconnect = element("disconnect", HTMLButtonElement);
   #state: State = "empty";
@@ -15,16 +15,16 @@ export class Status extends EventTarget {
     return this.#state;
   }
 
-  set(state: State, words: string): void {
+  set(state: State, text: string): void {
     this.#state = state;
     document.body.dataset["state"] = state;
-    this.#words.textContent = words;
+    this.#text.textContent = text;
     const isBusy = state === "connecting" || state === "connected";
     const hadFocus = document.activeElement;
     this.#connect.disabled = isBusy;
     this.#disconnect.disabled = !isBusy;
     this.#disconnect.textContent = state === "connecting" ? "Cancel" : "Disconnect";
-    // A button that goes grey under the finger must not leave the keyboard nowhere.
+    // Move the focus from a button that becomes disabled, so that the keyboard keeps working.
     if (hadFocus === this.#connect && isBusy) {
       this.#disconnect.focus();
     } else if (hadFocus === this.#disconnect && !isBusy) {

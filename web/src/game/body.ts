@@ -1,4 +1,4 @@
-/** What stands for one figure: its shadow on the ground, its body, and what is written above it. */
+/** The drawing of one figure: its shadow, its body and its label. */
 
 import { Container, Graphics, Text } from "pixi.js";
 
@@ -6,13 +6,13 @@ import * as figures from "./figures.js";
 import { hearts } from "./scene.js";
 import type { Figure } from "./scene.js";
 
-/** How far something rises on the screen for each tile above the ground. */
+/** The vertical offset on the screen per tile of height. */
 export const RISE = 0.8;
-/** How much higher a label is while something is held above the head, in units. */
+/** The additional height of a label above a held object, in units. */
 const LIFT: Readonly<Record<"tree" | "mushroom", number>> = { tree: 155, mushroom: 15 };
 
-/** Names of others that are so near to the own one, in tiles, are faint. */
-const COVERS = { x: 1.2, y: 0.8 } as const;
+/** Labels of other players this close to the own one, in tiles, are faint. */
+const OVERLAP = { x: 1.2, y: 0.8 } as const;
 const FAINT = 0.25;
 
 /** The layers of the map, from the bottom. */
@@ -44,15 +44,15 @@ export class Body {
     layers.labels.addChild(this.#label);
   }
 
-  /** Draws it somewhere; `held` is what it holds, `own` the player's own body, whose name nothing covers. */
+  /** Draws the figure at a position. `held` is the object that it holds; `own` is the own player, whose label stays visible. */
   place(figure: Figure, { x, y, z }: { x: number; y: number; z: number }, held: Figure | undefined, own: Figure | undefined): void {
     this.#shadow.position.set(x, -y);
     this.#body.position.set(x, -y - z * RISE);
     this.#body.zIndex = -y + (z > 0 ? 0.01 : 0);
     const lift = held === undefined || held.kind === "player" ? 0 : LIFT[held.kind];
     this.#label.position.set(x, -y - z * RISE - lift / figures.UNITS);
-    const covers = own !== undefined && own.id !== figure.id && Math.abs(own.x - x) < COVERS.x && Math.abs(own.y - y) < COVERS.y;
-    this.#label.alpha = covers ? FAINT : 1;
+    const overlaps = own !== undefined && own.id !== figure.id && Math.abs(own.x - x) < OVERLAP.x && Math.abs(own.y - y) < OVERLAP.y;
+    this.#label.alpha = overlaps ? FAINT : 1;
     this.#show(figure);
   }
 
@@ -62,11 +62,11 @@ export class Body {
     this.#label.destroy({ children: true });
   }
 
-  /** Hearts above players; below an object that is being broken, how much of the work is done. */
+  /** Draws hearts above players, and a progress bar below an object that is being broken. */
   #show(figure: Figure): void {
     const whole = figure.durability === undefined || figure.durability <= 0;
     const part = whole ? 1 : Math.round((figure.durability ?? 1) * 20) / 20;
-    const key = figure.kind === "player" ? `${figure.health}/${figure.mostHealth}` : `${part}`;
+    const key = figure.kind === "player" ? `${figure.health}/${figure.maxHealth}` : `${part}`;
     if (this.#shown === key) {
       return;
     }

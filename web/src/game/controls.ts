@@ -1,4 +1,4 @@
-/** Keyboard, mouse and touch: what the player wants. */
+/** Keyboard, mouse and touch input. */
 
 import { element } from "../dom.js";
 
@@ -7,16 +7,16 @@ const WEST = 2;
 const SOUTH = 4;
 const EAST = 8;
 
-const WAYS: ReadonlyMap<string, number> = new Map([
+const DIRECTIONS: ReadonlyMap<string, number> = new Map([
   ["KeyW", NORTH], ["ArrowUp", NORTH],
   ["KeyA", WEST], ["ArrowLeft", WEST],
   ["KeyS", SOUTH], ["ArrowDown", SOUTH],
   ["KeyD", EAST], ["ArrowRight", EAST],
 ]);
 const BREAK = new Set(["Space", "KeyE"]);
-/** Part of the stick's radius that still is no direction. */
+/** The part of the stick's radius without a direction. */
 const DEAD_ZONE = 0.3;
-/** From this part of the other axis on, a drag is a diagonal. */
+/** A drag with at least this part along the other axis is diagonal. */
 const DIAGONAL = 0.4;
 
 export interface Press {
@@ -29,7 +29,7 @@ export class Controls {
   readonly #stick = element("stick", HTMLDivElement);
   readonly #knob = element("knob", HTMLDivElement);
   #dragged = 0;
-  #grabs = false;
+  #isGrabbing = false;
   #press: Press | undefined;
 
   constructor(stage: HTMLElement) {
@@ -44,37 +44,37 @@ export class Controls {
     this.#watchGrab();
   }
 
-  /** The directions that are wanted, as the messages have them. */
+  /** The pressed directions as bits, as in the messages. */
   get movement(): number {
     let movement = this.#dragged;
     for (const code of this.#held) {
-      movement |= WAYS.get(code) ?? 0;
+      movement |= DIRECTIONS.get(code) ?? 0;
     }
     return movement;
   }
 
-  get breaks(): boolean {
-    return this.#grabs || [...BREAK].some((code) => this.#held.has(code));
+  get isBreaking(): boolean {
+    return this.#isGrabbing || [...BREAK].some((code) => this.#held.has(code));
   }
 
-  /** Where somebody pressed since the last time. */
+  /** The last press since the previous call. */
   takePress(): Press | undefined {
     const press = this.#press;
     this.#press = undefined;
     return press;
   }
 
-  /** Lets go of everything. */
+  /** Releases all keys and touches. */
   release(): void {
     this.#held.clear();
     this.#dragged = 0;
-    this.#grabs = false;
+    this.#isGrabbing = false;
     this.#press = undefined;
     this.#knob.style.transform = "";
   }
 
   #onKey(event: KeyboardEvent, isDown: boolean): void {
-    if (document.body.dataset["state"] !== "playing" || !(WAYS.has(event.code) || BREAK.has(event.code))) {
+    if (document.body.dataset["state"] !== "playing" || !(DIRECTIONS.has(event.code) || BREAK.has(event.code))) {
       return;
     }
     event.preventDefault();
@@ -120,9 +120,9 @@ export class Controls {
 
   #watchGrab(): void {
     const grab = element("grab", HTMLButtonElement);
-    grab.addEventListener("pointerdown", () => (this.#grabs = true));
+    grab.addEventListener("pointerdown", () => (this.#isGrabbing = true));
     for (const end of ["pointerup", "pointercancel", "pointerleave"] as const) {
-      grab.addEventListener(end, () => (this.#grabs = false));
+      grab.addEventListener(end, () => (this.#isGrabbing = false));
     }
     grab.addEventListener("contextmenu", (event) => event.preventDefault());
   }

@@ -6,15 +6,15 @@ import { Body, RISE } from "./body.js";
 import type { Layers } from "./body.js";
 import * as figures from "./figures.js";
 import { drawGround } from "./ground.js";
-import { ANTIALIAS, FULL_RESOLUTION, IS_CALM, Quality } from "./quality.js";
+import { ANTIALIAS, FULL_RESOLUTION, REDUCED_MOTION, Quality } from "./quality.js";
 import type { Figure } from "./scene.js";
 
-/** Tiles that fit into the shorter side of the window. */
+/** The number of tiles along the shorter side of the window. */
 const VIEW = 13;
-/** How high something is held, in tiles. */
+/** The height of a held object, in tiles. */
 const HOLD_HEIGHT = 1.3125;
-/** Part of the way to the player that the camera goes in a frame; people who want less motion get one without slack. */
-const FOLLOW = IS_CALM ? 1 : 0.18;
+/** The part of the distance to the player that the camera moves in a frame; all of it with reduced motion. */
+const FOLLOW = REDUCED_MOTION ? 1 : 0.18;
 
 export interface Spot {
   x: number;
@@ -40,9 +40,9 @@ export class World {
     this.#quality = new Quality(app);
     const { shadows, bodies, labels } = this.#layers;
     this.#map.addChild(drawGround(), shadows, this.#ring, this.#mark, bodies, labels);
-    for (const sign of [this.#ring, this.#mark]) {
-      sign.scale.set(1 / figures.UNITS);
-      sign.visible = false;
+    for (const marker of [this.#ring, this.#mark]) {
+      marker.scale.set(1 / figures.UNITS);
+      marker.visible = false;
     }
     app.stage.addChild(this.#map);
   }
@@ -54,15 +54,15 @@ export class World {
     return new World(app);
   }
 
-  /** Draws everything; `own` is the body of the player, `target` what is within reach. */
+  /** Draws the scene. `own` is the own player, `target` an object within reach. */
   draw(scene: readonly Figure[], own: Figure | undefined, target: Figure | undefined): void {
-    const there = new Set<number>();
+    const present = new Set<number>();
     for (const figure of scene) {
-      there.add(figure.id);
+      present.add(figure.id);
       this.#place(figure, own, scene);
     }
     for (const [id, body] of this.#bodies) {
-      if (!there.has(id)) {
+      if (!present.has(id)) {
         body.destroy();
         this.#bodies.delete(id);
       }
@@ -72,18 +72,18 @@ export class World {
     this.#look(own ?? { x: 0, y: 0 });
   }
 
-  /** How coarsely it is drawn; 0 is the finest. */
+  /** The quality level; 0 is the finest. */
   get coarseness(): number {
     return this.#quality.level;
   }
 
-  /** The point of the ground that is drawn at a point of the window. */
+  /** The position on the ground at a point of the window. */
   groundAt(at: Spot): Spot {
     const { x, y } = this.#map.toLocal(at);
     return { x, y: -y };
   }
 
-  /** Where in the window a point of the world is drawn. */
+  /** The point of the window at a position in the world. */
   screenOf({ x, y, z = 0 }: { x: number; y: number; z?: number }): Spot {
     const at = this.#map.toGlobal({ x, y: -y - z * RISE });
     return { x: at.x, y: at.y };
@@ -115,7 +115,7 @@ export class World {
       body = new Body(figure, figure.kind === "player" && figure.owner === own?.owner, this.#layers);
       this.#bodies.set(figure.id, body);
     }
-    // What the player holds is where the player is drawn, not where the server saw it last.
+    // The object held by the own player moves with its prediction, not with the last snapshot.
     const at = own?.holding === figure.id ? { x: own.x, y: own.y, z: HOLD_HEIGHT } : figure;
     const held = figure.holding === undefined ? undefined : scene.find(({ id }) => id === figure.holding);
     body.place(figure, at, held, own);

@@ -1,11 +1,11 @@
-/** How everything looks: one drawing for each kind, shared by all of that kind. */
+/** The drawings of all kinds of figures, which figures of a kind share. */
 
 import { GraphicsContext } from "pixi.js";
 
-/** Drawings have so many units to a tile: PixiJS makes curves of few corners where they are small. */
+/** Units per tile in drawings: PixiJS draws small curves with few vertices. */
 export const UNITS = 100;
 
-/** Colours that are told apart without their hue, too: they alternate between light and dark. */
+/** Colours that differ in brightness too: they alternate between light and dark. */
 const COLOURS = [0x1257c7, 0xf2b705, 0x8b1e3f, 0x56c3ea, 0x5b2a86, 0xf28c38, 0x0d6b4f, 0xf5a6c8] as const;
 
 export const colourOf = (owner: number): number => COLOURS[(owner - 1) % COLOURS.length] ?? COLOURS[0];
@@ -13,7 +13,7 @@ export const colourOf = (owner: number): number => COLOURS[(owner - 1) % COLOURS
 const INK = 0x1b2a38;
 const SNOW = 0xf7fbff;
 
-/** What lies on the ground below something. */
+/** A shadow on the ground. */
 const shadow = (width: number): GraphicsContext =>
   new GraphicsContext().ellipse(0, 0, width, width * 0.42).fill({ color: INK, alpha: 0.22 });
 
@@ -72,8 +72,8 @@ export function player(owner: number): GraphicsContext {
   return context;
 }
 
-/** What lies under the own player. */
+/** The marker of the own player. */
 export const ring = new GraphicsContext().ellipse(0, 0, 62, 30).stroke({ color: 0x1257c7, width: 8 });
 
-/** What lies under an object that is within reach. */
+/** The marker of an object within reach. */
 export const mark = new GraphicsContext().ellipse(0, 0, 55, 26).stroke({ color: 0xe08a00, width: 8 });

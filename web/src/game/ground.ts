@@ -1,4 +1,4 @@
-/** The island: tiles of grass under snow, sand, and water all around (docs/game.md#land). */
+/** The island: snowy grass, sand, and water around it (docs/game.md#land). */
 
 import { Graphics } from "pixi.js";
 
@@ -10,7 +10,7 @@ const SAND = [0xd9c9a3, 0xd3c197] as const;
 const WATER = 0x2f6f9f;
 const DEEP = 0x27618c;
 
-/** A number that looks random, the same for the same tile. */
+/** A pseudorandom number for a tile. */
 const scatter = (x: number, y: number): number => Math.abs((x * 7_349) ^ (y * 9_151) ^ ((x * y) << 3));
 
 const pick = (colours: readonly number[], x: number, y: number): number => colours[scatter(x, y) % colours.length] ?? 0;
@@ -26,7 +26,7 @@ export function drawGround(): Graphics {
         continue;
       }
       const colour = isWater ? DEEP : pick(10 * square >= 7 * LAND ? SAND : SNOW, x, y);
-      // North is up, and the screen counts downwards.
+      // North is up, but the y axis of the screen points down.
       ground.rect(x - 0.5, -y - 0.5, 1.01, 1.01).fill(colour);
     }
   }

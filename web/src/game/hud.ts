@@ -1,4 +1,4 @@
-/** Everything around the world: who plays, how well one is, and the panel between games. */
+/** Everything around the world: the list of players, the own health, and the panel between games. */
 
 import type { ConnectionStats } from "rakwire";
 
@@ -25,24 +25,24 @@ export class Hud {
   readonly #health = element("health", HTMLParagraphElement);
   readonly #hint = element("hint", HTMLParagraphElement);
   readonly #title = element("panel-title", HTMLHeadingElement);
-  readonly #words = element("panel-words", HTMLParagraphElement);
+  readonly #panelText = element("panel-text", HTMLParagraphElement);
   readonly #play = element("play", HTMLButtonElement);
   readonly #last = new Map<Node, string>();
 
-  /** Sets what the page is doing, in a word for everything that looks and in words for people. */
-  set(state: State, words: string): void {
+  /** Sets the state of the page, and its text. */
+  set(state: State, text: string): void {
     document.body.dataset["state"] = state;
-    this.#text(this.#status, words);
+    this.#setText(this.#status, text);
     const isPlaying = state === "playing";
     element("veil", HTMLDivElement).hidden = isPlaying;
     element("players-card", HTMLElement).hidden = !isPlaying;
     element("vitals", HTMLElement).hidden = !isPlaying;
     element("touch", HTMLDivElement).hidden = !(isPlaying && matchMedia("(pointer: coarse)").matches);
     if (!isPlaying) {
-      this.#text(this.#title, TITLES[state]);
-      this.#text(this.#words, words);
+      this.#setText(this.#title, TITLES[state]);
+      this.#setText(this.#panelText, text);
       this.#play.disabled = state === "connecting";
-      this.#text(this.#play, state === "start" || state === "connecting" ? "Play" : "Play again");
+      this.#setText(this.#play, state === "start" || state === "connecting" ? "Play" : "Play again");
       this.#play.focus();
     }
   }
@@ -51,7 +51,7 @@ export class Hud {
     return document.body.dataset["state"] as State;
   }
 
-  /** Lists the players, the most alive first. */
+  /** Lists the players, those with the most health first. */
   showPlayers(scene: readonly Figure[], own: number | undefined): void {
     const players = scene.filter(({ kind }) => kind === "player");
     players.sort((a, b) => b.health - a.health || a.owner - b.owner);
@@ -65,21 +65,21 @@ export class Hud {
 
   showVitals(own: Figure | undefined, hint: string): void {
     if (own !== undefined) {
-      this.#text(this.#health, inHearts(own));
-      this.#health.setAttribute("aria-label", `health ${own.health} of ${own.mostHealth}`);
+      this.#setText(this.#health, inHearts(own));
+      this.#health.setAttribute("aria-label", `health ${own.health} of ${own.maxHealth}`);
     }
-    this.#text(this.#hint, hint);
+    this.#setText(this.#hint, hint);
   }
 
   showNumbers(roundTripMs: number | undefined, snapshots: number, stats: ConnectionStats): void {
-    const trip = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
-    this.#text(this.#numbers, `${trip} · ${snapshots} snapshots/s · ${(stats.bytesReceived / 1e6).toFixed(1)} MB`);
+    const roundTrip = roundTripMs === undefined ? "–" : `${roundTripMs.toFixed(0)} ms`;
+    this.#setText(this.#numbers, `${roundTrip} · ${snapshots} snapshots/s · ${(stats.bytesReceived / 1e6).toFixed(1)} MB`);
   }
 
-  #text(node: HTMLElement, words: string): void {
-    if (this.#last.get(node) !== words) {
-      this.#last.set(node, words);
-      node.textContent = words;
+  #setText(node: HTMLElement, text: string): void {
+    if (this.#last.get(node) !== text) {
+      this.#last.set(node, text);
+      node.textContent = text;
     }
   }
 }
@@ -98,7 +98,7 @@ function row(player: Figure, isOwn: boolean): HTMLElement {
   const hands = player.holding === undefined ? "" : " · armed";
   const name = make("span", "name", (isOwn ? `You, P${player.owner}` : `P${player.owner}`) + hands);
   const health = make("span", "hearts", inHearts(player));
-  health.setAttribute("aria-label", `health ${player.health} of ${player.mostHealth}`);
+  health.setAttribute("aria-label", `health ${player.health} of ${player.maxHealth}`);
   item.append(colour, name, health);
   return item;
 }

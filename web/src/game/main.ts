@@ -15,23 +15,23 @@ import { readScene } from "./scene.js";
 import type { Figure } from "./scene.js";
 
 const FRAME_MS = 1_000 / 60;
-/** Frames that are caught up with after the page was held up: as many as the server does (docs/game.md#timing). */
-const LONGEST_BACKLOG_MS = 1_000;
+/** The longest backlog that is simulated after a pause, the same as in the server (docs/game.md#timing). */
+const MAX_BACKLOG_MS = 1_000;
 const NUMBERS_MS = 1_000;
-/** How long a server may take to let somebody in. */
-const PATIENCE_MS = 15_000;
-/** How far an arm reaches, in tiles. */
+/** How long a server may take to answer a join request. */
+const JOIN_TIMEOUT_MS = 15_000;
+/** The distance at which objects can be broken, in tiles. */
 const REACH = 2;
-/** What breaks things loose: a key, or a button for fingers. */
+/** The control that breaks objects loose: a key, or a button on touch screens. */
 const BREAK_KEY = matchMedia("(pointer: coarse)").matches ? "Break" : "Space";
-/** Where to aim above somebody's feet. */
+/** Where to aim above the feet of a player. */
 const CHEST = 0.65;
 
 const stage = element("stage", HTMLDivElement);
 const hud = new Hud();
 const controls = new Controls(stage);
 
-/** One game, from joining to its end. */
+/** One game, from joining to the result. */
 interface Round {
   game: Game;
   net: Net | undefined;
@@ -59,7 +59,7 @@ function withinReach(me: Figure | undefined): Figure | undefined {
   return near.sort((a, b) => distance(a, me) - distance(b, me))[0];
 }
 
-/** What a press in the window aims at: somebody's chest, or the ground. */
+/** The target of a press in the window: a player's chest, or the ground. */
 function aim(at: Spot): { x: number; y: number; z: number } | undefined {
   if (world === undefined || round === undefined) {
     return undefined;
@@ -74,28 +74,28 @@ function aim(at: Spot): { x: number; y: number; z: number } | undefined {
 
 function hint(me: Figure | undefined): string {
   if (me?.holding !== undefined) {
-    return "Click or tap where it shall land.";
+    return "Click or tap where it should land.";
   }
   if (target !== undefined) {
-    return controls.breaks ? `Breaking a ${target.kind} loose …` : `Hold ${BREAK_KEY} to break the ${target.kind} loose.`;
+    return controls.isBreaking ? `Breaking a ${target.kind} loose …` : `Hold ${BREAK_KEY} to break the ${target.kind} loose.`;
   }
   return "Walk to a tree or a mushroom.";
 }
 
-/** A sixtieth of a second. */
+/** Runs a frame of a sixtieth of a second. */
 function frame(playing: Round): void {
   const me = own();
   target = withinReach(me);
   const press = controls.takePress();
   const thrown = me?.holding !== undefined && press !== undefined ? aim(press) : undefined;
-  const breaking = controls.breaks ? target?.id : undefined;
+  const breaking = controls.isBreaking ? target?.id : undefined;
   playing.game.frame(performance.now(), controls.movement, breaking, thrown?.x, thrown?.y, thrown?.z);
   playing.net?.flush();
 }
 
-function turn(): void {
+function runFrames(): void {
   const now = performance.now();
-  lastFrame = Math.max(lastFrame, now - LONGEST_BACKLOG_MS);
+  lastFrame = Math.max(lastFrame, now - MAX_BACKLOG_MS);
   const begun = lastFrame;
   for (; now - lastFrame >= FRAME_MS; lastFrame += FRAME_MS) {
     if (round !== undefined && hud.state === "playing") {
@@ -125,8 +125,8 @@ function chosen(name: string): string {
 
 async function play(): Promise<void> {
   const transport = chosen("transport") as Transport;
-  const words = transport === "game" ? "the Game Protocol" : "RakNet";
-  hud.set("connecting", `Connecting with ${words} …`);
+  const protocolName = transport === "game" ? "the Game Protocol" : "RakNet";
+  hud.set("connecting", `Connecting with ${protocolName} …`);
   controls.release();
   round?.net?.close();
   const game = new Game(chosen("scope") === "changes");
@@ -138,30 +138,30 @@ async function play(): Promise<void> {
       hud.set(state, reason);
     }
   };
-  const giveUp = (reason: string): void => {
+  const fail = (reason: string): void => {
     over("failed", reason);
     playing.net?.close();
   };
-  const patience = setTimeout(() => {
+  const joinTimer = setTimeout(() => {
     if (is("connecting")) {
-      giveUp(`The server has not let you in for ${PATIENCE_MS / 1_000} seconds. Try again, or the other protocol.`);
+      fail(`The server has not answered for ${JOIN_TIMEOUT_MS / 1_000} seconds. Try again, or use the other protocol.`);
     }
-  }, PATIENCE_MS);
+  }, JOIN_TIMEOUT_MS);
   const onJoined = (player: number): void => {
-    clearTimeout(patience);
+    clearTimeout(joinTimer);
     if (is("connecting")) {
-      hud.set("playing", `You are player ${player}, over ${words}.`);
+      hud.set("playing", `You are player ${player}, over ${protocolName}.`);
     }
   };
   try {
     playing.net = await Net.open(game, transport, {
       onJoined,
       onWon: () => over("won", "You are the last one standing."),
-      onLost: () => over("lost", "Three hits were too many."),
-      onRefused: (reason) => giveUp(`The server refuses: ${reason}.`),
+      onLost: () => over("lost", "You were hit three times."),
+      onRejected: (reason) => fail(`The server rejected you: ${reason}.`),
       onClosed: (reason) => over("failed", `The connection has ended: ${reason}.`),
     });
-    // Who gave up meanwhile, or began anew, has no use for it.
+    // The attempt was cancelled or replaced in the meantime.
     if (!is("connecting", "playing")) {
       playing.net.close();
     }
@@ -178,7 +178,7 @@ function showNumbers(before: number): void {
   setTimeout(() => showNumbers(now), NUMBERS_MS);
 }
 
-/** What tests and the curious may look at. */
+/** The state of the page for tests and debugging. */
 export interface Probe {
   readonly player: number | undefined;
   readonly scene: readonly Figure[];
@@ -215,7 +215,7 @@ async function start(): Promise<void> {
   addEventListener("pagehide", () => round?.net?.close());
   await init();
   world = await World.start(stage);
-  setInterval(turn, FRAME_MS / 2);
+  setInterval(runFrames, FRAME_MS / 2);
   requestAnimationFrame(draw);
   showNumbers(0);
   document.body.dataset["ready"] = "yes";

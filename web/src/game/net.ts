@@ -1,4 +1,4 @@
-/** The connection of the game: messages of the WebAssembly client go to the server, and the server's go to it. */
+/** The connection of the game: passes messages between the WebAssembly client and the server. */
 
 import { connect } from "rakwire";
 import type { Connection, ConnectionStats } from "rakwire";
@@ -9,14 +9,14 @@ export type Transport = "game" | "raknet";
 
 /** The first byte of this game's messages in RakNet. */
 const MESSAGE_ID = 0x86;
-/** What the relay calls the server of each protocol. */
+/** The relay's target for each protocol. */
 const TARGETS: Readonly<Record<Transport, string>> = { game: "snowfight", raknet: "snowfight-raknet" };
 
 export interface NetOwner {
   onWon(): void;
   onLost(): void;
   onJoined(player: number): void;
-  onRefused(words: string): void;
+  onRejected(reason: string): void;
   onClosed(reason: string): void;
 }
 
@@ -42,7 +42,7 @@ export class Net {
     return net;
   }
 
-  /** Sends what the client has to say. */
+  /** Sends the queued messages of the client. */
   flush(): void {
     for (let message = this.#game.pollMessage(); message !== undefined; message = this.#game.pollMessage()) {
       const { bytes, reliable } = message;
@@ -70,7 +70,7 @@ export class Net {
       message.set(bytes, 1);
       this.#connection.send(message, { reliability: reliable ? "reliable-ordered" : "unreliable" });
     } catch {
-      // The connection is over, and says so itself; or it is full, and every action is said again.
+      // The connection has ended, which it reports itself; or its queue is full, and actions are repeated.
     }
   }
 
@@ -79,10 +79,10 @@ export class Net {
       return;
     }
     const body = this.#transport === "raknet" ? bytes.subarray(1) : bytes;
-    const news = this.#game.handle(body, performance.now());
-    switch (news.kind) {
+    const update = this.#game.handle(body, performance.now());
+    switch (update.kind) {
       case "joined":
-        owner.onJoined(news.player);
+        owner.onJoined(update.player);
         break;
       case "won":
         owner.onWon();
@@ -90,8 +90,8 @@ export class Net {
       case "lost":
         owner.onLost();
         break;
-      case "refused":
-        owner.onRefused(news.words);
+      case "rejected":
+        owner.onRejected(update.reason);
         break;
       case "none":
         break;

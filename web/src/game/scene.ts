@@ -1,4 +1,4 @@
-/** What there is to draw, as the WebAssembly tells it: twelve numbers for each entity. */
+/** The scene from the WebAssembly: twelve numbers per entity. */
 
 const FIELDS = 12;
 
@@ -11,28 +11,28 @@ export interface Figure {
   x: number;
   y: number;
   z: number;
-  /** How much it still resists, 0 to 1; nothing once it is loose. */
+  /** The remaining durability, 0 to 1; `undefined` once it is loose. */
   durability: number | undefined;
   health: number;
-  mostHealth: number;
-  /** Whose body it is. */
+  maxHealth: number;
+  /** The id of the player. */
   owner: number;
   holding: number | undefined;
   breaking: number | undefined;
 }
 
-/** The most hearts that are drawn, whatever a server says. */
-const MOST_HEARTS = 10;
+/** The limit for drawn hearts. */
+const MAX_HEARTS = 10;
 
 /** How many hearts to draw, and how many of them are full. */
-export function hearts({ health, mostHealth }: Figure): { full: number; most: number } {
-  const most = Math.min(mostHealth, MOST_HEARTS);
+export function hearts({ health, maxHealth }: Figure): { full: number; most: number } {
+  const most = Math.min(maxHealth, MAX_HEARTS);
   return { full: Math.min(health, most), most };
 }
 
 const optional = (value: number): number | undefined => (value < 0 ? undefined : value);
 
-/** Reads a scene; what is nowhere, as a hostile server may say, is left out: the camera would follow it for ever. */
+/** Reads a scene. Entities without a finite position, which a hostile server can send, are skipped. */
 export function readScene(numbers: Float64Array): Figure[] {
   const figures: Figure[] = [];
   for (let at = 0; at + FIELDS <= numbers.length; at += FIELDS) {
@@ -49,7 +49,7 @@ export function readScene(numbers: Float64Array): Figure[] {
       z,
       durability: optional(durability),
       health,
-      mostHealth: most,
+      maxHealth: most,
       owner,
       holding: optional(holding),
       breaking: optional(breaking),

@@ -59,8 +59,8 @@ impl Games<'_> {
         least("pongs", 4.0)?;
         // Only what the server was told, and did, moves the player in its snapshots.
         least("walked", 3.0)?;
-        least("said", FRAMES / 4.0)?;
-        if of("under_way")? + of("unreadable")? > 0.0 {
+        least("sent", FRAMES / 4.0)?;
+        if of("unacknowledged")? + of("malformed")? > 0.0 {
             bail!("something did not arrive, or could not be read");
         }
         of("stack")

@@ -29,15 +29,15 @@ const MOST_DATA: u64 = 1_024;
 const INTRODUCTION: &str = "\
 # Sizes on microcontrollers
 
-What `cargo xtask size mcu` measured, in bytes. It compares what it measures with this table;
-`cargo xtask size mcu --update` writes the table anew. `core_raknet_client` is a RakNet client without a driver, and
-`core_game_client` one of the Game Protocol; `snowfight_player` unpacks what the game's server says by Rabbit, keeps the
-world and decides, without a transport. Without an `opt` in its name a program is optimised for size (`z`). `firmware` are
-the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the telemetry example by RakNet,
-and the player of the game by the Game Protocol and Rabbit. `added` is the flash of these two beyond that of the echo:
-protocol, driver and the program itself. RAM is without the stack; `data` is the part of it whose first values also take
-flash. `resources` is the memory of the protocol for a profile, `state` is that with the driver's and the socket's;
-`game` are those of the Game Protocol.
+Sizes in bytes, measured by `cargo xtask size mcu`, which compares them with this table;
+`cargo xtask size mcu --update` rewrites the table. `core_raknet_client` is a RakNet client without a driver, and
+`core_game_client` one of the Game Protocol; `snowfight_player` unpacks the messages of the game's server with
+Rabbit, stores the world and decides, without a transport. Without an `opt` in its name a program is optimised for size
+(`z`). `firmware` are the programs of the boards, with embassy, network and logging (`s`): a plain UDP echo, the
+telemetry example with RakNet, and the player of the game with the Game Protocol and Rabbit. `added` is the flash of
+these two beyond that of the echo: protocol, driver and the program itself. RAM excludes the stack; `data` is the part of
+it whose initial values also take flash. `resources` is the memory of the protocol for a profile, `state` includes that
+of the driver and the socket; `game` are those of the Game Protocol.
 ";
 
 /// The targets of the core alone, with their names in the table.

@@ -1,4 +1,4 @@
-//! A RakNet client in as little code as there can be: connects, sends, reads what comes, and knows when it is over.
+//! A minimal RakNet client: connects, sends, receives, and detects the end of the connection.
 
 #![no_std]
 #![no_main]

@@ -1,5 +1,4 @@
-//! A client of the Game Protocol in as little code as there can be: connects, sends, reads what comes, and knows when it is
-//! over.
+//! A minimal client of the Game Protocol: connects, sends, receives, and detects the end of the connection.
 
 #![no_std]
 #![no_main]

@@ -1,11 +1,11 @@
-//! A player of the snowball fight without a transport: what the server says is unpacked by Rabbit, kept as a view of the
-//! world, and answered by what a bot wants.
+//! A player of the snowball fight without a transport: unpacks messages of the server with Rabbit, stores the view of the
+//! world, and sends the input of a bot.
 
 #![no_std]
 #![no_main]
 
 use rakwire_size::{now, receive, send};
-use snowfight::client::{Client, News, View};
+use snowfight::client::{Client, Update, View};
 use snowfight::message::Scope;
 use snowfight::wanderer::{Button, Wanderer};
 
@@ -18,16 +18,16 @@ pub extern "C" fn start() -> ! {
     let (world, buffer) = (&raw mut WORLD, &raw mut BUFFER);
     // SAFETY: this runs once, and nothing else does.
     let (world, buffer) = unsafe { (&mut *world, &mut *buffer) };
-    let (mut client, mut wanderer) = (Client::asking_for(Scope::Changes), Wanderer::default());
+    let (mut client, mut wanderer) = (Client::with_scope(Scope::Changes), Wanderer::default());
     client.handle_connected();
     loop {
         let message = receive(buffer);
         match client.handle_message(now(), &message) {
-            Ok(News::Joined { entities, .. }) => world.update(&entities),
-            Ok(News::Snapshot { time, entities, scope }) => world.take(time, &entities, scope),
-            Ok(News::Over(_)) => client.handle_disconnected(),
-            Ok(News::Refused(why)) => why.chars().for_each(|letter| send(&[letter as u8])),
-            Ok(News::Pong { .. } | News::Nothing) | Err(_) => {}
+            Ok(Update::Joined { entities, .. }) => world.update(&entities),
+            Ok(Update::Snapshot { time, entities, scope }) => world.take(time, &entities, scope),
+            Ok(Update::Over(_)) => client.handle_disconnected(),
+            Ok(Update::Rejected(why)) => why.chars().for_each(|letter| send(&[letter as u8])),
+            Ok(Update::Pong { .. } | Update::Ignored) | Err(_) => {}
         }
         if let Some(player) = client.player() {
             let input = wanderer.decide(world.entities(), player, Button::Up);

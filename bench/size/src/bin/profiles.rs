@@ -1,4 +1,4 @@
-//! The memory of the profiles: symbols as large as what they are named after.
+//! The memory of the profiles, as symbols of the same sizes.
 
 #![no_std]
 #![no_main]
@@ -15,7 +15,7 @@ macro_rules! sizes {
             #[unsafe(no_mangle)]
             #[used]
             pub static mut $resources: [u8; $profile::RESOURCES_BYTES] = [0; $profile::RESOURCES_BYTES];
-            /// The same with that of the driver and its socket.
+            /// The memory of the protocol, the driver and its socket.
             #[unsafe(no_mangle)]
             #[used]
             pub static mut $state: [u8; size_of::<$profile<'static>>()] = [0; size_of::<$profile<'static>>()];

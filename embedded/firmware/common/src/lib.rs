@@ -1,14 +1,14 @@
-//! What the firmwares have in common: the network's configuration, the server's address, a telemetry client, a player of
-//! the snowball fight, and the pulse that tells a watchdog that the program lives.
+//! Shared by the firmwares: the network configuration, the address of the server, a telemetry client, a player of the
+//! snowball fight, and a heartbeat for the watchdog.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod discovery;
 pub mod echo;
+pub mod heartbeat;
 pub mod network;
 pub mod panel;
 pub mod player;
-pub mod pulse;
-pub mod search;
 pub mod server;
 pub mod telemetry;

@@ -1,4 +1,4 @@
-//! An address on the network: by DHCP, or a fixed one where nobody gives any.
+//! The address on the network: by DHCP, or a fixed one without DHCP.
 
 use embassy_futures::select::{Either, select};
 use embassy_net::udp::UdpSocket;
@@ -7,32 +7,32 @@ use embassy_time::{Duration, with_timeout};
 use heapless::Vec;
 
 /// How long DHCP may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DHCP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The address that is used without DHCP: `RAKWIRE_ADDRESS` at build time, as 192.168.0.50/24.
+/// The address without DHCP: `RAKWIRE_ADDRESS` at build time, such as 192.168.0.50/24.
 pub const FALLBACK: &str = match option_env!("RAKWIRE_ADDRESS") {
     Some(address) => address,
     None => "192.168.0.50/24",
 };
 
-/// Waits until the stack, which tries DHCP, has an address; sets the fixed one if that takes too long. Where that one is
-/// set already DHCP gets another chance: a router may take longer than a board to start.
+/// Waits until the stack has an address by DHCP, and sets the fixed one after a timeout. If the fixed one is set already,
+/// DHCP is tried again: a router may take longer to start than a board.
 pub async fn wait_for_address(stack: Stack<'_>) {
     if stack.config_v4().is_some_and(|config| Some(config) == fallback()) {
         use_dhcp(stack);
     }
     loop {
         stack.wait_link_up().await;
-        // Without a cable nobody can answer, so the time begins anew with it.
+        // While the link is down nobody can answer, so the timeout starts again when it comes up.
         let answer = select(stack.wait_config_up(), stack.wait_link_down());
-        match with_timeout(PATIENCE, answer).await {
+        match with_timeout(DHCP_TIMEOUT, answer).await {
             Ok(Either::First(())) => break,
             Ok(Either::Second(())) => {}
             Err(_) => use_fallback(stack),
         }
     }
     if let Some(config) = stack.config_v4() {
-        defmt::info!("this is {}", defmt::Display2Format(&config.address));
+        defmt::info!("the address is {}", defmt::Display2Format(&config.address));
     }
 }
 
@@ -44,14 +44,14 @@ pub fn use_fallback(stack: Stack<'_>) {
             stack.set_config_v4(ConfigV4::Static(config));
         }
         None => {
-            defmt::error!("RAKWIRE_ADDRESS was {} at build time; write it as 192.168.0.50/24", FALLBACK)
+            defmt::error!("RAKWIRE_ADDRESS was {} at build time; use the form 192.168.0.50/24", FALLBACK)
         }
     }
 }
 
 fn use_dhcp(stack: Stack<'_>) {
     stack.set_config_v4(ConfigV4::Dhcp(Default::default()));
-    // The stack would ask when something else wakes it; to close a socket does.
+    // The stack sends a request at the next wake-up; closing a socket causes one.
     UdpSocket::new(stack, &mut [], &mut [], &mut [], &mut []).close();
 }
 

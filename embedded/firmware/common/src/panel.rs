@@ -1,22 +1,22 @@
-//! What a board shows of its player, and how somebody plays with it.
+//! The lights and the button of a board.
 
 pub use snowfight::wanderer::Button;
 
-/// How the player is.
+/// The health of the player.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, defmt::Format)]
 pub struct Health {
-    /// How often it can still be hit; 0 without a player.
+    /// The remaining health; 0 without a player.
     pub now: u32,
-    /// The same when it came.
-    pub whole: u32,
+    /// The initial health.
+    pub max: u32,
 }
 
 /// The button and the lights of a board.
 pub trait Panel {
-    /// How the button is now.
+    /// The state of the button.
     fn button(&mut self) -> Button;
 
-    /// Shows how the player is. It is called many times a second, so that a light may blink.
+    /// Shows the health. It is called many times per second, so that a light can blink.
     fn show(&mut self, health: Health);
 }
 

@@ -1,5 +1,5 @@
-//! A player of the snowball fight: the Game Protocol carries its messages, and what the server tells is read where it
-//! lies, in the pieces in which it arrived.
+//! A player of the snowball fight over the Game Protocol. Messages of the server are read in place, from the pieces in which
+//! they arrived.
 
 use core::net::SocketAddrV4;
 
@@ -10,71 +10,71 @@ use rakwire::game_protocol::{
     Config, ConnectionStats, DisconnectReason, Redial, Reliability, Resend, SendError,
 };
 use rakwire_embassy::game_protocol::{Connection, Handle, Received};
-use snowfight::client::{Client, News, View};
+use snowfight::client::{Client, Update, View};
 use snowfight::message::{Delivery, GameOver, PlayerId, Point, Scope};
 use snowfight::wanderer::{FRAMES_PER_SECOND, Wanderer};
 
+use crate::discovery::Discovery;
+use crate::heartbeat::Heartbeat;
 use crate::network;
 use crate::panel::{Health, Panel};
-use crate::pulse::Pulse;
-use crate::search::Search;
 
-/// Between two games.
+/// The pause between two games.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a server may take to let somebody in.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long what was said last may take to arrive.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a server may take to answer a join request.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the last messages may take to be acknowledged.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The world as the player knows it: 300 objects, and some players.
+/// The player's view of the world: 300 objects, and some players.
 pub type World = View<384>;
 
-/// How the Game Protocol behaves on a board.
+/// The configuration of the Game Protocol on a board.
 #[must_use]
 pub fn config(entropy: [u8; 32]) -> Config {
     let mut config = Config::new(entropy);
     config.timeout = core::time::Duration::from_secs(5);
     config.handshake_timeout = core::time::Duration::from_secs(5);
-    // On a local network a challenge comes in less, so that servers of the original hear nothing twice.
+    // On a local network a challenge arrives earlier, so servers of the original get no repeated request.
     config.redial = Redial::SamePort(core::time::Duration::from_millis(500));
     config.resend = Resend::ROUND_TRIP;
     config
 }
 
-/// What happened in a game.
+/// The report of a game.
 #[derive(Clone, Copy, Debug, Default, defmt::Format)]
 pub struct Report {
     /// Frames played.
     pub frames: u32,
     /// Snapshots received.
     pub snapshots: u32,
-    /// Entities of which the player knew at the most.
+    /// The maximum number of entities in the view.
     pub entities: u32,
-    /// How far it got from where it began, in tiles.
+    /// The largest distance from the start, in tiles.
     pub walked: f32,
-    /// What it threw.
+    /// Throws.
     pub throws: u32,
     /// Pings that the server answered.
     pub pongs: u32,
-    /// Messages that could not be read.
-    pub unreadable: u32,
+    /// Malformed messages.
+    pub malformed: u32,
     /// Messages sent.
-    pub said: u32,
-    /// Chunks of them that were sent again.
+    pub sent: u32,
+    /// Resent chunks.
     pub resent: u32,
-    /// Chunks that have not arrived yet, as far as is known.
-    pub under_way: u32,
-    /// The round-trip time in microseconds, smoothed; 0 before it is known.
+    /// Chunks that are not acknowledged.
+    pub unacknowledged: u32,
+    /// The smoothed round-trip time in microseconds; 0 before it is known.
     pub round_trip_us: u32,
 }
 
 impl Report {
-    /// Takes the counters of the connection, while it is open.
-    fn take(&mut self, stats: &ConnectionStats) {
+    /// Copies the counters of the connection.
+    fn update(&mut self, stats: &ConnectionStats) {
         let small = |number| u32::try_from(number).unwrap_or(u32::MAX);
-        self.said = small(stats.messages_sent);
+        self.sent = small(stats.messages_sent);
         self.resent = small(stats.chunks_resent);
-        self.under_way = stats.in_flight + stats.waiting;
+        self.unacknowledged = stats.in_flight + stats.waiting;
         self.round_trip_us = u32::try_from(stats.round_trip.as_micros()).unwrap_or(u32::MAX);
     }
 }
@@ -82,7 +82,7 @@ impl Report {
 /// Why a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, defmt::Format)]
 pub enum End {
-    /// The player has played as many frames as it should.
+    /// All requested frames were played.
     Enough,
     /// It won.
     Won,
@@ -90,8 +90,8 @@ pub enum End {
     Lost,
     /// The connection ended.
     Disconnected(#[defmt(Display2Format)] DisconnectReason),
-    /// The server does not let the player in.
-    NotLetIn,
+    /// The server did not answer the join request.
+    JoinTimeout,
 }
 
 impl From<GameOver> for End {
@@ -109,40 +109,40 @@ pub struct Board<'a, P> {
     pub handle: Handle<'a>,
     /// The network.
     pub stack: Stack<'a>,
-    /// Where the server is.
-    pub search: Search,
-    /// Tells the watchdog that the program lives.
-    pub pulse: &'a Pulse,
-    /// Button and lights.
+    /// How to find the server.
+    pub discovery: Discovery,
+    /// The heartbeat for the watchdog.
+    pub heartbeat: &'a Heartbeat,
+    /// The button and the lights.
     pub panel: P,
-    /// What the player knows.
+    /// The player's view of the world.
     pub world: &'a mut World,
 }
 
 impl<P: Panel> Board<'_, P> {
-    /// Plays for ever: the network, the server and the connection may go and come back.
+    /// Plays game after game, and recovers from failures of the network, the server and the connection.
     pub async fn run(mut self) -> ! {
         loop {
             self.session(u32::MAX).await;
         }
     }
 
-    /// Finds the server and plays once, at most so many frames; nothing if it did not come to a game.
+    /// Finds the server and plays one game of at most `frames` frames; `None` if no game was started.
     pub async fn session(&mut self, frames: u32) -> Option<(Report, End)> {
-        let pulse = self.pulse;
-        pulse.while_waiting(network::wait_for_address(self.stack)).await;
-        let played = match pulse.while_waiting(self.search.find(self.stack)).await {
+        let heartbeat = self.heartbeat;
+        heartbeat.while_waiting(network::wait_for_address(self.stack)).await;
+        let played = match heartbeat.while_waiting(self.discovery.find(self.stack)).await {
             Some(server) => self.visit(server, frames).await,
             None => None,
         };
         self.panel.show(Health::default());
-        pulse.while_waiting(Timer::after(PAUSE)).await;
+        heartbeat.while_waiting(Timer::after(PAUSE)).await;
         played
     }
 
     async fn visit(&mut self, server: SocketAddrV4, frames: u32) -> Option<(Report, End)> {
         let shown = defmt::Display2Format(&server);
-        let connection = match self.pulse.while_waiting(self.handle.connect(server.into())).await {
+        let connection = match self.heartbeat.while_waiting(self.handle.connect(server.into())).await {
             Ok(connection) => connection,
             Err(error) => {
                 defmt::error!("cannot join {}: {}", shown, error);
@@ -151,11 +151,11 @@ impl<P: Panel> Board<'_, P> {
         };
         defmt::info!("connected with {}", shown);
         let mut game = Game::new(&connection, self.world);
-        let end = game.play(&mut self.panel, self.pulse, frames).await;
+        let end = game.play(&mut self.panel, self.heartbeat, frames).await;
         let report = game.report;
         defmt::info!("{}; {}", end, report);
         if !matches!(end, End::Disconnected(_)) {
-            self.pulse.while_waiting(connection.disconnect()).await;
+            self.heartbeat.while_waiting(connection.disconnect()).await;
         }
         Some((report, end))
     }
@@ -166,7 +166,7 @@ struct Game<'a, 'd> {
     connection: &'a Connection<'d>,
     client: Client,
     world: &'a mut World,
-    mind: Wanderer,
+    wanderer: Wanderer,
     health: Health,
     start: Option<Point>,
     report: Report,
@@ -174,24 +174,24 @@ struct Game<'a, 'd> {
 
 impl<'a, 'd> Game<'a, 'd> {
     fn new(connection: &'a Connection<'d>, world: &'a mut World) -> Self {
-        let mut client = Client::asking_for(Scope::Changes);
+        let mut client = Client::with_scope(Scope::Changes);
         client.handle_connected();
-        let (mind, health, report) = (Wanderer::default(), Health::default(), Report::default());
-        Self { connection, client, world, mind, health, start: None, report }
+        let (wanderer, health, report) = (Wanderer::default(), Health::default(), Report::default());
+        Self { connection, client, world, wanderer, health, start: None, report }
     }
 
-    async fn play(&mut self, panel: &mut impl Panel, pulse: &Pulse, frames: u32) -> End {
+    async fn play(&mut self, panel: &mut impl Panel, heartbeat: &Heartbeat, frames: u32) -> End {
         let mut ticker = Ticker::every(Duration::from_hz(FRAMES_PER_SECOND.into()));
         let began = Instant::now();
         while self.report.frames < frames {
             let ended = match select(ticker.next(), self.connection.recv()).await {
                 Either::First(()) => {
-                    pulse.beat();
+                    heartbeat.beat();
                     self.frame(panel);
                     None
                 }
                 Either::Second(Some(message)) => {
-                    self.hear(&message);
+                    self.handle_message(&message);
                     self.client.result().map(End::from)
                 }
                 Either::Second(None) => Some(self.disconnected()),
@@ -199,27 +199,27 @@ impl<'a, 'd> Game<'a, 'd> {
             if let Some(end) = ended {
                 return end;
             }
-            if self.client.player().is_none() && began.elapsed() > PATIENCE {
-                return End::NotLetIn;
+            if self.client.player().is_none() && began.elapsed() > JOIN_TIMEOUT {
+                return End::JoinTimeout;
             }
         }
-        // What was said last shall arrive, too.
-        let _ = with_timeout(LAST_WORDS, pulse.while_waiting(self.settle())).await;
+        // Wait until the last messages are acknowledged.
+        let _ = with_timeout(FLUSH_TIMEOUT, heartbeat.while_waiting(self.flush())).await;
         End::Enough
     }
 
-    /// Says what the player wants.
+    /// Runs a frame: decides, and sends the input.
     fn frame(&mut self, panel: &mut impl Panel) {
         if let Some(player) = self.client.player() {
-            let input = self.mind.decide(self.world.entities(), player, panel.button());
+            let input = self.wanderer.decide(self.world.entities(), player, panel.button());
             self.report.throws += u32::from(input.throw.is_some());
             self.report.frames += 1;
             self.client.handle_frame(now(), input);
-            self.look_at_myself(player);
+            self.report_own_state(player);
         }
         panel.show(self.health);
         if let Some(stats) = self.connection.stats() {
-            self.report.take(&stats);
+            self.report.update(&stats);
         }
         let mut buffer = [0; 32];
         while let Some((delivery, message)) = self.client.poll_message(&mut buffer) {
@@ -227,18 +227,18 @@ impl<'a, 'd> Game<'a, 'd> {
                 Delivery::Reliable => Reliability::Reliable,
                 Delivery::Unreliable => Reliability::Unreliable,
             };
-            // Actions are said again and again; the reader of the connection learns that it has ended.
+            // Actions are repeated; the end of the connection is reported by `recv`.
             if self.connection.try_send(message, reliability) == Err(SendError::NotConnected) {
                 break;
             }
         }
     }
 
-    fn look_at_myself(&mut self, player: PlayerId) {
+    fn report_own_state(&mut self, player: PlayerId) {
         let me = self.world.player(player).map(|(_, me)| me);
-        let health = me.map_or_else(Health::default, |me| Health { now: me.health, whole: me.max_health });
+        let health = me.map_or_else(Health::default, |me| Health { now: me.health, max: me.max_health });
         if health != self.health {
-            defmt::info!("health: {} of {}", health.now, health.whole);
+            defmt::info!("health: {} of {}", health.now, health.max);
             self.health = health;
         }
         if let Some(me) = me {
@@ -247,31 +247,33 @@ impl<'a, 'd> Game<'a, 'd> {
         }
     }
 
-    /// Reads a message where it lies.
-    fn hear(&mut self, message: &Received<'_>) {
+    /// Handles a message in place.
+    fn handle_message(&mut self, message: &Received<'_>) {
         let Self { client, world, report, .. } = self;
         message.read(|bytes| match client.handle_message(now(), &bytes) {
-            Ok(News::Joined { player, entities }) => {
+            Ok(Update::Joined { player, entities }) => {
                 world.update(&entities);
                 defmt::info!("joined as player {} of a world of {} entities", player.0, entities.len());
             }
-            Ok(News::Snapshot { time, entities, scope }) => {
+            Ok(Update::Snapshot { time, entities, scope }) => {
                 world.take(time, &entities, scope);
                 report.snapshots += 1;
             }
-            Ok(News::Pong { .. }) => report.pongs += 1,
-            Ok(News::Refused(why)) => defmt::error!("the server refuses: {}", defmt::Display2Format(&why)),
-            Ok(News::Over(_) | News::Nothing) => {}
-            Err(_) => report.unreadable += 1,
+            Ok(Update::Pong { .. }) => report.pongs += 1,
+            Ok(Update::Rejected(why)) => {
+                defmt::error!("the server rejected the player: {}", defmt::Display2Format(&why))
+            }
+            Ok(Update::Over(_) | Update::Ignored) => {}
+            Err(_) => report.malformed += 1,
         });
         report.entities = report.entities.max(u32::try_from(world.entities().len()).unwrap_or(u32::MAX));
     }
 
-    /// Waits until everything reliable has arrived.
-    async fn settle(&mut self) {
+    /// Waits until all reliable messages are acknowledged.
+    async fn flush(&mut self) {
         while let Some(stats) = self.connection.stats() {
-            self.report.take(&stats);
-            if self.report.under_way == 0 {
+            self.report.update(&stats);
+            if self.report.unacknowledged == 0 {
                 return;
             }
             let _ = with_timeout(Duration::from_millis(10), self.connection.recv()).await;

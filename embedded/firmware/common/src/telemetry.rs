@@ -1,5 +1,5 @@
-//! A sensor on the network: its value a hundred times a second, of which only the newest counts, and settings that arrive
-//! for certain and in order.
+//! A sensor on the network: it sends its value a hundred times per second, of which only the newest matters, and receives
+//! settings reliably and in order.
 
 use core::net::SocketAddrV4;
 
@@ -9,20 +9,20 @@ use embassy_time::{Duration, Ticker, Timer};
 use rakwire::raknet::{Delivery, DisconnectReason, SendError};
 use rakwire_embassy::raknet::{Connection, Handle, Received};
 
-use crate::pulse::Pulse;
+use crate::heartbeat::Heartbeat;
 use crate::{network, server};
 
-/// The id of a message with a value: then its number, 4 bytes, and the value, 2 bytes, big-endian.
+/// The id of a message with a value: followed by its number in 4 bytes and the value in 2 bytes, big-endian.
 pub const VALUE: u8 = 0x90;
-/// The id of a message with settings: then values a second, 1 to 255.
+/// The id of a message with settings: followed by the values per second, 1 to 255.
 pub const SETTINGS: u8 = 0x91;
 
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How the sensor works. The server may send others in the same form as the sensor tells its own when it joins.
+/// The settings of the sensor. It sends them when it joins, and the server can send others in the same format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, defmt::Format)]
 pub struct Settings {
-    /// Values a second, 1 to 255.
+    /// Values per second, 1 to 255.
     pub rate: u8,
 }
 
@@ -46,7 +46,7 @@ impl Settings {
     }
 }
 
-/// What a session did.
+/// The report of a session.
 #[derive(Clone, Copy, Debug, Default, defmt::Format)]
 pub struct Report {
     /// Values sent.
@@ -57,27 +57,32 @@ pub struct Report {
     pub others: u32,
 }
 
-/// Joins the server and reports what `read` reads, for ever: the network, the server or the connection may go and come
-/// back.
-pub async fn run(handle: Handle<'_>, stack: Stack<'_>, pulse: &Pulse, mut read: impl FnMut() -> i16) -> ! {
+/// Joins the server and sends the values of `read`, and recovers from failures of the network, the server and the
+/// connection.
+pub async fn run(
+    handle: Handle<'_>,
+    stack: Stack<'_>,
+    heartbeat: &Heartbeat,
+    mut read: impl FnMut() -> i16,
+) -> ! {
     loop {
-        pulse.while_waiting(network::wait_for_address(stack)).await;
-        if let Some(server) = pulse.while_waiting(server::find(handle)).await {
-            let _ = visit(handle, server, pulse, u32::MAX, &mut read).await;
+        heartbeat.while_waiting(network::wait_for_address(stack)).await;
+        if let Some(server) = heartbeat.while_waiting(server::find(handle)).await {
+            let _ = visit(handle, server, heartbeat, u32::MAX, &mut read).await;
         }
-        pulse.while_waiting(Timer::after(PAUSE)).await;
+        heartbeat.while_waiting(Timer::after(PAUSE)).await;
     }
 }
 
-/// Joins the server once and reports `values` values, or until the connection ends.
+/// Joins the server once and sends `values` values, or until the connection ends.
 pub async fn visit(
     handle: Handle<'_>,
     server: SocketAddrV4,
-    pulse: &Pulse,
+    heartbeat: &Heartbeat,
     values: u32,
     read: impl FnMut() -> i16,
 ) -> Option<Report> {
-    let connection = match pulse.while_waiting(handle.connect(server.into())).await {
+    let connection = match heartbeat.while_waiting(handle.connect(server.into())).await {
         Ok(connection) => connection,
         Err(error) => {
             defmt::error!("cannot join {}: {}", defmt::Display2Format(&server), error);
@@ -86,35 +91,35 @@ pub async fn visit(
     };
     defmt::info!("joined {}", defmt::Display2Format(&server));
     let mut report = Report::default();
-    let end = session(&connection, pulse, values, read, &mut report).await;
+    let end = session(&connection, heartbeat, values, read, &mut report).await;
     match end {
         Some(reason) => defmt::warn!("the connection ended: {}; {}", defmt::Display2Format(&reason), report),
-        None => pulse.while_waiting(connection.disconnect()).await,
+        None => heartbeat.while_waiting(connection.disconnect()).await,
     }
     Some(report)
 }
 
 async fn session(
     connection: &Connection<'_>,
-    pulse: &Pulse,
+    heartbeat: &Heartbeat,
     values: u32,
     mut read: impl FnMut() -> i16,
     report: &mut Report,
 ) -> Option<DisconnectReason> {
     let mut settings = Settings::DEFAULT;
     let mut ticker = settings.ticker();
-    let told = connection.send(&settings.write(), Delivery::RELIABLE_ORDERED).await;
-    if told.is_err() {
+    let sent = connection.send(&settings.write(), Delivery::RELIABLE_ORDERED).await;
+    if sent.is_err() {
         return connection.closed_reason();
     }
     while report.values < values {
         match select(ticker.next(), connection.recv()).await {
             Either::First(()) => {
-                pulse.beat();
-                // A value for which there is no room now is worth nothing later.
-                if tell(connection, report.values, read()) == Err(SendError::NotConnected) {
-                    // The reader learns why.
-                    let _ = pulse.while_waiting(connection.recv()).await;
+                heartbeat.beat();
+                // A value that finds no room is dropped.
+                if send_value(connection, report.values, read()) == Err(SendError::NotConnected) {
+                    // `recv` returns at the end of the connection.
+                    let _ = heartbeat.while_waiting(connection.recv()).await;
                     return connection.closed_reason();
                 }
                 report.values = report.values.wrapping_add(1);
@@ -134,7 +139,7 @@ async fn session(
     None
 }
 
-fn tell(connection: &Connection<'_>, number: u32, value: i16) -> Result<(), SendError> {
+fn send_value(connection: &Connection<'_>, number: u32, value: i16) -> Result<(), SendError> {
     let mut message = [VALUE, 0, 0, 0, 0, 0, 0];
     message[1..5].copy_from_slice(&number.to_be_bytes());
     message[5..].copy_from_slice(&value.to_be_bytes());

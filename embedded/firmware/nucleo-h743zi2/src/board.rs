@@ -1,4 +1,4 @@
-//! The board: clocks, random bytes, Ethernet, thermometer, button, lights, watchdog.
+//! The board: clocks, random bytes, Ethernet, temperature sensor, button, lights, watchdog.
 
 use embassy_executor::Spawner;
 use embassy_net::{Config as NetConfig, Runner, Stack, StackResources};
@@ -9,13 +9,13 @@ use embassy_stm32::peripherals::{ADC3, ETH, ETH_SMA, IWDG1, RNG};
 use embassy_stm32::rng::{self, Rng};
 use embassy_stm32::wdg::IndependentWatchdog;
 use embassy_stm32::{Config, adc, bind_interrupts};
+use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
-use rakwire_firmware::pulse::PERIOD;
 use static_cell::{ConstStaticCell, StaticCell};
 
 /// How long the watchdog waits before it resets the chip.
 const WATCHDOG_MICROS: u32 = 8_000_000;
-/// It must outlast two looks at the pulse.
+/// It must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG_MICROS as u64 > 2 * PERIOD.as_micros());
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
@@ -26,20 +26,20 @@ bind_interrupts!(struct Interrupts {
 });
 
 type Device = Ethernet<'static, ETH, GenericPhy<Sma<'static, ETH_SMA>>>;
-/// The chip's own watchdog.
+/// The watchdog of the chip.
 pub type Watchdog = IndependentWatchdog<'static, IWDG1>;
 
-/// What the program finds on the board.
+/// The resources of a program.
 pub struct Board {
-    /// The network, which tries DHCP.
+    /// The network stack, which uses DHCP.
     pub stack: Stack<'static>,
-    /// 32 bytes of the chip's generator.
+    /// 32 bytes of the hardware random number generator.
     pub entropy: [u8; 32],
     /// The sensor.
     pub thermometer: Thermometer,
     /// The button and the lights.
     pub panel: Lights,
-    /// It runs.
+    /// The running watchdog.
     pub watchdog: Watchdog,
 }
 
@@ -48,12 +48,12 @@ async fn network(mut runner: Runner<'static, Device>) -> ! {
     runner.run().await
 }
 
-/// Starts everything but the program.
+/// Starts everything except for the program.
 pub async fn start(spawner: Spawner) -> Board {
     static PACKETS: ConstStaticCell<PacketQueue<4, 4>> = ConstStaticCell::new(PacketQueue::new());
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_stm32::init(clocks());
-    // First of all: what follows may wait for ever for what does not answer.
+    // First of all, because the following setup can hang if a device does not answer.
     let mut watchdog = IndependentWatchdog::new(p.IWDG1, WATCHDOG_MICROS);
     watchdog.unleash();
     let mut random = [0; 40];
@@ -62,7 +62,7 @@ pub async fn start(spawner: Spawner) -> Board {
     let (seed, rest) = random.split_at(8);
     entropy.copy_from_slice(rest);
     let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-    // A locally administered address, made of the chip's own number.
+    // A locally administered address derived from the unique id of the chip.
     let chip = embassy_stm32::uid::uid();
     let address = [0x02, chip[0], chip[2], chip[4], chip[6], chip[8]];
     let device: Device = Ethernet::new(
@@ -127,12 +127,12 @@ fn clocks() -> Config {
     rcc.apb3_pre = APBPrescaler::DIV2;
     rcc.apb4_pre = APBPrescaler::DIV2;
     rcc.voltage_scale = VoltageScale::Scale1;
-    // By reset the ADC's clock would be that of a PLL that is off; this one is the internal oscillator.
+    // After reset the clock source of the ADC is a PLL that is off; use the internal oscillator.
     rcc.mux.adcsel = mux::Adcsel::PER;
     config
 }
 
-/// The chip's own thermometer, uncalibrated: the values of its converter.
+/// The chip's own temperature sensor, uncalibrated: raw values of the ADC.
 pub struct Thermometer {
     adc: Adc<'static, ADC3>,
     channel: adc::Temperature,
@@ -144,14 +144,14 @@ impl Thermometer {
         Self { adc, channel }
     }
 
-    /// The value of now.
+    /// The current value.
     pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel, SampleTime::CYCLES387_5);
         i16::try_from(value / 2).unwrap_or(i16::MAX)
     }
 }
 
-/// The blue button B1, and the lights LD1 to LD3: one for each time that the player can still be hit.
+/// The blue button B1, and the lights LD1 to LD3, one per remaining health.
 pub struct Lights {
     button: Input<'static>,
     lights: [Output<'static>; 3],

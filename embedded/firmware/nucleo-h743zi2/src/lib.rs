@@ -1,4 +1,4 @@
-//! The Nucleo-H743ZI2: everything that is not the program.
+//! The Nucleo-H743ZI2: board support.
 
 #![no_std]
 

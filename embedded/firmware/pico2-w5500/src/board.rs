@@ -1,4 +1,4 @@
-//! The board: random bytes, the Ethernet chip behind SPI, thermometer, button, light, watchdog.
+//! The board: random bytes, the Ethernet chip behind SPI, temperature sensor, button, light, watchdog.
 
 use embassy_executor::Spawner;
 use embassy_net::{Config as NetConfig, Runner as NetRunner, Stack, StackResources};
@@ -13,17 +13,17 @@ use embassy_rp::watchdog::Watchdog;
 use embassy_rp::{bind_interrupts, dma};
 use embassy_time::{Delay, Duration, Instant};
 use embedded_hal_bus::spi::ExclusiveDevice;
+use rakwire_firmware::heartbeat::PERIOD;
 use rakwire_firmware::panel::{Button, Health, Panel};
-use rakwire_firmware::pulse::PERIOD;
 use static_cell::StaticCell;
 
-/// How long the watchdog waits before it resets the chip: it cannot count to much more than 16 s.
+/// The timeout of the watchdog, whose maximum is little more than 16 s.
 pub const WATCHDOG: Duration = Duration::from_secs(8);
-/// It must outlast two looks at the pulse.
+/// It must be longer than two checks of the heartbeat.
 const _: () = assert!(WATCHDOG.as_micros() > 2 * PERIOD.as_micros());
 /// DHCP, and two sockets of the program.
 const SOCKETS: usize = 3;
-/// What the wires of the board carry.
+/// The clock of the SPI bus.
 const SPI_HZ: u32 = 50_000_000;
 
 bind_interrupts!(struct Interrupts {
@@ -33,17 +33,17 @@ bind_interrupts!(struct Interrupts {
 
 type Bus = ExclusiveDevice<Spi<'static, SPI0, Async>, Output<'static>, Delay>;
 
-/// What the program finds on the board.
+/// The resources of a program.
 pub struct Board {
-    /// The network, which tries DHCP.
+    /// The network stack, which uses DHCP.
     pub stack: Stack<'static>,
-    /// 32 bytes of the chip's generator.
+    /// 32 bytes of the hardware random number generator.
     pub entropy: [u8; 32],
     /// The sensor.
     pub thermometer: Thermometer,
     /// The button and the lights.
     pub panel: Lights,
-    /// It runs.
+    /// The running watchdog.
     pub watchdog: Watchdog,
 }
 
@@ -57,12 +57,12 @@ async fn network(mut runner: NetRunner<'static, Device<'static>>) -> ! {
     runner.run().await
 }
 
-/// Starts everything but the program.
+/// Starts everything except for the program.
 pub async fn start(spawner: Spawner) -> Board {
     static STATE: StaticCell<State<4, 4>> = StaticCell::new();
     static RESOURCES: StaticCell<StackResources<SOCKETS>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
-    // First of all: the Ethernet chip may not answer yet, and then only a reset helps.
+    // First of all, because the Ethernet chip may not answer yet, and then only a reset helps.
     let mut watchdog = Watchdog::new(p.WATCHDOG);
     watchdog.start(WATCHDOG);
     let mut random = [0; 45];
@@ -72,7 +72,7 @@ pub async fn start(spawner: Spawner) -> Board {
     let spi = Spi::new(p.SPI0, p.PIN_18, p.PIN_19, p.PIN_16, p.DMA_CH0, p.DMA_CH1, Interrupts, config);
     let bus = defmt::unwrap!(ExclusiveDevice::new(spi, Output::new(p.PIN_17, Level::High), Delay));
     let (interrupt, reset) = (Input::new(p.PIN_21, Pull::Up), Output::new(p.PIN_20, Level::High));
-    // A locally administered address; it changes with every start, as the chip has none of its own.
+    // A random locally administered address, because the chip has none.
     let [a, b, c, d, e, seed @ .., _] = random;
     let address = [0x02, a, b, c, d, e];
     let (device, runner) = defmt::unwrap!(
@@ -92,29 +92,29 @@ pub async fn start(spawner: Spawner) -> Board {
     Board { stack, entropy, thermometer, panel, watchdog }
 }
 
-/// The chip's own thermometer, uncalibrated: the values of its converter.
+/// The chip's own temperature sensor, uncalibrated: raw values of the ADC.
 pub struct Thermometer {
     adc: Adc<'static, Blocking>,
     channel: Channel<'static>,
 }
 
 impl Thermometer {
-    /// The value of now; the last one there can be where it cannot be read.
+    /// The current value; `i16::MAX` if it cannot be read.
     pub fn read(&mut self) -> i16 {
         let value = self.adc.blocking_read(&mut self.channel).ok();
         value.and_then(|value| i16::try_from(value).ok()).unwrap_or(i16::MAX)
     }
 }
 
-/// A button between pin 15 and ground, as the board has none for programs, and the board's only light: on while the player
-/// is whole, blinking the faster the less is left, off without a player.
+/// A button between pin 15 and ground, because the board has none for programs, and the only light of the board: on at full
+/// health, blinking faster the less health is left, off without a player.
 pub struct Lights {
     button: Input<'static>,
     light: Output<'static>,
 }
 
 impl Lights {
-    /// Half of the time of a blink.
+    /// Half of the period of blinking.
     const SLOW: Duration = Duration::from_millis(500);
     const FAST: Duration = Duration::from_millis(125);
 }
@@ -128,7 +128,7 @@ impl Panel for Lights {
         let blinks = |half: Duration| (Instant::now().as_millis() / half.as_millis()).is_multiple_of(2);
         let is_on = match health.now {
             0 => false,
-            now if now >= health.whole => true,
+            now if now >= health.max => true,
             1 => blinks(Self::FAST),
             _ => blinks(Self::SLOW),
         };

@@ -1,4 +1,4 @@
-//! The W5500-EVB-Pico2: everything that is not the program.
+//! The W5500-EVB-Pico2: board support.
 
 #![no_std]
 

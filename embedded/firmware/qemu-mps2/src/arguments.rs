@@ -1,34 +1,34 @@
-//! What the program is asked to do: words `name=value` that QEMU hands over by semihosting.
+//! The arguments of the program: words `name=value` that QEMU passes by semihosting.
 
 use core::str::FromStr;
 
 use heapless::String;
 
-/// Bytes of all arguments together.
+/// The size of all arguments together.
 const LONGEST: usize = 512;
 
 /// The arguments of the program.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    /// All words, a space behind each.
+    /// All words, each followed by a space.
     text: String<LONGEST>,
 }
 
 impl Arguments {
-    /// Reads them from QEMU.
+    /// Reads the arguments from QEMU.
     #[must_use]
     pub fn read() -> Self {
         let mut text = String::new();
         if let Ok(arguments) = semihosting::experimental::env::args::<LONGEST>() {
             for word in (&arguments).into_iter().filter_map(Result::ok) {
-                // Both fit: they came out of a buffer of the same size, with a zero behind each.
+                // They fit: the words come from a buffer of the same size, with a zero after each.
                 let _ = text.push_str(word).and_then(|()| text.push(' '));
             }
         }
         Self { text }
     }
 
-    /// The value of an argument, if it is there and can be read.
+    /// The value of an argument, if it exists and is valid.
     pub fn get<T: FromStr>(&self, name: &str) -> Option<T> {
         self.values(name).find_map(|value| value.parse().ok())
     }

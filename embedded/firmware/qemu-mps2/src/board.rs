@@ -1,4 +1,4 @@
-//! The board: its devices, the executor, and what happens when all goes wrong.
+//! The board: its devices, the executor, and panics and faults.
 
 use defmt_semihosting as _;
 use embassy_executor::Spawner;
@@ -36,7 +36,7 @@ unsafe fn DefaultHandler(number: i16) {
     match number as u16 {
         time_driver::IRQ => time_driver::on_interrupt(),
         lan9118::IRQ => lan9118::on_interrupt(),
-        _ => panic!("nobody asked for interrupt {number}"),
+        _ => panic!("unexpected interrupt {number}"),
     }
 }
 
@@ -55,14 +55,14 @@ async fn network(mut runner: Runner<'static, &'static mut Lan9118>) -> ! {
     runner.run().await
 }
 
-/// What a program finds on the board.
+/// The resources of a program.
 #[derive(Clone, Copy)]
 pub struct Board {
-    /// Starts tasks.
+    /// The spawner of tasks.
     pub spawner: Spawner,
-    /// The network, which tries DHCP.
+    /// The network stack, which uses DHCP.
     pub stack: Stack<'static>,
-    /// 32 random bytes, as the host gives them: the machine has none.
+    /// 32 random bytes from the host, because the machine has no random number generator.
     pub entropy: [u8; 32],
 }
 
@@ -80,9 +80,9 @@ pub fn start(program: impl FnOnce(Board, Arguments)) -> ! {
 
 /// 64 hexadecimal digits of the argument `entropy`.
 fn entropy(arguments: &Arguments) -> [u8; 32] {
-    let words: Option<heapless::String<64>> = arguments.get("entropy");
+    let text: Option<heapless::String<64>> = arguments.get("entropy");
     let mut entropy = [0; 32];
-    let digits = words.iter().flat_map(|word| word.as_bytes().chunks(2));
+    let digits = text.iter().flat_map(|word| word.as_bytes().chunks(2));
     for (byte, digits) in entropy.iter_mut().zip(digits) {
         let digits = core::str::from_utf8(digits).ok();
         *byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -98,7 +98,7 @@ fn start_clocks() {
     const TIMER_0: usize = 0x4000_0000;
     time_driver::init();
     unmask(time_driver::IRQ);
-    // A thousand times a second, without an interrupt: without a running timer QEMU looks at its sockets too seldom.
+    // A timer of 1 kHz without an interrupt: without a running timer QEMU polls its sockets too rarely.
     registers::write(TIMER_0 + 8, 25_000 - 1);
     registers::write(TIMER_0, 1);
 }
@@ -111,7 +111,7 @@ fn start_network(spawner: Spawner, entropy: [u8; 32]) -> Stack<'static> {
         defmt::error!("there is no LAN9118; start QEMU with -nic user,model=lan9118");
         exit(2);
     }
-    // Not before: until the chip is set up its line is active low, and it would interrupt for ever.
+    // Not earlier: before its setup the chip's interrupt line is active low and would stay asserted.
     cortex_m::peripheral::NVIC::unpend(Irq(lan9118::IRQ));
     unmask(lan9118::IRQ);
     let [a, b, c, d, e, f, g, h, ..] = entropy;

@@ -1,4 +1,4 @@
-//! An executor that sleeps by WFI. The one of embassy sleeps by WFE, which QEMU does not do: an idle machine would use a
+//! An executor that sleeps with WFI. The one of embassy uses WFE, which does not sleep in QEMU: an idle machine would use a
 //! whole core of the host.
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +22,9 @@ impl Executor {
     pub(crate) fn run(&'static mut self, init: impl FnOnce(Spawner)) -> ! {
         init(self.0.spawner());
         loop {
-            // SAFETY: only here, so never from within itself.
+            // SAFETY: this is the only call, so it is not reentrant.
             unsafe { self.0.poll() };
-            // With interrupts masked a pending one still ends WFI, so a wake between the check and the sleep counts.
+            // A pending interrupt ends WFI even when masked, so a wake-up between the check and the sleep is not lost.
             cortex_m::interrupt::disable();
             if !WORK.swap(false, Ordering::SeqCst) {
                 cortex_m::asm::wfi();

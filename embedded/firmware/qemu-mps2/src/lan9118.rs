@@ -1,5 +1,5 @@
-//! The Ethernet chip LAN9118 for embassy-net. Words go in and out by hand, without DMA. Names and bits are those of the
-//! LAN9118 datasheet, section 5.
+//! An embassy-net driver for the Ethernet chip LAN9118, without DMA. Names and bits are those of the LAN9118 datasheet,
+//! section 5.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::Context;
@@ -36,37 +36,37 @@ const ADDRL: u32 = 3;
 const MII_ACC: u32 = 6;
 const MII_DATA: u32 = 7;
 
-/// Registers of the chip's PHY: its state, what it interrupts for, and when it may.
+/// Registers of the PHY: status, interrupt source and interrupt mask.
 const PHY_STATUS: u32 = 1;
 const PHY_INTERRUPT_SOURCE: u32 = 29;
 const PHY_INTERRUPT_MASK: u32 = 30;
 const PHY_ADDRESS: u32 = 1;
-/// The cable is connected.
+/// The link is up.
 const LINK: u32 = 1 << 2;
-/// The link went down; it is up again.
+/// The link went down, or came up.
 const LINK_CHANGES: u32 = 1 << 4 | 1 << 6;
 
 /// "Receive status FIFO level": frames have arrived.
 const RSFL: u32 = 1 << 3;
-/// The PHY has news.
+/// Interrupt of the PHY.
 const PHY_INT: u32 = 1 << 18;
 const BUSY: u32 = 1 << 31;
 
-/// Bytes of a frame without its checksum.
+/// The size of a frame without its checksum.
 const FRAME: usize = 1_514;
 const WORDS: usize = FRAME.div_ceil(4) + 1;
 const CHECKSUM: usize = 4;
 
-static NEWS: AtomicWaker = AtomicWaker::new();
+static WAKER: AtomicWaker = AtomicWaker::new();
 static LINK_CHANGED: AtomicBool = AtomicBool::new(true);
 
-/// Masks itself and wakes the network; that one unmasks it when it has read everything.
+/// Masks the interrupt and wakes the network task, which unmasks it after reading all frames.
 pub(crate) fn on_interrupt() {
     if read(INT_STS) & PHY_INT != 0 {
         LINK_CHANGED.store(true, Ordering::Relaxed);
     }
     write(INT_EN, 0);
-    NEWS.wake();
+    WAKER.wake();
 }
 
 /// The chip.
@@ -76,7 +76,7 @@ pub(crate) struct Lan9118 {
     link: LinkState,
 }
 
-/// What answers is no LAN9118.
+/// There is no LAN9118.
 #[derive(Clone, Copy, Debug, defmt::Format)]
 pub(crate) struct NotFound;
 
@@ -92,7 +92,7 @@ impl Lan9118 {
         while read(PMT_CTRL) & 1 == 0 {}
         write(HW_CFG, 1);
         while read(HW_CFG) & 1 != 0 {}
-        // A bit that must be one, and 5 KiB for what leaves.
+        // A bit that must be one, and a transmit buffer of 5 KiB.
         write(HW_CFG, 1 << 20 | 5 << 16);
         write(FIFO_INT, 0);
         write(INT_EN, 0);
@@ -132,14 +132,14 @@ fn phy_write(register: u32, value: u32) {
     mac_write(MII_ACC, PHY_ADDRESS << 11 | register << 6 | 1 << 1);
 }
 
-fn frames_waiting() -> u32 {
+fn pending_frames() -> u32 {
     read(RX_FIFO_INF) >> 16 & 0xff
 }
 
 /// The first `length` bytes of words.
 fn bytes(words: &mut [u32; WORDS], length: usize) -> &mut [u8] {
     let length = length.min(size_of_val(words));
-    // SAFETY: as many bytes as the words have, which any bytes are, and nobody else looks at them.
+    // SAFETY: the length is within the words, any bytes are valid, and the borrow is exclusive.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), length) }
 }
 
@@ -181,12 +181,12 @@ impl Driver for Lan9118 {
     type TxToken<'a> = Room;
 
     fn receive(&mut self, cx: &mut Context<'_>) -> Option<(Received<'_>, Room)> {
-        if frames_waiting() == 0 {
-            NEWS.register(cx.waker());
+        if pending_frames() == 0 {
+            WAKER.register(cx.waker());
             write(INT_STS, RSFL);
             write(INT_EN, RSFL | PHY_INT);
-            // One may have come between the look and the unmasking.
-            if frames_waiting() == 0 {
+            // A frame may have arrived before the interrupt was unmasked.
+            if pending_frames() == 0 {
                 return None;
             }
         }
@@ -198,7 +198,7 @@ impl Driver for Lan9118 {
     }
 
     fn link_state(&mut self, cx: &mut Context<'_>) -> LinkState {
-        NEWS.register(cx.waker());
+        WAKER.register(cx.waker());
         if LINK_CHANGED.swap(false, Ordering::Relaxed) {
             // Reading the source clears it.
             phy_read(PHY_INTERRUPT_SOURCE);

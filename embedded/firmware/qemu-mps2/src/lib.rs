@@ -1,7 +1,7 @@
 //! QEMU's board mps2-an386: a Cortex-M4 with a LAN9118 Ethernet chip and the timers of Arm's CMSDK.
 //!
-//! [`board::start`] does everything that is not the program: it runs the executor, the network and the time, reads the
-//! arguments that QEMU hands over, and ends QEMU with the program's exit code.
+//! [`board::start`] runs everything except for the program: the executor, the network and the time driver. It reads the
+//! arguments from QEMU, and ends QEMU with the exit code of the program.
 
 #![no_std]
 
@@ -13,7 +13,7 @@ mod registers;
 pub mod stack;
 mod time_driver;
 
-/// The program ends: QEMU's exit code.
+/// Ends the program with this exit code of QEMU.
 pub fn exit(code: i32) -> ! {
     semihosting::process::exit(code)
 }

@@ -1,4 +1,4 @@
-//! Registers of devices. The addresses are those of the board, where nothing else lies.
+//! Access to device registers at fixed addresses of the board.
 
 /// Reads a register.
 pub(crate) fn read(address: usize) -> u32 {

@@ -1,16 +1,16 @@
-//! How much stack was used: cortex-m-rt paints it before anything runs.
+//! Stack usage: cortex-m-rt paints the stack before the program starts.
 
 unsafe extern "C" {
     static _stack_start: u32;
     static _stack_end: u32;
 }
 
-/// The bytes of stack that were used at the most, and those that there are.
+/// The maximum number of used bytes of stack, and its size.
 #[must_use]
 pub fn high_water() -> (usize, usize) {
     let (top, end) = (&raw const _stack_start as usize, &raw const _stack_end as usize);
     let painted = (end..top).step_by(4).take_while(|address| {
-        // SAFETY: between the two lies the stack, which is there and aligned.
+        // SAFETY: the stack is between the two addresses, mapped and aligned.
         unsafe { (*address as *const u32).read_volatile() == cortex_m_rt::STACK_PAINT_VALUE }
     });
     let unused = painted.count() * 4;

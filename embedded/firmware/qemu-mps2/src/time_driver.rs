@@ -1,5 +1,5 @@
-//! embassy-time on the dual timer of Arm's CMSDK ("AP804"): the first half runs free at 25 MHz and its interrupt counts
-//! the wraps, the second half is the alarm.
+//! embassy-time on the dual timer of Arm's CMSDK ("AP804"): the first timer is free-running at 25 MHz and its interrupt
+//! counts the wraps, the second one is the alarm.
 
 use core::cell::{Cell, RefCell};
 use core::task::Waker;
@@ -26,7 +26,7 @@ const BITS_32: u32 = 1 << 1;
 const ONE_SHOT: u32 = 1;
 
 const CYCLES_PER_TICK: u64 = 25_000_000 / embassy_time_driver::TICK_HZ;
-/// An alarm further away than this is set anew on the way.
+/// A later alarm is set in several steps.
 const LONGEST: u64 = 0x8000_0000;
 
 struct DualTimer {
@@ -44,7 +44,7 @@ impl DualTimer {
         let mut high = self.wraps.borrow(cs).get();
         let mut low = !read(CLOCK + VALUE);
         if read(CLOCK + INTERRUPT_STATUS) & 1 != 0 {
-            // Wrapped, and not counted yet: what was read may be from before.
+            // Wrapped but not counted yet: the value may have been read before the wrap.
             low = !read(CLOCK + VALUE);
             high = high.wrapping_add(1);
         }

@@ -11,17 +11,17 @@ type Results = [(Cell, Result<String, String>)];
 const ABOUT: &str = "\
 # Interop matrix
 
-Our endpoint with RakNets that nobody here wrote, over loopback. `cargo xtask test --only interop` runs every
-cell and fails when this table is not what it finds; with `UPDATE_INTEROP=1` it writes it anew.
+Our endpoint with other RakNet implementations, over loopback. `cargo xtask test --only interop` runs every
+cell and fails if the results differ from this table; with `UPDATE_INTEROP=1` it rewrites the table.
 
-A cell passes when every message that comes back is right, none comes twice, what is reliable comes whole, what is
-ordered comes in order, what is sequenced never goes back, the newest reliable sequenced message arrives, and each
-message arrives at us with the reliability that its sender chose. Both sides send with the same one; receipts are local
-and change nothing on the wire. \"5 % loss\" is a proxy that loses that share of the datagrams in each direction, by a
-seed. A server is the foreign one with our client; a client is the foreign one with our server.
+A cell passes if every echo has the right content, none arrives twice, all reliable messages arrive, ordered ones in
+order, sequenced ones never after newer ones, the newest reliable sequenced message arrives, and each message arrives
+at our end with the reliability that its sender chose. Both sides use the same reliability; receipts are local and
+change nothing on the wire. \"5 % loss\" is a proxy that drops that share of the datagrams in each direction, by a
+seed. \"server\" is the other implementation with our client, \"client\" the other implementation with our server.
 
-A limit is one of the peer, and [`interop/README.md`](../interop/README.md) tells more of it. The test checks that
-whatever goes wrong there goes wrong in that way.
+A limit is one of the other implementation, see [`interop/README.md`](../interop/README.md). The test checks that such a
+cell fails in the described way.
 ";
 
 /// Fails when a cell did, and writes the page.

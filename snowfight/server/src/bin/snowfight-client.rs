@@ -11,19 +11,19 @@ use snowfight::message::{GameOver, Scope};
 use snowfight_server::program::{self, Failure, print};
 use snowfight_server::{Player, Protocol};
 
-/// Plays one game of the snowball fight as a bot, and says how it ended.
+/// Plays one game of the snowball fight as a bot, and prints the result.
 ///
-/// The exit status is 0 when the game was won or lost, 1 when something failed, 2 when what was asked for cannot work.
+/// The exit status is 0 when the game was won or lost, 1 on failure, and 2 for invalid arguments.
 #[derive(Debug, Parser)]
 #[command(name = "snowfight-client", version)]
 struct Arguments {
-    /// The server
+    /// The address of the server
     #[arg(default_value = "127.0.0.1:8999")]
     server: SocketAddr,
-    /// What it speaks: game or raknet
+    /// The protocol: game or raknet
     #[arg(long, default_value = "game")]
     protocol: Protocol,
-    /// Ask for snapshots of what has changed only
+    /// Request snapshots of changes only
     #[arg(long)]
     changes: bool,
 }
@@ -34,11 +34,11 @@ fn main() -> ExitCode {
 }
 
 async fn play(arguments: Arguments) -> Result<(), Failure> {
-    let mut end = std::pin::pin!(program::end_of_operation()?);
+    let mut stop = std::pin::pin!(program::stop_signal()?);
     let scope = if arguments.changes { Scope::Changes } else { Scope::Whole };
     let mut player = tokio::select! {
         player = Player::join(arguments.server, arguments.protocol, scope) => player.map_err(Failure::runtime)?,
-        () = &mut end => return Ok(()),
+        () = &mut stop => return Ok(()),
     };
     print(format_args!("joined as player {}", player.id().0))?;
     let game = async {
@@ -51,7 +51,7 @@ async fn play(arguments: Arguments) -> Result<(), Failure> {
     };
     let result = tokio::select! {
         result = game => Some(result?),
-        () = end => None,
+        () = stop => None,
     };
     match result {
         Some(GameOver::Winner) => print("won"),

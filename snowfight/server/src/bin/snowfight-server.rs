@@ -13,27 +13,27 @@ use snowfight_server::{Host, Options, OptionsError, Protocol};
 
 /// A snowball fight over UDP: one world for players of the Game Protocol and of RakNet.
 ///
-/// The first line on the standard output says where it listens. The exit status is 0 on success, 1 when something
-/// failed, 2 when what was asked for cannot work.
+/// The first line on standard output has the addresses. The exit status is 0 on success, 1 on failure, and 2 for
+/// invalid arguments.
 #[derive(Debug, Parser)]
 #[command(name = "snowfight-server", version)]
 struct Arguments {
-    /// Where to listen with the Game Protocol; port 0 is a free one
+    /// The address for the Game Protocol; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8999")]
     listen: SocketAddr,
-    /// Where to listen with RakNet; port 0 is a free one
+    /// The address for RakNet; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:19132")]
     listen_raknet: SocketAddr,
-    /// Which world; a random one if none is given
+    /// The seed of the world; random by default
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many bots play along
+    /// The number of bots
     #[arg(long, value_name = "N", default_value_t = 0)]
     bots: u16,
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
-    /// Print how long the ticks took, as a line of JSON every so many seconds
+    /// Print the duration of ticks as a line of JSON at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
 }
@@ -51,7 +51,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { listen: game, listen_raknet: raknet, bots, simulate, .. } = arguments;
     let options = Options { game, raknet, seed, bots, simulate };
     let host = Host::bind(&options).await.map_err(explain)?;
-    let end = program::end_of_operation()?;
+    let stop = program::stop_signal()?;
     let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));
     print(format_args!("listening on {game} and, with RakNet, on {raknet}"))?;
     let mut printer = Printer::start()?;
@@ -62,7 +62,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
             line["reports_dropped"] = printer.dropped().into();
             printer.offer(line);
         }) => {}
-        () = end => {}
+        () = stop => {}
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
 fn explain(error: OptionsError) -> Failure {
     match error {
         OptionsError::Bind(error) => Failure::usage(format!("{error}; choose another address or port")),
-        OptionsError::TooManyBots(_) => Failure::usage(format!("{error}; give fewer with --bots")),
+        OptionsError::TooManyBots(_) => Failure::usage(format!("{error}; reduce --bots")),
         error @ (OptionsError::Random(_) | _) => Failure::runtime(error),
     }
 }

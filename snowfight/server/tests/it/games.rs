@@ -59,17 +59,17 @@ async fn play_to_the_end(mut winner: Player, mut loser: Player) {
         results = both(&mut winner, Input::default(), &mut loser, Input::default()).await;
     }
     assert_eq!(results, (Some(GameOver::Winner), Some(GameOver::Loser)));
-    tokio::join!(winner.gone(), loser.gone());
+    tokio::join!(winner.closed(), loser.closed());
 }
 
-/// Throws something at somebody, and waits until that has hit or missed.
+/// Throws an object at a player, and waits until it has hit or missed.
 async fn throw_at(thrower: &mut Player, target: &mut Player) {
     let held = gather(thrower, target).await;
     let seen = |player: &Player| object(player, held).is_some_and(|object| object.durability.is_none());
     until(target, thrower, |_| Input::default(), seen).await;
     approach(thrower, target, 2.0).await;
     let place = target.me().expect("it lives").position + CHEST;
-    // A throw is said once and may be lost: whoever still holds something throws again.
+    // A throw is sent once and can be lost; then it is repeated.
     let throw = |player: &Player| {
         let holds = player.me().is_some_and(|me| me.holding.is_some());
         Input { throw: holds.then_some(place), ..Input::default() }
@@ -140,7 +140,7 @@ async fn bots_of_the_server_play_with_a_guest() {
     panic!("{most} players, {holding} of them with something in their hands");
 }
 
-/// A bot that plays over the network breaks something loose.
+/// A bot that plays over the network breaks an object loose.
 #[tokio::test]
 async fn a_bot_plays_over_the_network() {
     let server = Server::start(0).await;
@@ -155,7 +155,7 @@ async fn a_bot_plays_over_the_network() {
     panic!("it holds nothing");
 }
 
-/// The two kinds of snapshots tell the same world.
+/// Both kinds of snapshots show the same world.
 #[tokio::test]
 async fn changes_add_up_to_the_whole() {
     let server = Server::start(4).await;
@@ -177,7 +177,7 @@ async fn changes_add_up_to_the_whole() {
         objects.sort_by_key(|(id, _)| *id);
         objects
     };
-    // What is being broken just now may be a tick older in one of them.
+    // An object that is being broken may be a tick older in one of them.
     let differ =
         |(a, b): &(&(EntityId, Object), &(EntityId, Object))| a.0 != b.0 || a.1.position != b.1.position;
     for _ in 0..FRAMES {
@@ -199,7 +199,7 @@ async fn a_game_goes_on_through_loss() {
     let start = player.me().expect("it has joined").position;
     let far = |me: &Body| (me.position - start).length() > REACH;
     for frame in 0..FRAMES {
-        // Whatever stands in one way does not in all.
+        // An obstacle blocks only some directions.
         let movement = [Direction::EAST, Direction::NORTH, Direction::WEST, Direction::SOUTH];
         let input = Input { movement: movement[(frame / 60 % 4) as usize], ..Input::default() };
         player.frame(input).await.expect("the server goes on");
@@ -210,7 +210,7 @@ async fn a_game_goes_on_through_loss() {
     panic!("it never gets anywhere from {:?}", Point::default());
 }
 
-/// Whoever loses a fifth of all datagrams still hears how the game ended: END waits for the acknowledgement of that.
+/// With a loss of 20 % the result of the game still arrives: END waits for its acknowledgement.
 #[tokio::test]
 async fn the_end_of_a_game_is_heard_through_loss() {
     for protocol in [Protocol::GameProtocol, Protocol::RakNet] {
@@ -223,7 +223,7 @@ async fn the_end_of_a_game_is_heard_through_loss() {
     }
 }
 
-/// Who looks for a server on the local network asks by RakNet, and learns where the Game Protocol is.
+/// A RakNet ping finds the server and the port of its Game Protocol.
 #[tokio::test]
 async fn a_server_is_found_by_a_ping() {
     let server = Server::start(0).await;
@@ -233,7 +233,7 @@ async fn a_server_is_found_by_a_ping() {
     assert_eq!(Advertisement::server(&pong.data, pong.from), Some(server.game));
 }
 
-/// Nobody waits for somebody who only listens.
+/// A player that is alone does not win.
 #[tokio::test]
 async fn a_lone_player_does_not_win() {
     let server = Server::start(0).await;

@@ -1,4 +1,4 @@
-//! Hostile peers of a running server, with and without a connection: the game of the others goes on.
+//! Hostile senders and clients of a running server: the game of the others continues.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use snowfight_server::{Player, Protocol};
 use crate::support::{ONE_AT_A_TIME, Server, both, gather, object, until};
 
 const FORGED: u32 = 10_000;
-/// Frames after which a server that has not answered is dead.
+/// Frames after which a server without an answer counts as dead.
 const FRAMES: u32 = 1_800;
 /// Datagrams between two frames of the player.
 const BURST: u32 = 200;
@@ -31,16 +31,16 @@ fn written(packet: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// Sends from one of ten thousand addresses, none of which is ever heard of again.
+/// Sends from one of ten thousand addresses, each of which is used once.
 fn from_nowhere(number: u32, to: SocketAddr, datagram: &[u8]) {
     let [_, a, b, c] = (number + 0x0001_0000).to_be_bytes();
     let socket = UdpSocket::bind((Ipv4Addr::new(127, a, b, c), 0)).expect("all of 127/8 is loopback");
-    // A socket that is full has lost it, as any network may.
+    // A full send buffer counts as a loss.
     let _ = socket.send_to(datagram, to);
 }
 
-/// Does something between the frames of a player, who walks to and fro, and sees that the server still hears and tells.
-async fn goes_on(mut player: Player, mut attack: impl FnMut(u32)) {
+/// Attacks between the frames of a player that walks to and fro, and checks that the server still responds.
+async fn play_during(mut player: Player, mut attack: impl FnMut(u32)) {
     let turns = FORGED / BURST;
     let mut last = player.me().expect("it has joined").position;
     let mut moved = 0;
@@ -59,14 +59,14 @@ async fn goes_on(mut player: Player, mut attack: impl FnMut(u32)) {
     play(&mut player, input, |player| player.me().is_some_and(|me| me.movement == Direction::NORTH)).await;
 }
 
-/// Lets somebody do something until it sees what it waits for.
+/// Repeats an input until a condition holds.
 async fn play(player: &mut Player, input: Input, done: impl Fn(&Player) -> bool) {
     for _ in 0..FRAMES {
         assert_eq!(player.frame(input).await.expect("the server goes on"), None);
         if done(player) {
             return;
         }
-        // Who is behind the clock would not let anybody else run.
+        // A player that is behind the clock would not let other tasks run.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     panic!("the server does not answer {input:?}");
@@ -79,7 +79,7 @@ async fn ten_thousand_half_open_handshakes_from_forged_addresses() {
         let server = Server::start(0).await;
         let player = server.join(protocol, Scope::Whole).await;
         let request = written(&Offline::Request1 { protocol: 6, mtu: 576 });
-        goes_on(player, |number| {
+        play_during(player, |number| {
             from_nowhere(number, server.game, &number.to_be_bytes());
             from_nowhere(number, server.raknet, &request);
         })
@@ -93,7 +93,7 @@ async fn a_flood_of_ends() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
-    goes_on(player, |number| from_nowhere(number, server.game, &END)).await;
+    play_during(player, |number| from_nowhere(number, server.game, &END)).await;
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn a_flood_of_pings_and_nonsense() {
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Changes).await;
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
-    goes_on(player, |number| {
+    play_during(player, |number| {
         from_nowhere(number, server.raknet, &ping);
         from_nowhere(number, server.raknet, &[(number % 256) as u8; 600]);
         from_nowhere(number, server.game, &[(number % 256) as u8; 600]);
@@ -110,18 +110,18 @@ async fn a_flood_of_pings_and_nonsense() {
     .await;
 }
 
-/// Clients that are let in, and then say what is no message: each loses its connection, and nobody else does.
+/// Clients that join and then send malformed messages: only their own connections are closed.
 #[tokio::test]
 async fn malformed_messages_end_only_their_own_connection() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
-    let attack = tokio::spawn(say_nonsense(server.game, server.raknet));
-    goes_on(player, |_| {}).await;
+    let attack = tokio::spawn(send_nonsense(server.game, server.raknet));
+    play_during(player, |_| {}).await;
     attack.await.expect("each loses its connection");
 }
 
-async fn say_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
+async fn send_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     let endpoint = Endpoint::bind("127.0.0.1:0", rakwire_native::Options::client().expect("random bytes"));
     let endpoint = endpoint.await.expect("a free port");
     for nonsense in [&b"\x07"[..], b"\xff\xff\xff\xff\xff", b"\x00", &[0x55; 2_000]] {
@@ -136,18 +136,19 @@ async fn say_nonsense(game_server: SocketAddr, raknet_server: SocketAddr) {
     }
 }
 
-/// Counts of 2^32-1 in what a server says, sent to one: no message of a client has a count, so it is an action or none.
+/// Counts of 2^32-1 in messages of a server, sent to a server: no message of a client has a count, so they are an action or
+/// malformed.
 #[tokio::test]
 async fn counts_beyond_all_bytes() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::RakNet, Scope::Whole).await;
-    let attack = tokio::spawn(say_counts(server.game, server.raknet));
-    goes_on(player, |_| {}).await;
+    let attack = tokio::spawn(send_counts(server.game, server.raknet));
+    play_during(player, |_| {}).await;
     attack.await.expect("it says everything");
 }
 
-async fn say_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
+async fn send_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
     let snapshot = to_vec(&(false, 7_u32, false, u32::MAX)).expect("it packs");
     let connect = to_vec(&(true, 0_u32, (false, true), 1_u32, u32::MAX)).expect("it packs");
     let text = to_vec(&(true, 0_u32, (false, false), u32::MAX)).expect("it packs");
@@ -161,15 +162,15 @@ async fn say_counts(game_server: SocketAddr, raknet_server: SocketAddr) {
         let other = endpoint.connect(raknet_server).await.expect("there is room");
         other.send(&[&[0x86], &INIT[..]].concat(), Delivery::RELIABLE_ORDERED).await.expect("it is taken");
         for _ in 0..100 {
-            // Whoever was thrown out already says no more.
+            // The connection may have been closed already.
             let _ = evil.send(&bytes, game_protocol::Reliability::Reliable).await;
             let _ = other.send(&[&[0x86], &bytes[..]].concat(), Delivery::RELIABLE_ORDERED).await;
         }
     }
 }
 
-/// A player that holds something throws it at no place at all, at where it is, and at itself, and breaks what does not
-/// exist: it is still there, whole, and so is the other one.
+/// A player throws an object at invalid positions, at the object itself and at its own feet, and breaks entities that do
+/// not exist: both players are still there with full health.
 #[tokio::test]
 async fn throws_at_no_place_and_at_oneself() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -200,11 +201,11 @@ async fn throws_at_no_place_and_at_oneself() {
             both(&mut evil, Input::default(), &mut good, Input::default()).await;
         }
         assert_sound(&good, &[evil.id(), good.id()]);
-        goes_on(good, |_| {}).await;
+        play_during(good, |_| {}).await;
     }
 }
 
-/// Everything is somewhere, and these players are whole.
+/// All positions are finite, and these players have full health.
 fn assert_sound(player: &Player, whole: &[PlayerId]) {
     for entity in player.view().entities() {
         let position = match entity.kind {
@@ -219,7 +220,7 @@ fn assert_sound(player: &Player, whole: &[PlayerId]) {
     }
 }
 
-/// Clients that prove their address, join, and end at once, again and again, with more ENDs than there is to end.
+/// Clients that prove their address, join, and end at once, repeatedly, with superfluous ENDs.
 #[tokio::test]
 async fn a_flood_of_ends_from_clients() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -233,7 +234,7 @@ async fn a_flood_of_ends_from_clients() {
         }
         let_in
     });
-    goes_on(player, |_| {}).await;
+    play_during(player, |_| {}).await;
     let let_in = flood.await.expect("it floods to the end");
     assert!(let_in > 100, "only {let_in} were let in");
     assert!(
@@ -242,9 +243,9 @@ async fn a_flood_of_ends_from_clients() {
     );
 }
 
-/// A socket that the server has challenged, and what that makes of its salt.
+/// A socket that the server has challenged, and its seasoning.
 async fn challenged(number: u8, server: SocketAddr) -> Option<(tokio::net::UdpSocket, [u8; 4])> {
-    // Networks of their own, which the server challenges as often as it likes.
+    // Separate networks, so that the limits per network do not apply.
     let here = Ipv4Addr::new(127, 77, number, 1);
     let socket = tokio::net::UdpSocket::bind((here, 0)).await.expect("all of 127/8 is loopback");
     let salt = 0x4000_0000 | u32::from(number);
@@ -266,15 +267,15 @@ async fn join_and_end(number: u8, server: SocketAddr) -> bool {
     true
 }
 
-/// A player that acknowledges nothing, and asks for more answers than can wait: a connection that cannot be told what is
-/// said only once is ended.
+/// A player that acknowledges nothing and requests more responses than can be queued: a connection on which a reliable
+/// message cannot be sent is closed.
 #[tokio::test]
 async fn a_client_that_acknowledges_nothing_is_ended() {
     let _alone = ONE_AT_A_TIME.lock().await;
     let server = Server::start(0).await;
     let player = server.join(Protocol::GameProtocol, Scope::Whole).await;
     let flood = tokio::spawn(ask_and_acknowledge_nothing(server.game));
-    goes_on(player, |_| {}).await;
+    play_during(player, |_| {}).await;
     assert!(flood.await.expect("it asks to the end"), "it is still connected");
 }
 
@@ -296,7 +297,7 @@ async fn ask_and_acknowledge_nothing(server: SocketAddr) -> bool {
     false
 }
 
-/// A client that plays and floods the server with actions slows nobody but itself.
+/// A client that floods the server with actions slows down only itself.
 #[tokio::test]
 async fn a_flood_of_actions() {
     let _alone = ONE_AT_A_TIME.lock().await;
@@ -306,8 +307,8 @@ async fn a_flood_of_actions() {
     let evil = game_protocol::connect(server.game, client).await.expect("there is room");
     evil.send(&INIT, game_protocol::Reliability::Reliable).await.expect("it is taken");
     let walk = [0x4D, 0x00];
-    goes_on(player, |_| {
-        // A queue that is full is the flooder's own.
+    play_during(player, |_| {
+        // The full queue belongs to the flooding client.
         let _ = evil.try_send(&walk, game_protocol::Reliability::Unreliable);
     })
     .await;

@@ -1,10 +1,10 @@
-//! The programs, as whoever starts them sees them.
+//! The programs as child processes.
 
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server that never answers keeps nobody from ending the client that waits for it.
+/// A client that waits for a server can be interrupted.
 #[test]
 fn a_client_that_waits_for_its_server_can_be_ended() {
     let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");

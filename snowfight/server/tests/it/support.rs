@@ -1,4 +1,4 @@
-//! A server on loopback, and players who know what they want.
+//! A server on loopback, and scripted players.
 
 use std::net::SocketAddr;
 
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 
 /// A minute of frames.
 const FRAMES: u32 = 3_600;
-/// Where to aim above somebody's feet.
+/// Where to aim, relative to the feet of a player.
 pub(crate) const CHEST: Point = Point::new(0.0, 0.0, 0.65);
-/// Players who wait for frames want the processor at the same moments, and so do those who attack.
+/// The tests run one at a time, because players and attackers need the CPU at the same moments.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 
-/// A server that ends with its test.
+/// A server that is stopped at the end of its test.
 pub(crate) struct Server {
     pub(crate) game: SocketAddr,
     pub(crate) raknet: SocketAddr,
@@ -68,7 +68,7 @@ pub(crate) async fn both(
     (a.expect("the server goes on"), b.expect("the server goes on"))
 }
 
-/// Lets one do something until it is done, while the other looks on.
+/// Drives one player until a condition holds, while the other stands still.
 pub(crate) async fn until(
     player: &mut Player,
     other: &mut Player,
@@ -112,7 +112,7 @@ pub(crate) async fn gather(player: &mut Player, other: &mut Player) -> EntityId 
     player.me().and_then(|me| me.holding).expect("that was waited for")
 }
 
-/// Goes near somebody, with nothing between them: the other one moves about until there is a clear line.
+/// Approaches the other player without an obstacle in between: the other one moves until there is a clear line.
 pub(crate) async fn approach(player: &mut Player, other: &mut Player, distance: f32) {
     let goal = other.id();
     let way = |player: &Player| {

@@ -1,4 +1,4 @@
-//! A plain UDP echo on the Nucleo-H743ZI2, to see what the others add to it: `cargo run --release --bin nucleo-echo`.
+//! A plain UDP echo on the Nucleo-H743ZI2, as a reference for the sizes of the other programs: `cargo run --release --bin nucleo-echo`.
 
 #![no_std]
 #![no_main]
@@ -8,10 +8,10 @@ use embassy_executor::Spawner;
 use embassy_net::Stack;
 use panic_probe as _;
 use rakwire_firmware::echo;
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_nucleo_h743zi2::board::{self, Board};
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
@@ -22,10 +22,10 @@ async fn main(spawner: Spawner) {
 
 #[embassy_executor::task]
 async fn reply(stack: Stack<'static>) -> ! {
-    echo::run(stack, &PULSE).await
+    echo::run(stack, &HEARTBEAT).await
 }
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    PULSE.guard(|| watchdog.pet()).await
+    HEARTBEAT.feed_watchdog(|| watchdog.pet()).await
 }

@@ -1,7 +1,7 @@
 //! A player of the snowball fight on the Nucleo-H743ZI2: `cargo run --release`. The blue button throws, and the three lights are its
 //! health.
 //!
-//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
 
 #![no_std]
 #![no_main]
@@ -11,13 +11,13 @@ use embassy_executor::Spawner;
 use panic_probe as _;
 use rakwire_embassy::game_protocol::profiles::Player;
 use rakwire_embassy::game_protocol::{self, Runner};
+use rakwire_firmware::discovery::Discovery;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::player::{self, World};
-use rakwire_firmware::pulse::Pulse;
-use rakwire_firmware::search::Search;
 use rakwire_nucleo_h743zi2::board::{self, Board, Lights};
 use static_cell::ConstStaticCell;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
@@ -25,8 +25,8 @@ async fn main(spawner: Spawner) {
     static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
     let Board { stack, entropy, panel, watchdog, .. } = board::start(spawner).await;
     let (handle, runner) = game_protocol::new(MEMORY.take(), stack, 0, player::config(entropy));
-    let (search, world) = (Search::as_built(), WORLD.take());
-    let board = player::Board { handle, stack, search, pulse: &PULSE, panel, world };
+    let (discovery, world) = (Discovery::as_built(), WORLD.take());
+    let board = player::Board { handle, stack, discovery, heartbeat: &HEARTBEAT, panel, world };
     spawner.spawn(defmt::unwrap!(peer(runner)));
     spawner.spawn(defmt::unwrap!(play(board)));
     spawner.spawn(defmt::unwrap!(guard(watchdog)));
@@ -44,5 +44,5 @@ async fn play(board: player::Board<'static, Lights>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    PULSE.guard(|| watchdog.pet()).await
+    HEARTBEAT.feed_watchdog(|| watchdog.pet()).await
 }

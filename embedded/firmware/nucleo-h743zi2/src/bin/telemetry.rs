@@ -1,6 +1,6 @@
-//! The telemetry example on the Nucleo-H743ZI2: `cargo run --release --bin nucleo-telemetry`. The sensor is the chip's own thermometer.
+//! The telemetry example on the Nucleo-H743ZI2: `cargo run --release --bin nucleo-telemetry`. The sensor is the chip's own temperature sensor.
 //!
-//! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+//! `RAKWIRE_SERVER` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
 
 #![no_std]
 #![no_main]
@@ -12,12 +12,12 @@ use panic_probe as _;
 use rakwire::raknet::Config;
 use rakwire_embassy::raknet::profiles::Player;
 use rakwire_embassy::raknet::{self, Handle, Runner};
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::telemetry;
 use rakwire_nucleo_h743zi2::board::{self, Board, Thermometer};
 use static_cell::ConstStaticCell;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
@@ -36,10 +36,10 @@ async fn peer(mut runner: Runner<'static>) -> ! {
 
 #[embassy_executor::task]
 async fn report(handle: Handle<'static>, stack: Stack<'static>, mut thermometer: Thermometer) -> ! {
-    telemetry::run(handle, stack, &PULSE, || thermometer.read()).await
+    telemetry::run(handle, stack, &HEARTBEAT, || thermometer.read()).await
 }
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: board::Watchdog) -> ! {
-    PULSE.guard(|| watchdog.pet()).await
+    HEARTBEAT.feed_watchdog(|| watchdog.pet()).await
 }

@@ -1,4 +1,4 @@
-//! A plain UDP echo on the W5500-EVB-Pico2, to see what the others add to it: `cargo run --release --bin pico2-echo`.
+//! A plain UDP echo on the W5500-EVB-Pico2, as a reference for the sizes of the other programs: `cargo run --release --bin pico2-echo`.
 
 #![no_std]
 #![no_main]
@@ -9,10 +9,10 @@ use embassy_net::Stack;
 use embassy_rp::watchdog::Watchdog;
 use panic_probe as _;
 use rakwire_firmware::echo;
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_pico2_w5500::board::{self, Board};
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
@@ -23,10 +23,10 @@ async fn main(spawner: Spawner) {
 
 #[embassy_executor::task]
 async fn reply(stack: Stack<'static>) -> ! {
-    echo::run(stack, &PULSE).await
+    echo::run(stack, &HEARTBEAT).await
 }
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: Watchdog) -> ! {
-    PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
+    HEARTBEAT.feed_watchdog(|| watchdog.feed(board::WATCHDOG)).await
 }

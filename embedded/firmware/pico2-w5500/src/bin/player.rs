@@ -1,7 +1,7 @@
 //! A player of the snowball fight on the W5500-EVB-Pico2: `cargo run --release`. A button between
 //! pin 15 and ground throws, and the light shows its health.
 //!
-//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time name the server and the address without DHCP.
+//! `RAKWIRE_GAME` and `RAKWIRE_ADDRESS` at build time set the server and the address without DHCP.
 
 #![no_std]
 #![no_main]
@@ -12,13 +12,13 @@ use embassy_rp::watchdog::Watchdog;
 use panic_probe as _;
 use rakwire_embassy::game_protocol::profiles::Player;
 use rakwire_embassy::game_protocol::{self, Runner};
+use rakwire_firmware::discovery::Discovery;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::player::{self, World};
-use rakwire_firmware::pulse::Pulse;
-use rakwire_firmware::search::Search;
 use rakwire_pico2_w5500::board::{self, Board, Lights};
 use static_cell::ConstStaticCell;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
@@ -26,8 +26,8 @@ async fn main(spawner: Spawner) {
     static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
     let Board { stack, entropy, panel, watchdog, .. } = board::start(spawner).await;
     let (handle, runner) = game_protocol::new(MEMORY.take(), stack, 0, player::config(entropy));
-    let (search, world) = (Search::as_built(), WORLD.take());
-    let board = player::Board { handle, stack, search, pulse: &PULSE, panel, world };
+    let (discovery, world) = (Discovery::as_built(), WORLD.take());
+    let board = player::Board { handle, stack, discovery, heartbeat: &HEARTBEAT, panel, world };
     spawner.spawn(defmt::unwrap!(peer(runner)));
     spawner.spawn(defmt::unwrap!(play(board)));
     spawner.spawn(defmt::unwrap!(guard(watchdog)));
@@ -45,5 +45,5 @@ async fn play(board: player::Board<'static, Lights>) -> ! {
 
 #[embassy_executor::task]
 async fn guard(mut watchdog: Watchdog) -> ! {
-    PULSE.guard(|| watchdog.feed(board::WATCHDOG)).await
+    HEARTBEAT.feed_watchdog(|| watchdog.feed(board::WATCHDOG)).await
 }

@@ -1,14 +1,14 @@
-//! A plain UDP echo on the emulated board, to see what the others add to it.
+//! A plain UDP echo on the emulated board, as a reference for the sizes of the other programs.
 
 #![no_std]
 #![no_main]
 
 use embassy_net::Stack;
 use rakwire_firmware::echo;
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_qemu_mps2::board;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
@@ -21,5 +21,5 @@ fn main() -> ! {
 
 #[embassy_executor::task]
 async fn program(stack: Stack<'static>) -> ! {
-    echo::run(stack, &PULSE).await
+    echo::run(stack, &HEARTBEAT).await
 }

@@ -21,16 +21,16 @@ use static_cell::ConstStaticCell;
 
 type Memory = Resources<1, 64, 128>;
 
-/// How often each operation is measured; the median counts.
+/// The number of measurements of each operation; the median counts.
 const RUNS: usize = 65;
 const SIZES: [usize; 3] = [16, 100, 1_000];
 const HERE: u8 = 1;
 const THERE: u8 = 2;
 
-/// SysTick counts down from here.
+/// SysTick counts down from this value.
 const RELOAD: u32 = 0xff_ffff;
 
-/// Two peers, and the datagram that is on its way between them.
+/// Two peers, and a buffer for a datagram.
 struct Pair {
     client: Peer<'static>,
     server: Peer<'static>,
@@ -39,7 +39,7 @@ struct Pair {
     buffer: [u8; MAX_DATAGRAM],
 }
 
-/// SysTick's ticks for each operation.
+/// The SysTick ticks of each operation.
 #[derive(Default)]
 struct Ticks {
     send: u32,
@@ -61,7 +61,7 @@ fn config(number: u8) -> Config {
     config
 }
 
-/// The ticks that `operation` takes, without those of measuring nothing.
+/// The ticks that `operation` takes, including the overhead of measuring.
 fn ticks<T>(operation: impl FnOnce() -> T) -> u32 {
     let start = SYST::get_current();
     black_box(operation());
@@ -78,14 +78,14 @@ impl Pair {
         let id = client.connect(now, address(THERE)).ok()?;
         let mut pair = Self { client, server, id, now, buffer: [0; MAX_DATAGRAM] };
         for _ in 0..100 {
-            pair.settle();
+            pair.exchange();
         }
         while pair.client.poll_event().is_some() || pair.server.poll_event().is_some() {}
         Some(pair)
     }
 
-    /// Moves time on, and all datagrams that are due.
-    fn settle(&mut self) {
+    /// Advances the time, and exchanges all datagrams that are due.
+    fn exchange(&mut self) {
         self.now = self.now + Duration::from_millis(5);
         self.client.handle_timeout(self.now);
         self.server.handle_timeout(self.now);
@@ -105,9 +105,9 @@ impl Pair {
         }
     }
 
-    /// One message from here to there and its acknowledgement back, step by step.
+    /// Measures one message and its acknowledgement step by step.
     fn message(&mut self, message: &[u8]) -> Option<Ticks> {
-        self.settle();
+        self.exchange();
         let mut ticks = Ticks::default();
         let Self { client, server, id, now, buffer } = self;
         let delivery = Delivery::RELIABLE_ORDERED;
@@ -127,7 +127,7 @@ impl Pair {
         if read != message.len() || server.poll_event().is_some() {
             return None;
         }
-        // The acknowledgement waits for others first.
+        // The acknowledgement is delayed.
         *now = *now + Duration::from_millis(20);
         server.handle_timeout(*now);
         ticks.acknowledge = self::ticks(|| {
@@ -139,7 +139,7 @@ impl Pair {
     }
 }
 
-/// Ticks of packing a player of the game, and of unpacking it: each the median of many.
+/// The ticks of packing and unpacking an entity of the game, as medians.
 fn rabbit(idle: u32) -> Option<(u32, u32)> {
     let player = Player {
         position: Point::new(12.5, -7.25, 0.0),
@@ -173,7 +173,7 @@ fn median(mut ticks: [u32; RUNS], idle: u32) -> u32 {
     ticks[RUNS / 2].saturating_sub(idle)
 }
 
-/// Measures everything, and reports the ticks.
+/// Measures everything, and prints the ticks.
 fn measure() -> Option<()> {
     static MESSAGE: ConstStaticCell<[u8; 1_000]> = ConstStaticCell::new([0xFE; 1_000]);
     let message = MESSAGE.take();
@@ -215,7 +215,9 @@ fn main() -> ! {
     match measure() {
         Some(()) => exit(0),
         None => {
-            defmt::error!("the peers do not talk to each other, or a player does not survive its packing");
+            defmt::error!(
+                "the peers do not exchange messages, or an unpacked entity differs from the packed one"
+            );
             exit(1)
         }
     }

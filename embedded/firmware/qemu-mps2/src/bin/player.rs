@@ -1,29 +1,30 @@
-//! A player of the snowball fight on the emulated board: `cargo run --release --bin player -- entropy=HEX`, and where the
-//! game is: `server=10.0.2.2:8999` (QEMU's network shows the host as 10.0.2.2), or `ping=10.0.2.2:19132` to ask for it, as
-//! QEMU passes no broadcasts on. With `sessions=N` it plays so often, the last time for `frames=N`, and each
-//! session ends with a line `RESULT name=value ...`.
+//! A player of the snowball fight on the emulated board: `cargo run --release --bin player -- entropy=HEX`, with the
+//! server in `server=10.0.2.2:8999` (the host in QEMU's network), or `ping=10.0.2.2:19132` for discovery, because QEMU does
+//! not forward broadcasts. With `sessions=N` it plays N games, the last one for `frames=N`, and each of them ends with a
+//! line `RESULT name=value ...`.
 
 #![no_std]
 #![no_main]
 
 use rakwire_embassy::game_protocol::profiles::Player;
 use rakwire_embassy::game_protocol::{self, Handle, Runner};
+use rakwire_firmware::discovery::Discovery;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::panel::Blank;
 use rakwire_firmware::player::{self, End, Report, World};
-use rakwire_firmware::pulse::Pulse;
-use rakwire_firmware::search::Search;
 use rakwire_qemu_mps2::arguments::Arguments;
 use rakwire_qemu_mps2::board::{self, Board};
 use rakwire_qemu_mps2::{exit, stack};
 use static_cell::ConstStaticCell;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
     board::start(|board, arguments| {
         static MEMORY: ConstStaticCell<Player<'static>> = ConstStaticCell::new(Player::new());
-        let (handle, runner) = game_protocol::new(MEMORY.take(), board.stack, 0, player::config(board.entropy));
+        let (handle, runner) =
+            game_protocol::new(MEMORY.take(), board.stack, 0, player::config(board.entropy));
         if let (Ok(peer), Ok(program)) = (peer(runner), program(board, handle, arguments)) {
             board.spawner.spawn(peer);
             board.spawner.spawn(program);
@@ -39,29 +40,30 @@ async fn peer(mut runner: Runner<'static>) -> ! {
 #[embassy_executor::task]
 async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     static WORLD: ConstStaticCell<World> = ConstStaticCell::new(World::new());
-    let at = arguments.get("server").map(Search::At);
-    let search = at.or_else(|| arguments.get("ping").map(Search::Ping)).unwrap_or_else(Search::as_built);
+    let at = arguments.get("server").map(Discovery::At);
+    let discovery =
+        at.or_else(|| arguments.get("ping").map(Discovery::Ping)).unwrap_or_else(Discovery::as_built);
     let Board { stack, .. } = board;
     let mut player =
-        player::Board { handle, stack, search, pulse: &PULSE, panel: Blank, world: WORLD.take() };
+        player::Board { handle, stack, discovery, heartbeat: &HEARTBEAT, panel: Blank, world: WORLD.take() };
     let Some(sessions) = arguments.get::<u32>("sessions") else { player.run().await };
     let mut played = 0;
     while played < sessions {
-        // Those before the last one are ended from outside.
+        // The earlier sessions are ended by the test.
         let is_last = played + 1 == sessions;
         let frames = arguments.get("frames").filter(|_| is_last).unwrap_or(u32::MAX);
         if let Some((report, end)) = player.session(frames).await {
             played += 1;
-            tell(&report, end, played);
+            print_report(&report, end, played);
         }
     }
     exit(0)
 }
 
-fn tell(report: &Report, end: End, session: u32) {
+fn print_report(report: &Report, end: End, session: u32) {
     defmt::println!("session {}: {}", session, end);
     defmt::println!(
-        "RESULT session={} frames={} snapshots={} entities={} walked={} throws={} pongs={} unreadable={}",
+        "RESULT session={} frames={} snapshots={} entities={} walked={} throws={} pongs={} malformed={}",
         session,
         report.frames,
         report.snapshots,
@@ -69,14 +71,14 @@ fn tell(report: &Report, end: End, session: u32) {
         report.walked,
         report.throws,
         report.pongs,
-        report.unreadable
+        report.malformed
     );
     defmt::println!(
-        "RESULT session={} said={} resent={} under_way={} round_trip_us={} stack={}",
+        "RESULT session={} sent={} resent={} unacknowledged={} round_trip_us={} stack={}",
         session,
-        report.said,
+        report.sent,
         report.resent,
-        report.under_way,
+        report.unacknowledged,
         report.round_trip_us,
         stack::high_water().0
     );

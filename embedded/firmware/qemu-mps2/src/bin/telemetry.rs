@@ -1,5 +1,5 @@
-//! The telemetry example on the emulated board: `cargo run --release --bin telemetry -- entropy=HEX`. It looks for a server
-//! as the other boards do; QEMU's network shows the host as 10.0.2.2 (`RAKWIRE_SERVER=10.0.2.2:19132`).
+//! The telemetry example on the emulated board: `cargo run --release --bin telemetry -- entropy=HEX`. It finds its
+//! server like the other boards; the host in QEMU's network is 10.0.2.2 (`RAKWIRE_SERVER=10.0.2.2:19132`).
 
 #![no_std]
 #![no_main]
@@ -8,12 +8,12 @@ use embassy_net::Stack;
 use rakwire::raknet::Config;
 use rakwire_embassy::raknet::profiles::Sensor;
 use rakwire_embassy::raknet::{self, Handle, Runner};
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::telemetry;
 use rakwire_qemu_mps2::board;
 use static_cell::ConstStaticCell;
 
-static PULSE: Pulse = Pulse::new();
+static HEARTBEAT: Heartbeat = Heartbeat::new();
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
@@ -34,9 +34,9 @@ async fn peer(mut runner: Runner<'static>) -> ! {
 
 #[embassy_executor::task]
 async fn program(handle: Handle<'static>, stack: Stack<'static>) -> ! {
-    // There is no sensor here: a saw-tooth stands in for one.
+    // A sawtooth instead of a sensor.
     let mut value = 0_i16;
-    telemetry::run(handle, stack, &PULSE, || {
+    telemetry::run(handle, stack, &HEARTBEAT, || {
         value = (value + 1) % 1_000;
         value
     })

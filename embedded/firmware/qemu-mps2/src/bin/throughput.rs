@@ -1,5 +1,5 @@
-//! Datagrams a second, with the protocol and without: `mode=raw` and `mode=raknet`, `port=N`, `count=N`. The board sends to
-//! an echo server on the host and keeps `window` messages under way.
+//! Datagrams per second, with RakNet and with plain UDP: `mode=raknet` or `mode=raw`, `port=N`, `count=N`. The board sends to
+//! an echo server on the host and keeps `window` messages in flight.
 
 #![no_std]
 #![no_main]
@@ -17,10 +17,10 @@ use rakwire_qemu_mps2::exit;
 use static_cell::ConstStaticCell;
 
 const HOST: [u8; 4] = [10, 0, 2, 2];
-/// Bytes of a message: so many that no datagram has room for two.
+/// The size of a message: a datagram has room for one.
 const MESSAGE: usize = 1_000;
-/// What comes back later than this is lost.
-const LATE: Duration = Duration::from_millis(500);
+/// An echo that takes longer counts as lost.
+const ECHO_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
@@ -39,7 +39,7 @@ async fn peer(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
-/// How many messages to send, and how many may be under way.
+/// How many messages to send, and how many of them at once.
 struct Plan {
     server: SocketAddr,
     count: u32,
@@ -63,13 +63,13 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     }
 }
 
-/// Datagrams sent and received, and the microseconds that they took.
+/// Measures plain UDP: the number of datagrams sent and received, and the time in microseconds.
 async fn raw(board: &Board, plan: &Plan) -> Option<(u64, u64)> {
-    static PLACES: ConstStaticCell<[[PacketMetadata; 8]; 2]> =
+    static METADATA: ConstStaticCell<[[PacketMetadata; 8]; 2]> =
         ConstStaticCell::new([[PacketMetadata::EMPTY; 8]; 2]);
     static BYTES: ConstStaticCell<[[u8; 6_144]; 2]> = ConstStaticCell::new([[0; 6_144]; 2]);
-    let ([in_places, out_places], [in_bytes, out_bytes]) = (PLACES.take(), BYTES.take());
-    let mut socket = UdpSocket::new(board.stack, in_places, in_bytes, out_places, out_bytes);
+    let ([in_metadata, out_metadata], [in_bytes, out_bytes]) = (METADATA.take(), BYTES.take());
+    let mut socket = UdpSocket::new(board.stack, in_metadata, in_bytes, out_metadata, out_bytes);
     socket.bind(0).ok()?;
     let (message, mut answer) = ([0xFE; MESSAGE], [0; MESSAGE]);
     let SocketAddr::V4(server) = plan.server else { return None };
@@ -81,7 +81,7 @@ async fn raw(board: &Board, plan: &Plan) -> Option<(u64, u64)> {
             socket.send_to(&message, to).await.ok()?;
             sent += 1;
         }
-        match with_timeout(LATE, socket.recv_from(&mut answer)).await {
+        match with_timeout(ECHO_TIMEOUT, socket.recv_from(&mut answer)).await {
             Ok(_) => received += 1,
             Err(_) => lost = sent - received,
         }
@@ -100,7 +100,7 @@ async fn with_raknet(handle: Handle<'static>, plan: &Plan) -> Option<(u64, u64)>
             connection.send(&message, Delivery::UNRELIABLE).await.ok()?;
             sent += 1;
         }
-        match with_timeout(LATE, connection.recv()).await {
+        match with_timeout(ECHO_TIMEOUT, connection.recv()).await {
             Ok(answer) => {
                 drop(answer?);
                 received += 1;

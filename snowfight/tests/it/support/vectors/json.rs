@@ -1,4 +1,4 @@
-//! Fields of JSON, or why they are not there.
+//! Fields of JSON, or an error.
 
 use serde_json::Value;
 

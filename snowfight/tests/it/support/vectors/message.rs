@@ -37,7 +37,7 @@ pub(super) fn check_payload(entry: &Value) -> Held {
     with_message(entry, &payload, delivery).map(drop)
 }
 
-/// Makes the message, and holds its packed form to the expected bytes; returns how many bits it has.
+/// Builds the message, and compares its packed form with the expected bytes; returns its length in bits.
 fn with_message(entry: &Value, expected: &[u8], delivery: Delivery) -> Result<usize, String> {
     let value = &entry["value"];
     match text(entry, "type")? {
@@ -69,7 +69,7 @@ where
     let mut reader = Reader::new(expected);
     let read = T::unpack(&mut reader).map_err(words)?;
     same("bits read", reader.position(), used)?;
-    // Not by value: a NaN is not the same as itself.
+    // Not by value: a NaN is not equal to itself.
     same("value", format!("{read:?}"), format!("{message:?}"))?;
     let mut buffer = vec![0; expected.len() + 64];
     same("bytes", hex(rakwire::codec::rabbit::pack(&read, &mut buffer).map_err(words)?), hex(expected))?;

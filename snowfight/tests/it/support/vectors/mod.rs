@@ -8,7 +8,7 @@ mod value;
 
 use serde_json::Value;
 
-/// How the vectors of a file did.
+/// The results of the vectors of a file.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<String>,
 }
 
-/// Whether a vector holds, or why not.
+/// Whether a vector passes, or why not.
 type Held = Result<(), String>;
 
 /// Checks every entry of a file.

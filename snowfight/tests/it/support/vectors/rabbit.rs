@@ -1,4 +1,4 @@
-//! Values alone: packed to the recorded bits, unpacked to the recorded value.
+//! Single values: packed to the recorded bits, unpacked to the recorded value.
 
 use rakwire::codec::rabbit::{Error, ErrorKind, Reader, Writer, unpack};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::json::{bytes, hex, list, number, text};
 use super::value::Type;
 use super::{Held, same};
 
-/// The recorded writer takes numbers of 32 bits and clamps what is wider.
+/// The recorded writer takes numbers of 32 bits and clamps larger ones.
 const RECORDED_WIDTH: u32 = 32;
 
 pub(super) fn check(entry: &Value) -> Held {
@@ -78,12 +78,12 @@ pub(super) fn check_decoding(entry: &Value) -> Held {
     }
 }
 
-/// Whether the error is the one that the recorded words mean.
+/// Whether the error corresponds to the recorded text.
 fn is_meant(error: Error, words: &str) -> bool {
     if let ErrorKind::UnknownVariant { index, .. } = error.kind {
         return words == format!("unknown variant index: {index}");
     }
-    // The recorded decoder takes the elements that are there before it finds that others are not.
+    // The recorded decoder reads the existing elements before it fails at the missing ones.
     let ends = matches!(error.kind, ErrorKind::EndOfInput | ErrorKind::TooMany { .. });
     (ends && words == "unexpected eof")
         || (error.kind == ErrorKind::BadUtf8 && words.to_lowercase().contains("utf"))

@@ -1,4 +1,4 @@
-//! Messages whose content tells whether they arrived as they left.
+//! Messages with a verifiable content.
 
 use embassy_time::Instant;
 use rakwire::raknet::Delivery;
@@ -7,19 +7,19 @@ use static_cell::ConstStaticCell;
 
 use crate::failure::Failure;
 
-/// Bytes of the large message.
+/// The size of a large message.
 pub(crate) const LARGE: usize = 20_000;
-/// Bytes of the others.
+/// The size of other messages.
 pub(crate) const SMALL: usize = 100;
 const ID: u8 = 0xFE;
 
-/// Where messages are composed, one at a time.
+/// The buffer in which messages are composed.
 pub(crate) struct Composer {
     buffer: &'static mut [u8; LARGE],
 }
 
 impl Composer {
-    /// There is one.
+    /// Takes the only instance.
     pub(crate) fn take() -> Self {
         static BUFFER: ConstStaticCell<[u8; LARGE]> = ConstStaticCell::new([0; LARGE]);
         Self { buffer: BUFFER.take() }
@@ -35,7 +35,7 @@ impl Composer {
     }
 }
 
-/// The byte at a place of a message: its id, its number, and then what both tell.
+/// The byte at an offset of a message: its id, its number, then a pattern.
 fn content(number: u32, at: usize) -> u8 {
     match at {
         0 => ID,
@@ -44,7 +44,7 @@ fn content(number: u32, at: usize) -> u8 {
     }
 }
 
-/// Whether a message is the one of this number and length.
+/// Whether a message has this number and length, and the right content.
 pub(crate) fn is(message: &Received<'_>, number: u32, length: usize) -> bool {
     message.len() == length
         && message.read(|message| {
@@ -53,7 +53,7 @@ pub(crate) fn is(message: &Received<'_>, number: u32, length: usize) -> bool {
         })
 }
 
-/// Sends a message and waits until it comes back; returns the microseconds that it took.
+/// Sends a message and waits for its echo; returns the time in microseconds.
 pub(crate) async fn round_trip(
     connection: &Connection<'_>,
     composer: &mut Composer,
@@ -67,10 +67,10 @@ pub(crate) async fn round_trip(
     Ok(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX))
 }
 
-/// Waits for a message, which must be the one of this number and length.
+/// Waits for the message with this number and length.
 pub(crate) async fn receive(connection: &Connection<'_>, number: u32, length: usize) -> Result<(), Failure> {
     let Some(message) = connection.recv().await else {
-        defmt::info!("message {} never came", number);
+        defmt::info!("message {} did not arrive", number);
         return Err(Failure::ended(connection));
     };
     if is(&message, number, length) { Ok(()) } else { Err(Failure::WrongContent(number)) }

@@ -6,17 +6,17 @@ use rakwire_embassy::raknet::{ConnectError, Connection};
 /// Why a scenario failed.
 #[derive(Clone, Copy, Debug, defmt::Format)]
 pub(crate) enum Failure {
-    /// The server was not joined.
+    /// Connecting failed.
     Join(ConnectError),
     /// The connection ended.
     Ended(#[defmt(Display2Format)] DisconnectReason),
-    /// A message was not what it should have been.
+    /// A message has the wrong content.
     WrongContent(u32),
-    /// The pool was never full.
+    /// The pool did not become full.
     NeverFull,
-    /// The telemetry client was not told what it should have been.
+    /// The telemetry client did not get its settings.
     NoSettings,
-    /// There is no such scenario.
+    /// The scenario is unknown.
     Unknown,
     /// It took too long.
     TooLong,

@@ -1,5 +1,5 @@
-//! What the tests ask of the driver on a machine without an operating system: `scenario=NAME port=N entropy=HEX`, and what
-//! the scenario takes. It ends with a line `RESULT name=value ...` and an exit code: 0 if all went well.
+//! Test scenarios of the driver on bare metal: `scenario=NAME port=N entropy=HEX`, and the arguments of the scenario. The
+//! program ends with a line `RESULT name=value ...` and an exit code, which is 0 on success.
 
 #![no_std]
 #![no_main]
@@ -24,10 +24,10 @@ use static_cell::ConstStaticCell;
 use crate::failure::Failure;
 use crate::scenarios::Task;
 
-/// The host, as QEMU's network shows it.
+/// The host in QEMU's network.
 const HOST: [u8; 4] = [10, 0, 2, 2];
-/// What a scenario may take unless it is told.
-const PATIENCE: u64 = 240;
+/// The time limit of a scenario in seconds, in addition to its own duration.
+const TIME_LIMIT: u64 = 240;
 
 #[cortex_m_rt::entry]
 fn main() -> ! {
@@ -59,8 +59,8 @@ async fn program(board: Board, handle: Handle<'static>, arguments: Arguments) {
     }
     let server = SocketAddrV4::new(HOST.into(), arguments.get("port").unwrap_or(19_132));
     let task = Task { stack: board.stack, handle, server, arguments: &arguments };
-    let patience = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + PATIENCE);
-    let outcome = match select(task.run(), Timer::after(patience)).await {
+    let limit = Duration::from_secs(arguments.get("seconds").unwrap_or(0) + TIME_LIMIT);
+    let outcome = match select(task.run(), Timer::after(limit)).await {
         Either::First(outcome) => outcome,
         Either::Second(()) => Err(Failure::TooLong),
     };

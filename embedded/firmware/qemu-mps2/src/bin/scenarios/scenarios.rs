@@ -1,4 +1,4 @@
-//! The scenarios.
+//! The test scenarios.
 
 use core::net::SocketAddrV4;
 
@@ -7,7 +7,7 @@ use embassy_net::Stack;
 use embassy_time::{Duration, Instant, Timer};
 use rakwire::raknet::Delivery;
 use rakwire_embassy::raknet::{Connection, Handle};
-use rakwire_firmware::pulse::Pulse;
+use rakwire_firmware::heartbeat::Heartbeat;
 use rakwire_firmware::{network, telemetry};
 use rakwire_qemu_mps2::arguments::Arguments;
 use rakwire_qemu_mps2::stack;
@@ -16,12 +16,12 @@ use static_cell::ConstStaticCell;
 use crate::exchange::{Composer, LARGE, SMALL, receive, round_trip};
 use crate::failure::Failure;
 
-/// Round trips whose times are kept.
-const KEPT: usize = 4_000;
+/// The number of stored round-trip times.
+const STORED: usize = 4_000;
 /// Messages of the scenario with a full pool.
 const FLOOD: u32 = 1_500;
 
-/// What to do, with whom.
+/// A scenario and its environment.
 pub(crate) struct Task<'a> {
     pub(crate) stack: Stack<'static>,
     pub(crate) handle: Handle<'static>,
@@ -29,27 +29,27 @@ pub(crate) struct Task<'a> {
     pub(crate) arguments: &'a Arguments,
 }
 
-/// Round trips and how long they took.
+/// Round-trip times.
 struct Times {
-    micros: &'static mut [u32; KEPT],
+    micros: &'static mut [u32; STORED],
     count: usize,
 }
 
 impl Times {
     fn take() -> Self {
-        static MICROS: ConstStaticCell<[u32; KEPT]> = ConstStaticCell::new([0; KEPT]);
+        static MICROS: ConstStaticCell<[u32; STORED]> = ConstStaticCell::new([0; STORED]);
         Self { micros: MICROS.take(), count: 0 }
     }
 
     fn add(&mut self, micros: u32) {
-        self.micros[self.count % KEPT] = micros;
+        self.micros[self.count % STORED] = micros;
         self.count += 1;
     }
 
     fn median(&mut self) -> u32 {
-        let kept = &mut self.micros[..self.count.min(KEPT)];
-        kept.sort_unstable();
-        kept.get(kept.len() / 2).copied().unwrap_or(0)
+        let stored = &mut self.micros[..self.count.min(STORED)];
+        stored.sort_unstable();
+        stored.get(stored.len() / 2).copied().unwrap_or(0)
     }
 }
 
@@ -77,11 +77,11 @@ impl Task<'_> {
 
     async fn join(&self) -> Result<Connection<'static>, Failure> {
         let connection = self.handle.connect(self.server.into()).await.map_err(Failure::Join)?;
-        info!("joined {}", defmt::Display2Format(&self.server));
+        info!("connected to {}", defmt::Display2Format(&self.server));
         Ok(connection)
     }
 
-    /// Round trips, one after the other, and a large message both ways.
+    /// Consecutive round trips, and a large message in both directions.
     async fn exchange(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let (mut composer, mut times) = (Composer::take(), Times::take());
@@ -90,14 +90,14 @@ impl Task<'_> {
         }
         for number in 0..self.arguments.get("large").unwrap_or(1) {
             let micros = round_trip(&connection, &mut composer, number, LARGE).await?;
-            info!("{} bytes there and back in {} us", LARGE, micros);
+            info!("{} bytes echoed in {} us", LARGE, micros);
         }
         report(&connection, &mut times);
         connection.disconnect().await;
         Ok(())
     }
 
-    /// Round trips for `seconds` seconds, a large message now and then.
+    /// Round trips for `seconds` seconds, some of them with a large message.
     async fn soak(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let (mut composer, mut times) = (Composer::take(), Times::take());
@@ -114,7 +114,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Sends more than there is memory for, and reads what came back when everything was sent.
+    /// Sends more than fits into memory, and reads the echoes after everything was sent.
     async fn full_pool(&self) -> Result<(), Failure> {
         let connection = self.join().await?;
         let mut composer = Composer::take();
@@ -139,7 +139,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Round trips until the server or the network falls silent, and again when it is back, without a reset.
+    /// Round trips until the server or the network fails, and again after it has recovered, without a reset.
     async fn restart(&self) -> Result<(), Failure> {
         let mut composer = Composer::take();
         let sessions: u32 = self.arguments.get("sessions").unwrap_or(2);
@@ -148,7 +148,7 @@ impl Task<'_> {
                 network::wait_for_address(self.stack).await;
                 match self.join().await {
                     Ok(connection) => break connection,
-                    Err(failure) => warn!("{}; again in a second", failure),
+                    Err(failure) => warn!("{}; retrying in a second", failure),
                 }
                 Timer::after_secs(1).await;
             };
@@ -170,9 +170,9 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// The telemetry example, for as many values as asked for.
+    /// The telemetry example with `count` values.
     async fn telemetry(&self) -> Result<(), Failure> {
-        static PULSE: Pulse = Pulse::new();
+        static HEARTBEAT: Heartbeat = Heartbeat::new();
         let values = self.count(300);
         let mut value = 0;
         let read = || {
@@ -180,7 +180,7 @@ impl Task<'_> {
             value
         };
         let started = Instant::now();
-        let report = telemetry::visit(self.handle, self.server, &PULSE, values, read).await;
+        let report = telemetry::visit(self.handle, self.server, &HEARTBEAT, values, read).await;
         let report = report.ok_or(Failure::NoSettings)?;
         println!(
             "RESULT values={} settings={} others={} ms={}",
@@ -189,7 +189,7 @@ impl Task<'_> {
             report.others,
             started.elapsed().as_millis()
         );
-        // The server of the test sends back what it gets, so the settings that were told come back.
+        // The echo server of the test sends the settings back.
         if report.settings == 1 { Ok(()) } else { Err(Failure::NoSettings) }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the program lives, for a watchdog.
+//! A heartbeat of the program, for a watchdog.
 
 use core::pin::pin;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -6,29 +6,29 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Timer};
 
-/// How long the program may go without a beat: a watchdog needs a longer time than this.
+/// The longest time between two beats. The timeout of the watchdog must be longer.
 pub const PERIOD: Duration = Duration::from_secs(2);
 
-/// Counts the beats of a program. A task that hangs beats no more, and then nobody feeds the watchdog.
+/// Counts the beats of a program. When it hangs, the beats stop and the watchdog is no longer fed.
 #[derive(Debug)]
-pub struct Pulse {
+pub struct Heartbeat {
     beats: AtomicU32,
 }
 
-impl Pulse {
-    /// A pulse that has not beaten yet.
+impl Heartbeat {
+    /// A heartbeat without beats.
     #[must_use]
     pub const fn new() -> Self {
         Self { beats: AtomicU32::new(0) }
     }
 
-    /// The program lives.
+    /// Records a beat.
     pub fn beat(&self) {
-        // No read-modify-write: the smallest cores have none, and nobody else writes.
+        // Not a read-modify-write: the smallest cores have none, and there is one writer.
         self.beats.store(self.beats.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Waits for something from outside, which may take any time and is no hanging.
+    /// Waits for an external event, which may take any time, and keeps beating.
     pub async fn while_waiting<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         loop {
@@ -39,8 +39,8 @@ impl Pulse {
         }
     }
 
-    /// Feeds a watchdog as long as there are beats.
-    pub async fn guard(&self, mut feed: impl FnMut()) -> ! {
+    /// Feeds a watchdog while there are beats.
+    pub async fn feed_watchdog(&self, mut feed: impl FnMut()) -> ! {
         let mut seen = self.beats.load(Ordering::Relaxed);
         loop {
             Timer::after(PERIOD).await;
@@ -55,7 +55,7 @@ impl Pulse {
     }
 }
 
-impl Default for Pulse {
+impl Default for Heartbeat {
     fn default() -> Self {
         Self::new()
     }

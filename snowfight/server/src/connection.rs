@@ -1,24 +1,25 @@
-//! A connection of either protocol.
+//! Connections of either protocol.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rakwire::raknet::wire::id;
 use rakwire_native::game_protocol::{self, Reliability};
-use rakwire_native::raknet::{self, Channel, Delivery as Promise};
+use rakwire_native::raknet::{self, Channel, Delivery as RakNetDelivery};
 use rakwire_native::{BindError, Simulation};
 use snowfight::message::Delivery;
 
-/// Bytes that may wait in a RakNet connection before it gets no further snapshots: newer ones are worth more.
-const BEHIND: u32 = 32 * 1_024;
-/// Chunks that may wait in a connection of the Game Protocol before it gets no further snapshots.
-const BEHIND_CHUNKS: u32 = 64;
-/// How many times as much may wait until the connection gets nothing at all: only who acknowledges hardly anything, and
-/// asks for more, lets so much pile up.
-const HOPELESS: u32 = 4;
-/// Snapshots are sequenced on a channel of their own.
+/// The backlog of a RakNet connection in bytes above which it gets no further snapshots, because newer ones will replace
+/// them.
+const SNAPSHOT_BACKLOG_BYTES: u32 = 32 * 1_024;
+/// The same for a connection of the Game Protocol, in chunks.
+const SNAPSHOT_BACKLOG_CHUNKS: u32 = 64;
+/// The multiple of these backlogs above which a connection gets nothing at all. Only a client that hardly acknowledges
+/// anything and keeps sending requests reaches it.
+const EXCESS_FACTOR: u32 = 4;
+/// The channel of snapshots, which are sequenced.
 const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 
-/// What carries the messages of the game.
+/// The transport of the messages of the game.
 ///
 /// ```
 /// use snowfight_server::Protocol;
@@ -31,7 +32,7 @@ const SNAPSHOTS: Channel = Channel::new(1).unwrap();
 pub enum Protocol {
     /// The Game Protocol (docs/game-protocol.md).
     GameProtocol,
-    /// RakNet; each message has the byte 0x86 in front.
+    /// RakNet; each message begins with the byte 0x86.
     RakNet,
 }
 
@@ -51,67 +52,67 @@ impl std::str::FromStr for Protocol {
         match text {
             "game" => Ok(Self::GameProtocol),
             "raknet" => Ok(Self::RakNet),
-            _ => Err(format!("{text:?} is no protocol; give game or raknet")),
+            _ => Err(format!("{text:?} is not a protocol; use game or raknet")),
         }
     }
 }
 
-/// Why no connection could be opened.
+/// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DialError {
-    /// By the Game Protocol.
+pub enum ConnectError {
+    /// Connecting with the Game Protocol failed.
     #[error(transparent)]
     GameProtocol(#[from] game_protocol::DialError),
-    /// By RakNet.
+    /// Connecting with RakNet failed.
     #[error(transparent)]
     RakNet(#[from] raknet::ConnectError),
-    /// No socket.
+    /// Binding a socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// No keys.
-    #[error("the system gives no random bytes: {0}")]
+    /// There are no random bytes for keys.
+    #[error("the system provides no random bytes: {0}")]
     Random(#[source] std::io::Error),
 }
 
-/// How much waits to be sent on a connection.
+/// The amount of data that waits on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
-    Short,
-    /// A further snapshot would come too late.
-    Long,
-    /// It takes the memory of all others.
-    Hopeless,
+    Low,
+    /// Further snapshots would arrive too late.
+    High,
+    /// It uses memory that other connections need.
+    Excessive,
 }
 
 impl Backlog {
     const fn of(waiting: u32, behind: u32) -> Self {
         if waiting <= behind {
-            Self::Short
-        } else if waiting <= behind.saturating_mul(HOPELESS) {
-            Self::Long
+            Self::Low
+        } else if waiting <= behind.saturating_mul(EXCESS_FACTOR) {
+            Self::High
         } else {
-            Self::Hopeless
+            Self::Excessive
         }
     }
 }
 
-/// A connection.
+/// A connection of either protocol.
 #[derive(Debug)]
-pub(crate) enum Link {
+pub(crate) enum AnyConnection {
     GameProtocol(game_protocol::Connection),
     RakNet(raknet::Connection),
 }
 
-impl Link {
-    pub(crate) async fn dial(
+impl AnyConnection {
+    pub(crate) async fn connect(
         address: SocketAddr,
         protocol: Protocol,
         network: Option<Simulation>,
-    ) -> Result<Self, DialError> {
+    ) -> Result<Self, ConnectError> {
         match protocol {
             Protocol::GameProtocol => {
-                let mut options = game_protocol::Options::client().map_err(DialError::Random)?;
+                let mut options = game_protocol::Options::client().map_err(ConnectError::Random)?;
                 options.simulate = network;
                 Ok(Self::GameProtocol(game_protocol::connect(address, options).await?))
             }
@@ -120,7 +121,7 @@ impl Link {
                     SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
                 };
-                let mut options = raknet::Options::client().map_err(DialError::Random)?;
+                let mut options = raknet::Options::client().map_err(ConnectError::Random)?;
                 options.simulate = network;
                 let endpoint = raknet::Endpoint::bind(here, options).await?;
                 Ok(Self::RakNet(endpoint.connect(address).await?))
@@ -128,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Sends a message if there is room for it; false when it was not taken.
+    /// Sends a message if there is room for it; false if there is not.
     pub(crate) fn send(&self, payload: &[u8], delivery: Delivery) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -139,19 +140,19 @@ impl Link {
                 connection.try_send(payload, reliability).is_ok()
             }
             Self::RakNet(connection) => {
-                let promise = match delivery {
-                    Delivery::Reliable => Promise::RELIABLE_ORDERED,
-                    Delivery::Unreliable => Promise::UNRELIABLE_SEQUENCED.on(SNAPSHOTS),
+                let delivery = match delivery {
+                    Delivery::Reliable => RakNetDelivery::RELIABLE_ORDERED,
+                    Delivery::Unreliable => RakNetDelivery::UNRELIABLE_SEQUENCED.on(SNAPSHOTS),
                 };
                 let mut message = Vec::with_capacity(payload.len() + 1);
                 message.push(id::USER);
                 message.extend_from_slice(payload);
-                connection.try_send(&message, promise).is_ok()
+                connection.try_send(&message, delivery).is_ok()
             }
         }
     }
 
-    /// The next message of the game; nothing once the connection has ended.
+    /// The next message of the game; `None` once the connection has ended.
     pub(crate) async fn recv(&self) -> Option<Vec<u8>> {
         match self {
             Self::GameProtocol(connection) => Some(connection.recv().await?.bytes),
@@ -165,19 +166,19 @@ impl Link {
         }
     }
 
-    /// How much waits to be sent, or to be acknowledged.
+    /// The amount of data that waits to be sent or acknowledged.
     pub(crate) fn backlog(&self) -> Backlog {
         match self {
-            Self::GameProtocol(connection) => connection
-                .stats()
-                .map_or(Backlog::Short, |stats| Backlog::of(stats.waiting + stats.in_flight, BEHIND_CHUNKS)),
-            Self::RakNet(connection) => connection.stats().map_or(Backlog::Short, |stats| {
-                Backlog::of(stats.waiting.iter().map(|waiting| waiting.bytes).sum(), BEHIND)
+            Self::GameProtocol(connection) => connection.stats().map_or(Backlog::Low, |stats| {
+                Backlog::of(stats.waiting + stats.in_flight, SNAPSHOT_BACKLOG_CHUNKS)
+            }),
+            Self::RakNet(connection) => connection.stats().map_or(Backlog::Low, |stats| {
+                Backlog::of(stats.waiting.iter().map(|waiting| waiting.bytes).sum(), SNAPSHOT_BACKLOG_BYTES)
             }),
         }
     }
 
-    /// Whether everything reliable that was sent has arrived.
+    /// Whether all reliable messages have been acknowledged.
     pub(crate) fn is_drained(&self) -> bool {
         match self {
             Self::GameProtocol(connection) => {
@@ -189,7 +190,7 @@ impl Link {
         }
     }
 
-    /// Ends the connection once what was sent reliably has arrived.
+    /// Closes the connection once all reliable messages have been acknowledged.
     pub(crate) async fn close(&self) {
         match self {
             Self::GameProtocol(connection) => connection.disconnect().await,

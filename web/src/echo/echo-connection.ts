@@ -1,4 +1,4 @@
-/** The connection of this page: texts go in and come out. */
+/** The connection of this page, which sends and receives texts. */
 
 import { connect, RakwireError } from "rakwire";
 import type { CloseInfo, Connection, ConnectionStats, SendOptions } from "rakwire";
@@ -11,7 +11,7 @@ const TEXT_ID = 0xfe;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-export class Line {
+export class EchoConnection {
   readonly #status: Status;
   readonly #onText: (text: string) => void;
   #connection: Connection | undefined;
@@ -54,10 +54,10 @@ export class Line {
     if (this.#connection === undefined) {
       throw new RakwireError("not-connected", "there is no connection");
     }
-    const words = encoder.encode(text);
-    const bytes = new Uint8Array(1 + words.length);
+    const encoded = encoder.encode(text);
+    const bytes = new Uint8Array(1 + encoded.length);
     bytes[0] = TEXT_ID;
-    bytes.set(words, 1);
+    bytes.set(encoded, 1);
     this.#connection.send(bytes, options);
   }
 
@@ -70,12 +70,12 @@ export class Line {
       this.#status.set("closed", "Cancelled.");
       return;
     }
-    const words = error instanceof Error ? error.message : String(error);
-    this.#status.set("failed", `Could not connect: ${words}.`);
+    const message = error instanceof Error ? error.message : String(error);
+    this.#status.set("failed", `Could not connect: ${message}.`);
   }
 
   #onEnd({ code, reason }: CloseInfo): void {
-    const words = code === "local" ? "Disconnected." : `Connection closed: ${reason}.`;
-    this.#status.set("closed", words);
+    const text = code === "local" ? "Disconnected." : `Connection closed: ${reason}.`;
+    this.#status.set("closed", text);
   }
 }

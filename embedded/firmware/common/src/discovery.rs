@@ -1,7 +1,7 @@
-//! Where the server of the game is: as the build says, or whoever answers on the local network.
+//! The address of the game server: fixed at build time, or by discovery on the local network.
 //!
-//! The Game Protocol knows no search. RakNet does, and a server of the game answers its ping: one datagram there and one
-//! back, for which no peer of RakNet is needed. Addresses are those of IPv4: to read and print the others takes flash.
+//! The Game Protocol has no discovery, but a server of the game answers RakNet's ping. That takes one datagram in each
+//! direction, and no RakNet peer. Only IPv4 is supported, because parsing and printing IPv6 addresses takes flash.
 
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
@@ -13,41 +13,41 @@ use rakwire::wire::offline::{MAGIC, Offline};
 use rakwire::wire::{Reader, Source, Wire, WireError, Writer, id};
 use snowfight::advertisement::Advertisement;
 
-use crate::server::{ATTEMPTS, PATIENCE, PORT};
+use crate::server::{ATTEMPTS, PONG_TIMEOUT, PORT};
 
-/// `RAKWIRE_GAME` at build time, as 192.168.0.10:8999.
+/// `RAKWIRE_GAME` at build time, such as 192.168.0.10:8999.
 pub const FIXED: Option<&str> = option_env!("RAKWIRE_GAME");
 
-/// Bytes of the longest answer that is looked at; one of this game has 15 at most behind its 35 of RakNet.
-const ANSWER: usize = 128;
-/// Bytes of a ping.
+/// The size of the longest accepted pong; one of this game has at most 35 + 15 bytes.
+const PONG: usize = 128;
+/// The size of a ping.
 const PING: usize = 64;
 
 /// How to find the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Search {
-    /// It is here.
+pub enum Discovery {
+    /// At this address.
     At(SocketAddrV4),
-    /// Whoever hears a ping to this address, which may be the broadcast one.
+    /// By a ping to this address, which can be the broadcast address.
     Ping(SocketAddrV4),
 }
 
-impl Search {
-    /// As the build says; the local network if it says nothing.
+impl Discovery {
+    /// The address from the build, or discovery on the local network without one.
     #[must_use]
     pub fn as_built() -> Self {
-        let everybody = Self::Ping(SocketAddrV4::new(Ipv4Addr::BROADCAST, PORT));
-        let Some(fixed) = FIXED else { return everybody };
+        let broadcast = Self::Ping(SocketAddrV4::new(Ipv4Addr::BROADCAST, PORT));
+        let Some(fixed) = FIXED else { return broadcast };
         match fixed.parse() {
             Ok(address) => Self::At(address),
             Err(_) => {
-                defmt::error!("RAKWIRE_GAME was {} at build time; write it as 192.168.0.10:8999", fixed);
-                everybody
+                defmt::error!("RAKWIRE_GAME was {} at build time; use the form 192.168.0.10:8999", fixed);
+                broadcast
             }
         }
     }
 
-    /// The address of the server; nothing if none answers for half a minute.
+    /// Finds the server; `None` if none answers within half a minute.
     pub async fn find(self, stack: Stack<'_>) -> Option<SocketAddrV4> {
         let to = match self {
             Self::At(address) => return Some(address),
@@ -55,7 +55,7 @@ impl Search {
         };
         defmt::info!("looking for a game at {}", defmt::Display2Format(&to));
         for _ in 0..ATTEMPTS {
-            if let Ok(Some(server)) = with_timeout(PATIENCE, ask(stack, to)).await {
+            if let Ok(Some(server)) = with_timeout(PONG_TIMEOUT, ping_server(stack, to)).await {
                 return Some(server);
             }
         }
@@ -63,11 +63,12 @@ impl Search {
     }
 }
 
-/// Sends a ping, and waits for the answer of a game.
-async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4> {
-    let (mut in_places, mut in_bytes) = ([PacketMetadata::EMPTY; 4], [0; 4 * ANSWER]);
-    let (mut out_places, mut out_bytes) = ([PacketMetadata::EMPTY; 1], [0; PING]);
-    let mut socket = UdpSocket::new(stack, &mut in_places, &mut in_bytes, &mut out_places, &mut out_bytes);
+/// Sends a ping, and waits for the pong of a game server.
+async fn ping_server(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4> {
+    let (mut in_metadata, mut in_bytes) = ([PacketMetadata::EMPTY; 4], [0; 4 * PONG]);
+    let (mut out_metadata, mut out_bytes) = ([PacketMetadata::EMPTY; 1], [0; PING]);
+    let mut socket =
+        UdpSocket::new(stack, &mut in_metadata, &mut in_bytes, &mut out_metadata, &mut out_bytes);
     socket.bind(0).ok()?;
     let mut ping = [0; PING];
     let mut writer = Writer::new(&mut ping);
@@ -89,8 +90,7 @@ async fn ask(stack: Stack<'_>, to: SocketAddrV4) -> Option<SocketAddrV4> {
     }
 }
 
-/// What a server says of itself in an answer. Of RakNet's messages without a connection this is the only one that is of
-/// interest here, and reading all of them would take flash.
+/// The data of a pong. Parsing only this offline message saves flash.
 fn read_pong(datagram: &[u8]) -> Result<&[u8], WireError> {
     let mut reader = Reader::new(datagram);
     if reader.u8("id")? != id::UNCONNECTED_PONG {
