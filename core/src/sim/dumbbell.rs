@@ -9,12 +9,6 @@ use crate::machine::Machine;
 use crate::time::Instant;
 
 /// One pair of a [`Dumbbell`].
-///
-/// ```
-/// fn addresses<A, B>(ends: &rakwire::sim::Ends<A, B>) -> [core::net::SocketAddr; 2] {
-///     [ends.a_address, ends.b_address]
-/// }
-/// ```
 #[derive(Debug)]
 pub struct Ends<A, B> {
     /// One machine.

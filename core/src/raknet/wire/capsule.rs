@@ -27,13 +27,6 @@ pub const MAX_HEADER: usize = 23;
 pub const MIN_CAPSULE: usize = 4;
 
 /// Which part of a split message a capsule carries.
-///
-/// ```
-/// use rakwire::wire::capsule::Split;
-///
-/// let last_of_three = Split { count: 3, id: 7, index: 2 };
-/// assert_eq!(last_of_three.index + 1, last_of_three.count);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// How many parts the message has, at least 1.

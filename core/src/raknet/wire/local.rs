@@ -59,12 +59,6 @@ pub enum Local<'a> {
 }
 
 /// What became of a message that was sent with a receipt.
-///
-/// ```
-/// use rakwire::wire::local::Receipt;
-///
-/// assert_ne!(Receipt::Acknowledged, Receipt::Lost);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Receipt {
     /// It arrived (0E).
@@ -74,15 +68,6 @@ pub enum Receipt {
 }
 
 /// The peer of which an event speaks.
-///
-/// ```
-/// use rakwire::raknet::Guid;
-/// use rakwire::wire::local::Subject;
-///
-/// let subject = Subject { address: "192.0.2.7:19132".parse()?, guid: Guid(7) };
-/// assert_eq!(subject.guid.to_string(), "0000000000000007");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
     /// Its address.

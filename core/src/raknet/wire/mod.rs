@@ -48,7 +48,7 @@ pub trait Wire<'a>: Sized {
 /// ```
 /// use rakwire::raknet::Guid;
 ///
-/// assert_eq!(Guid::UNASSIGNED.0, u64::MAX);
+/// assert_eq!(Guid(0xA1).to_string(), "00000000000000a1");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Guid(pub u64);

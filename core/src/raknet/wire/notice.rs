@@ -61,15 +61,6 @@ pub enum Notice<'a> {
 }
 
 /// A peer of a peer: address, GUID (u64), ping in milliseconds (u16).
-///
-/// ```
-/// use rakwire::raknet::Guid;
-/// use rakwire::wire::notice::RemotePeer;
-///
-/// let peer = RemotePeer { address: "192.0.2.7:19132".parse()?, guid: Guid(7), ping: 30 };
-/// assert!(peer.ping < 100);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemotePeer {
     /// Its address.

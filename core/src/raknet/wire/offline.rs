@@ -126,9 +126,14 @@ pub enum Offline<'a> {
 ///
 /// ```
 /// use rakwire::wire::offline::{Offline, PingScope};
+/// use rakwire::wire::{Wire, Writer, id};
 ///
 /// let search = Offline::Ping { scope: PingScope::OpenConnections, time: 0, guid: None };
-/// assert!(matches!(search, Offline::Ping { scope: PingScope::OpenConnections, .. }));
+/// let mut buffer = [0; 64];
+/// let mut writer = Writer::new(&mut buffer);
+/// search.write(&mut writer)?;
+/// assert_eq!(writer.finish()[0], id::UNCONNECTED_PING_OPEN_CONNECTIONS);
+/// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingScope {

@@ -49,12 +49,6 @@ impl Default for SecuritySizes {
 }
 
 /// What reply 1 asks the client to give back: security (u8), and if it is set a cookie (u32) and perhaps a public key.
-///
-/// ```
-/// use rakwire::wire::offline::ServerSecurity;
-///
-/// assert_ne!(ServerSecurity::Cookie(0), ServerSecurity::None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSecurity<'a> {
     /// Nothing.
@@ -71,12 +65,6 @@ pub enum ServerSecurity<'a> {
 }
 
 /// What request 2 gives back: nothing, or cookie (u32), challenge flag (u8), and the challenge if it is set.
-///
-/// ```
-/// use rakwire::wire::offline::ClientSecurity;
-///
-/// assert_ne!(ClientSecurity::Cookie(0), ClientSecurity::None);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientSecurity<'a> {
     /// Nothing.
@@ -93,13 +81,6 @@ pub enum ClientSecurity<'a> {
 }
 
 /// What a client proves in the request of an encrypted connection: proof, identity flag (u8), and the identity if it is set.
-///
-/// ```
-/// use rakwire::wire::control::Proof;
-///
-/// let proof = Proof { proof: &[7; 32], identity: None };
-/// assert_eq!(proof.proof.len(), 32);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof<'a> {
     /// The proof, 32 bytes.
