@@ -3,7 +3,7 @@
 //! `cargo run -p rakwire --example udp_echo` listens on port 19132. Any RakNet client may connect.
 
 use std::net::UdpSocket;
-use std::time::{Duration, Instant as Clock};
+use std::time::{Duration, Instant as SystemInstant};
 
 use rakwire::Instant;
 use rakwire::raknet::{Capacity, Config, Event, Peer};
@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
     let mut config = Config::new([7; 32]);
     config.max_incoming = 32;
     let mut peer = Peer::with_capacity(Capacity::default(), config);
-    let start = Clock::now();
+    let start = SystemInstant::now();
     let now = || Instant::from_micros(u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX));
     let mut buffer = [0; 2048];
     loop {

@@ -69,7 +69,7 @@
 //!
 //! # Promises
 //!
-//! No panic, no unbounded work and no memory for a stranger, whatever arrives; what is dropped is counted by reason
+//! No panic, no unbounded work and no memory for an unknown address, whatever arrives; what is dropped is counted by reason
 //! ([`raknet::DropReason`]). What was acknowledged is delivered, or the connection ends with a reason. Nothing is
 //! logged here: counters and events are there to be read.
 //!

@@ -7,11 +7,16 @@ use crate::time::Instant;
 /// A datagram to send.
 ///
 /// ```
+/// use std::net::UdpSocket;
 /// use rakwire::Transmit;
 ///
-/// fn send(socket: &std::net::UdpSocket, transmit: &Transmit<'_>) -> std::io::Result<usize> {
+/// fn send(socket: &UdpSocket, transmit: &Transmit<'_>) -> std::io::Result<usize> {
 ///     socket.send_to(transmit.payload, transmit.to)
 /// }
+/// # let receiver = UdpSocket::bind("127.0.0.1:0")?;
+/// # let transmit = Transmit { to: receiver.local_addr()?, payload: b"hello" };
+/// # assert_eq!(send(&UdpSocket::bind("127.0.0.1:0")?, &transmit)?, 5);
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a datagram that is not sent is lost"]
@@ -36,6 +41,12 @@ pub struct Transmit<'b> {
 ///     }
 ///     datagrams
 /// }
+/// # use rakwire::raknet::{Config, Peer, Resources};
+/// # let mut resources = Resources::<1, 32, 128>::new();
+/// # let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// # peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// # assert_eq!(drain(&mut peer, Instant::ZERO), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Machine {
     /// Takes a datagram that arrived at `now`.

@@ -1,4 +1,4 @@
-//! Strangers cost no memory at all: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
+//! Unknown addresses cost no memory at all: a counting allocator under a peer that is flooded (attacks A1, A7, A9, A10).
 //!
 //! The allocator is one of the whole process, and so is its count: beside other tests it would count theirs. So this is a
 //! program of its own, and has one test.
@@ -53,7 +53,7 @@ fn wait_for_silence() {
 }
 
 #[test]
-fn a07_a_million_strangers_take_no_memory() {
+fn a07_a_million_unknown_addresses_take_no_memory() {
     let split = Some(Split { count: u32::MAX, id: 1, index: 7 });
     let floods = [
         ("request 1", written(&Offline::Request1 { protocol: 6, mtu: 576 })),

@@ -10,16 +10,21 @@ use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Si
 /// Something that happened. It lends what it carries until the next call that changes the peer.
 ///
 /// ```
-/// use rakwire::raknet::Event;
+/// use rakwire::Instant;
+/// use rakwire::raknet::{Config, Event, Peer, Resources};
 ///
-/// fn describe(event: &Event<'_>) -> String {
-///     match event {
-///         Event::Connected { identity, .. } => format!("a connection with {identity} is open"),
-///         Event::Message { message, .. } => format!("a message of {} bytes arrived", message.len()),
-///         Event::Pong { latency, .. } => format!("a server is {latency:?} away"),
-///         _ => "something else".to_owned(),
-///     }
-/// }
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let id = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+/// peer.disconnect(Instant::ZERO, id);
+/// let text = match peer.poll_event() {
+///     Some(Event::Connected { identity, .. }) => format!("a connection with {identity} is open"),
+///     Some(Event::Message { message, .. }) => format!("a message of {} bytes arrived", message.len()),
+///     Some(Event::ConnectFailed { reason, .. }) => format!("no connection: {reason}"),
+///     _ => "something else".to_owned(),
+/// };
+/// assert_eq!(text, "no connection: the attempt was cancelled");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -74,7 +79,7 @@ pub enum Event<'p, P: Protocol> {
         outcome: Outcome,
     },
     /// A message in parts has come further; only in RakNet, as often as the configuration's `progress_interval` says. Of
-    /// several such messages the last news of each direction are told.
+    /// several such messages the latest one of each direction is told.
     Progress {
         /// The connection.
         id: ConnectionId,

@@ -123,7 +123,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// Gives back what the last event lent, so that its memory is free before another event is asked for.
     ///
     /// ```
-    /// use rakwire::raknet::{Event, Peer};
+    /// use rakwire::raknet::{Config, Event, Peer, Resources};
     ///
     /// /// Reads the id of the next message, and leaves all memory to the answer.
     /// fn read(peer: &mut Peer<'_>) -> Option<u8> {
@@ -134,6 +134,8 @@ impl<P: Protocol> Peer<'_, P> {
     ///     peer.give_back();
     ///     first
     /// }
+    /// # let mut resources = Resources::<1, 32, 128>::new();
+    /// # assert_eq!(read(&mut Peer::new(&mut resources, Config::new([7; 32]))), None);
     /// ```
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn give_back(&mut self) {

@@ -7,12 +7,15 @@ use crate::storage::{Block, Link, Pool};
 /// The bytes of a message, in one piece or several.
 ///
 /// ```
-/// use rakwire::raknet::Message;
+/// use rakwire::raknet::{Config, Event, Peer, Resources};
 ///
-/// /// Reads the id of a RakNet message.
-/// fn id(message: &Message<'_>) -> Option<u8> {
+/// /// Reads the id of the RakNet message that is the next event.
+/// fn id(peer: &mut Peer<'_>) -> Option<u8> {
+///     let Some(Event::Message { message, .. }) = peer.poll_event() else { return None };
 ///     message.chunks().flatten().next().copied()
 /// }
+/// # let mut resources = Resources::<1, 32, 128>::new();
+/// # assert_eq!(id(&mut Peer::new(&mut resources, Config::new([7; 32]))), None);
 /// ```
 #[derive(Debug)]
 pub struct Message<'p, P: Protocol> {

@@ -32,6 +32,11 @@ pub enum LogDirection {
 ///         self.0.push(format!("{at:?} {way:?} {other} {} bytes", datagram.len()));
 ///     }
 /// }
+///
+/// let mut lines = Lines(Vec::new());
+/// lines.record(Instant::ZERO, LogDirection::In, "127.0.0.1:9".parse()?, &[0x84, 7, 0, 0]);
+/// assert_eq!(lines.0, ["Instant(0) In 127.0.0.1:9 4 bytes"]);
+/// # Ok::<(), core::net::AddrParseError>(())
 /// ```
 pub trait LogSink {
     /// Takes a datagram that went to or came from `other`.

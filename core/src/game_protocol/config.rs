@@ -3,12 +3,6 @@
 use core::time::Duration;
 
 /// When a reliable chunk that was not acknowledged is sent again.
-///
-/// ```
-/// use rakwire::game_protocol::Resend;
-///
-/// assert_eq!(Resend::default(), Resend::Every(core::time::Duration::from_millis(100)));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resend {
     /// After a fixed time, as the original does with 100 ms.
@@ -39,12 +33,6 @@ impl Default for Resend {
 ///
 /// The original takes a second first message for the answer to its challenge, drops the client without a word and
 /// swallows what it sends next (supplement 2, handshake). Only from another port may a client try again.
-///
-/// ```
-/// use rakwire::game_protocol::Redial;
-///
-/// assert_eq!(Redial::default(), Redial::FreshPort);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
     /// Nothing is repeated. [`Event::ConnectFailed`](super::Event::ConnectFailed) tells when `handshake_timeout` is
@@ -72,31 +60,39 @@ pub struct Config {
     pub secret: [u8; 16],
     /// Where salts come from; must be random and stay secret.
     pub salt_key: [u8; 16],
-    /// How many connections others may open; 0 makes a pure client. Without the feature `server` none may.
+    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a peer is a server only
+    /// by intent. Without the feature `server` none may.
     pub max_incoming: u16,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
-    /// than half of all, which is what it is without a limit. A server whose clients need little sets this to what they
+    /// than half of all. Default: none, which is half of all, since a client has one connection. A server whose clients need little sets this to what they
     /// need, so that a few of them cannot take the memory of all.
     pub connection_blocks: Option<u32>,
-    /// When a reliable chunk that was not acknowledged is sent again.
+    /// When a reliable chunk that was not acknowledged is sent again. Default: every 100 ms, as the original does
+    /// (`docs/game-protocol.md#resends`).
     pub resend: Resend,
-    /// What a client does when the server does not answer.
+    /// What a client does when the server does not answer. Default: [`Redial::FreshPort`], which servers of the
+    /// original need (`docs/game-protocol.md#original-handshake`).
     pub redial: Redial,
-    /// How long a client waits for a challenge in all.
+    /// How long a client waits for a challenge in all. Default: 15 s, as long as a server of the original waits for the
+    /// answer (`docs/game-protocol.md#original-handshake`).
     pub handshake_timeout: Duration,
-    /// How long a peer may stay silent.
+    /// How long a peer may stay silent. Default: 15 s, as in the original (`docs/game-protocol.md#handshake`).
     pub timeout: Duration,
-    /// How long `disconnect` waits for what was sent reliably to be acknowledged.
+    /// How long `disconnect` waits for what was sent reliably to be acknowledged. Default: 1 s, which is ten
+    /// transmissions at the default interval of resends; the original does not wait at all.
     pub close_timeout: Duration,
-    /// How long an ended connection still answers END, in case the first one was lost.
+    /// How long an ended connection still answers packets with END, in case the first one was lost. Default: 2 s, in
+    /// which the other peer sends what it resends every 100 ms twenty times; the original sends END once.
     pub linger: Duration,
     /// How long an unreliable message may wait to be sent, and how long one that arrives may lack a chunk, before it
-    /// is dropped.
+    /// is dropped. Default: 1 s, after which the state of a game that it describes is long outdated.
     pub unreliable_timeout: Duration,
-    /// How many challenges a second all strangers get together; 0 answers none.
+    /// How many challenges a second all peers without a connection get together; 0 answers none. Default: 10,000,
+    /// which is 40 KB of payload a second, however many addresses are forged.
     pub challenges_per_second: u16,
-    /// How many challenges a second one network (24 bits of IPv4, 64 of IPv6) gets. Two servers that are made to
-    /// answer each other's challenges stop here.
+    /// How many challenges a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 200, a fiftieth of all,
+    /// so that one network cannot have all challenges. Two servers that are made to answer each other's challenges stop
+    /// here.
     pub challenges_per_network: u16,
 }
 

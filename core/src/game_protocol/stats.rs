@@ -6,12 +6,6 @@ use crate::endpoint::DropReasons;
 
 /// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error of a
 /// call: it is counted here.
-///
-/// ```
-/// use rakwire::game_protocol::DropReason;
-///
-/// assert!(DropReason::ALL.contains(&DropReason::BadChunk));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
@@ -21,7 +15,7 @@ pub enum DropReason {
     UnknownSource,
     /// A message of the handshake that nobody waits for, or that comes again.
     Unexpected,
-    /// A first message beyond what strangers are answered.
+    /// A salt beyond the limit of challenges.
     ChallengeLimit,
     /// An answer that a later one pushed out of its queue.
     AnswersFull,
@@ -79,12 +73,6 @@ impl DropReasons for DropReason {
 }
 
 /// Counters and measurements of one connection.
-///
-/// ```
-/// use rakwire::game_protocol::ConnectionStats;
-///
-/// assert_eq!(ConnectionStats::default().messages_sent, 0);
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {

@@ -29,12 +29,6 @@ const END: u8 = 0x08;
 const KNOWN: u8 = 0x0F;
 
 /// How a message is sent.
-///
-/// ```
-/// use rakwire::game_protocol::Reliability;
-///
-/// assert_eq!(Reliability::default(), Reliability::Reliable);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Reliability {
     /// Sent once: may be lost, never arrives twice.
@@ -53,12 +47,6 @@ impl Reliability {
 }
 
 /// Whether a chunk is the last one of its payload.
-///
-/// ```
-/// use rakwire::game_protocol::wire::Position;
-///
-/// assert_ne!(Position::Inner, Position::Last);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Position {
     /// More chunks follow; this one is full.

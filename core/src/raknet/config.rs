@@ -10,10 +10,6 @@ use super::wire::{Guid, MAX_MTU, MIN_MTU};
 pub type ProtocolVersions = Vec<u8, 8>;
 
 /// Whether a client must give a cookie back before the server keeps anything of it (supplement 2.5, section 8).
-///
-/// ```
-/// assert_eq!(rakwire::raknet::CookiePolicy::default(), rakwire::raknet::CookiePolicy::Required);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
@@ -25,10 +21,6 @@ pub enum CookiePolicy {
 }
 
 /// What a client writes where the protocol wants the server's address.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::DialledAddress::default(), rakwire::raknet::DialledAddress::Known);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DialledAddress {
     /// The address that was given to `connect`.
@@ -39,11 +31,6 @@ pub enum DialledAddress {
 }
 
 /// How a connection finds out how much the path carries. `docs/congestion.md` has both measured.
-///
-/// ```
-/// # #[cfg(feature = "delay-based")]
-/// assert_eq!(rakwire::raknet::CongestionControl::default(), rakwire::raknet::CongestionControl::DelayBased);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionControl {
     /// Follows the queueing delay of the path: losses without a queue count as random and do not reduce the window. The
@@ -74,65 +61,83 @@ pub struct Config {
     pub guid: Guid,
     /// The key of cookies and hash tables; must be random and stay secret.
     pub secret: [u8; 16],
-    /// The protocol version that `connect` announces: 6 is the original, 11 is Minecraft Bedrock of today.
+    /// The protocol version that `connect` announces. Default: 6, that of the original; Minecraft Bedrock of today has
+    /// 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
-    /// The protocol versions that a server accepts.
+    /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
+    /// current versions of Minecraft Bedrock.
     pub accepted_versions: ProtocolVersions,
-    /// How many connections others may open; 0 makes a pure client.
+    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a peer is a server only
+    /// by intent.
     pub max_incoming: u16,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
-    /// than half of all, which is what it is without a limit. A server whose clients need little sets this to what they
+    /// than half of all. Default: none, which is half of all, since a client has one connection. A server whose clients need little sets this to what they
     /// need, so that a few of them cannot take the memory of all.
     pub connection_blocks: Option<u32>,
     /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open at once while cookies are
-    /// off.
+    /// off. Default: 8, enough for players behind one address who join together, and too few to take the slots of a
+    /// server with forged addresses.
     pub max_half_open_per_network: u16,
-    /// How long an address must wait between two connections, if at all; addresses of this machine never wait.
+    /// How long an address must wait between two connections, if at all; addresses of this machine never wait. Default:
+    /// none, as in the original, whose interval is 100 ms where it is switched on (`docs/raknet.md#request-2`).
     pub connection_interval: Option<Duration>,
-    /// How many pongs a second all others get together; 0 answers no ping.
+    /// How many pongs a second all others get together; 0 answers no ping. Default: 1,000, which is at most 432 KB of
+    /// payload a second, however many addresses are forged.
     pub pongs_per_second: u16,
-    /// How many pongs a second one network gets.
+    /// How many pongs a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 20, a fiftieth of all, so that
+    /// one network cannot have all pongs.
     pub pongs_per_network: u16,
-    /// Whether clients must prove their address.
+    /// Whether clients must prove their address. Default: they must, so that forged addresses take no slots.
     pub cookies: CookiePolicy,
-    /// What a client writes where the protocol wants the server's address.
+    /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
     pub dialled_address: DialledAddress,
-    /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers.
+    /// The largest MTU that is offered or accepted, 576 to 1492 bytes with 28 bytes of IP and UDP headers. Default:
+    /// 1492, the largest one of the original (`docs/raknet.md#connection-attempts`).
     pub mtu: u16,
-    /// How many addresses "connection request accepted" and "new incoming connection" list: 10, or 20 in Bedrock.
+    /// How many addresses "connection request accepted" and "new incoming connection" list, at most 20. Default: 10, as
+    /// in the original; Minecraft Bedrock has 20.
     pub address_count: u8,
-    /// How often a client repeats its first request, at least 3: a third of them at each MTU. As in the original it is
-    /// sent once more than this.
+    /// How often a client repeats its first request, at least 3: a third of them at each MTU. Default: 12, as in the
+    /// original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
-    /// The time between two first requests, at most 71 minutes; more counts as that.
+    /// The time between two first requests, at most 71 minutes; more counts as that. Default: 500 ms, as in the original
+    /// (`docs/raknet.md#connection-attempts`).
     pub connect_interval: Duration,
-    /// How long the handshake inside the connection may take.
+    /// How long the handshake inside the connection may take. Default: 10 s, after which a slot that is not connected is
+    /// free again (`docs/raknet.md#request-2`).
     pub handshake_timeout: Duration,
-    /// How long a peer may stay silent while something that it must acknowledge is under way.
+    /// How long a peer may stay silent while something that it must acknowledge is under way. Default: 10 s, as in the
+    /// original.
     pub timeout: Duration,
-    /// How long `disconnect` waits for what was sent before to be acknowledged.
+    /// How long `disconnect` waits for what was sent before to be acknowledged. Default: 5 s, half of the default
+    /// `timeout`: an application that ends waits less than for a peer that has fallen silent.
     pub close_timeout: Duration,
-    /// The time between two pings of a connection, if any.
+    /// The time between two pings of a connection, if any. Default: 5 s, as in the original.
     pub ping_interval: Option<Duration>,
-    /// How long an acknowledgement may wait for others.
+    /// How long an acknowledgement may wait for others. Default: 10 ms, as in the original; the timeouts of other peers
+    /// allow for it.
     pub ack_delay: Duration,
-    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come; 0 is
-    /// never.
+    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come. Default:
+    /// 0, which is never, as in the original.
     pub progress_interval: u32,
-    /// How long an unreliable message may wait to be sent before it is dropped.
+    /// How long an unreliable message may wait to be sent before it is dropped. Default: 1 s, as in the original.
     pub unreliable_timeout: Duration,
-    /// The shortest time after which a datagram counts as lost without any other sign.
+    /// The shortest time after which a datagram counts as lost without any other sign. Default: 50 ms, more than
+    /// the 30 ms that a timeout allows for delayed acknowledgements.
     pub min_resend_timeout: Duration,
-    /// The longest such time.
+    /// The longest such time. Default: 2 s, as in the original (`docs/raknet.md#round-trip`).
     pub max_resend_timeout: Duration,
-    /// How often that time may double while nothing comes back; 0 is what the original does.
+    /// How often that time may double while nothing comes back, at most 16. Default: 4, the exponential backoff of RFC
+    /// 6298 section 5.5 with a bound; 0 is what the original does.
     pub resend_backoff: u8,
-    /// How much may be in flight.
+    /// How much may be in flight. Default: [`CongestionControl::DelayBased`] where the feature `delay-based` is built in,
+    /// which `docs/congestion.md` compares with NewReno.
     pub congestion_control: CongestionControl,
-    /// Bits a second that each connection may send in datagrams of messages, with IP and UDP headers; none is no limit
-    /// but the congestion control's.
+    /// Bits a second that each connection may send in datagrams of messages, with IP and UDP headers. Default: none,
+    /// which leaves the rate to the congestion control.
     pub outgoing_limit: Option<u64>,
-    /// What becomes of messages from peers without a connection.
+    /// What becomes of messages from peers without a connection. Default: they are refused, since their senders may be
+    /// forged.
     pub out_of_band: OutOfBand,
     /// Whether anything is resent. Off only in tests that show what resending is worth.
     pub resends: Resends,
@@ -151,13 +156,9 @@ pub(crate) enum Security {
 }
 
 /// What becomes of messages from peers without a connection.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::OutOfBand::default(), rakwire::raknet::OutOfBand::Refuse);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfBand {
-    /// They are dropped and counted: a stranger takes no memory.
+    /// They are dropped and counted: a peer without a connection takes no memory.
     #[default]
     Refuse,
     /// They are told, at most eight at a time; their senders may be forged.
@@ -165,10 +166,6 @@ pub enum OutOfBand {
 }
 
 /// Whether lost datagrams are sent again.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::Resends::default(), rakwire::raknet::Resends::On);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resends {
     /// As the protocol promises.
@@ -226,10 +223,6 @@ impl Config {
     }
 
     /// The original RakNet 4: protocol 6, ten addresses.
-    ///
-    /// ```
-    /// assert_eq!(rakwire::raknet::Config::classic([7; 32]).protocol_version, 6);
-    /// ```
     #[must_use]
     pub fn classic(entropy: [u8; 32]) -> Self {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
@@ -237,10 +230,6 @@ impl Config {
 
     /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs carry an
     /// advertisement with a length before it.
-    ///
-    /// ```
-    /// assert_eq!(rakwire::raknet::Config::bedrock([7; 32]).protocol_version, 11);
-    /// ```
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
         Self {

@@ -142,12 +142,6 @@ impl Channel {
 /// Which message goes first when the path has no room for all (supplement 4.10).
 ///
 /// Under load each priority gets several times the share of the next. Priorities delay, they never starve.
-///
-/// ```
-/// use rakwire::raknet::Priority;
-///
-/// assert_eq!(Priority::default(), Priority::Medium);
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Priority {
     /// About 5 messages for each of high priority.

@@ -7,10 +7,6 @@ use crate::endpoint::{ConnectionId, Event, Hook, Verdict};
 use crate::time::Instant;
 
 /// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::FilterGroup::EVERYONE, rakwire::raknet::FilterGroup(0));
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FilterGroup(pub u8);
 

@@ -8,7 +8,6 @@
 /// ```
 /// use rakwire::raknet::NetworkId;
 ///
-/// assert_eq!(NetworkId::UNASSIGNED.0, u64::MAX);
 /// assert_eq!(NetworkId(0xA1).to_string(), "00000000000000a1");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! Which connection a datagram is for, and what strangers are told (supplement 2.3, 2.5).
+//! Which connection a datagram is for, and what peers without a connection are answered (supplement 2.3, 2.5).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;

@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    fn arrivals(conditions: Conditions, seed: u64) -> Vec<(u64, u8)> {
+    fn received(conditions: Conditions, seed: u64) -> Vec<(u64, u8)> {
         let mut link = Link::new(conditions, seed);
         (0..200).for_each(|number| link.send(Instant::from_micros(u64::from(number) * 1_000), &[number]));
         let mut arrived = Vec::new();
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_perfect_link_changes_nothing() {
-        let arrived = arrivals(Conditions::default(), 1);
+        let arrived = received(Conditions::default(), 1);
         assert!(
             arrived
                 .iter()
@@ -241,9 +241,9 @@ mod tests {
             jitter: Duration::from_millis(3),
             bottleneck: None,
         };
-        let arrived = arrivals(conditions, 1);
-        assert_eq!(arrived, arrivals(conditions, 1));
-        assert_ne!(arrived, arrivals(conditions, 2));
+        let arrived = received(conditions, 1);
+        assert_eq!(arrived, received(conditions, 1));
+        assert_ne!(arrived, received(conditions, 2));
         assert!((120..240).contains(&arrived.len()), "{}", arrived.len());
         assert!(arrived.iter().all(|(at, number)| *at >= u64::from(*number) * 1_000 + 10_000));
         assert!(arrived.windows(2).any(|pair| pair[0].1 > pair[1].1), "nothing was reordered");
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn everything_may_be_lost() {
-        assert!(arrivals(Conditions { loss: 1.0, ..Conditions::default() }, 1).is_empty());
+        assert!(received(Conditions { loss: 1.0, ..Conditions::default() }, 1).is_empty());
     }
 
     /// 1,000 bytes at 8 Mbit/s take a millisecond; with 3,000 bytes of queue three of them are kept at once.
@@ -264,12 +264,12 @@ mod tests {
         let payload = [0; 1_000 - IP_UDP_OVERHEAD as usize];
         (0..5).for_each(|_| link.send(Instant::ZERO, &payload));
         link.send(Instant::from_micros(2_500), &payload);
-        let mut arrivals = Vec::new();
+        let mut received = Vec::new();
         while let Some(at) = link.next_arrival() {
             link.receive(at).expect("it arrives now");
-            arrivals.push(at.as_micros());
+            received.push(at.as_micros());
         }
-        assert_eq!(arrivals, [6_000, 7_000, 8_000, 9_000]);
+        assert_eq!(received, [6_000, 7_000, 8_000, 9_000]);
         let stats = link.take_stats();
         assert_eq!((stats.carried, stats.overflowed, stats.lost), (4, 2, 0));
         assert_eq!(stats.longest_queueing, Duration::from_millis(2));

@@ -46,7 +46,7 @@ impl<'a> Deadlines<'a> {
             (Some(place), Some(at)) if self.at(place) == at => {}
             (Some(place), Some(at)) => {
                 self.put(place, at, slot);
-                self.settle(place);
+                self.restore_order(place);
             }
             (Some(place), None) => self.remove(place, slot),
         }
@@ -61,7 +61,7 @@ impl<'a> Deadlines<'a> {
         if place < end {
             let (at, moved) = (self.at(end), self.slot(end));
             self.put(place, at, moved);
-            self.settle(place);
+            self.restore_order(place);
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Deadlines<'a> {
         self.put(right, left_entry.0, left_entry.1);
     }
 
-    fn settle(&mut self, place: usize) {
+    fn restore_order(&mut self, place: usize) {
         self.rise(place);
         self.sink(place);
     }

@@ -174,7 +174,7 @@ pub enum Operation {
         millis: u16,
     },
     /// A datagram from an address that has no connection.
-    Stranger {
+    Forged {
         to: End,
         forgery: Forgery,
     },
@@ -203,7 +203,7 @@ impl<'a> Arbitrary<'a> for Operation {
             192..208 => Self::Replay { to: u.arbitrary()?, age: u.arbitrary()? },
             208..212 => Self::StepBack { millis: u.arbitrary::<u16>()? % 4_096 },
             212..214 => Self::Jump { millis: u.arbitrary::<u16>()? % 32_768 },
-            214..228 => Self::Stranger { to: u.arbitrary()?, forgery: u.arbitrary()? },
+            214..228 => Self::Forged { to: u.arbitrary()?, forgery: u.arbitrary()? },
             228..230 => Self::Forge { to: u.arbitrary()?, forgery: u.arbitrary()? },
             230..232 => Self::Disconnect(u.arbitrary()?),
             232..236 => Self::Connect,

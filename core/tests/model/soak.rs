@@ -112,7 +112,7 @@ pub fn run(seed: u64) -> Result<usize, Broken> {
         up.receive(&mut pair.b)?;
         down.receive(&mut pair.a)?;
     }
-    settle(&mut pair, a, b)?;
+    close(&mut pair, a, b)?;
     Ok(up.ledger.arrived() + down.ledger.arrived())
 }
 
@@ -173,7 +173,7 @@ fn connected(peer: &mut Peer<'_>) -> Option<ConnectionId> {
 }
 
 /// Closes the connection over a path that is whole again, and counts blocks.
-fn settle(pair: &mut Peers, a: ConnectionId, b: ConnectionId) -> Kept {
+fn close(pair: &mut Peers, a: ConnectionId, b: ConnectionId) -> Kept {
     pair.set_conditions(Conditions::default());
     pair.a.disconnect(pair.now, a);
     pair.b.disconnect(pair.now, b);

@@ -19,10 +19,10 @@ const AFTERMATH: Duration = Duration::from_secs(20);
 /// How long an end that leaves waits until everything was delivered.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest that anything may take once the path is whole again.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often something may happen while the clock stands still.
 const STANDSTILL: u32 = 64;
-const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 /// A pong is not longer than its ping, but for the two bytes of a pong that says nothing.
 const LONGEST_PONG: usize = 35;
 
@@ -85,8 +85,8 @@ pub struct World {
     channel_blocks: usize,
     /// When the clock last jumped.
     jumped_at: Option<Instant>,
-    /// What strangers may still be answered.
-    credit: usize,
+    /// Bytes with which the unknown address may still be answered.
+    answerable: usize,
     /// Messages that arrived in all.
     pub delivered: usize,
 }
@@ -134,7 +134,7 @@ impl World {
             longest: setup.blocks * setup.block_size / 8,
             channel_blocks: 28_usize.div_ceil(setup.block_size / 12),
             jumped_at: None,
-            credit: 0,
+            answerable: 0,
             delivered: 0,
         }
     }
@@ -190,7 +190,7 @@ impl World {
                 self.jumped_at = Some(self.now);
                 Ok(())
             }
-            Operation::Stranger { to, forgery } => {
+            Operation::Forged { to, forgery } => {
                 self.intrude(*to, &forge::compose(forgery, self.first_number))
             }
             Operation::Forge { to, forgery } => {
@@ -267,16 +267,20 @@ impl World {
         }
     }
 
-    /// A stranger's datagram changes nothing, and its answer is not longer than itself.
+    /// A datagram of an unknown address changes nothing, and its answer is not longer than itself.
     fn intrude(&mut self, to: End, datagram: &[u8]) -> Kept {
         let now = self.now;
-        self.credit += datagram.len().max(LONGEST_PONG);
+        self.answerable += datagram.len().max(LONGEST_PONG);
         let peer = &mut self.end(to).peer;
         let state = |peer: &Peer<'_>| (peer.connections().count(), peer.blocks_available());
         let before = state(peer);
-        peer.handle_datagram(now, STRANGER.into(), datagram);
+        peer.handle_datagram(now, UNKNOWN_SOURCE.into(), datagram);
         let after = state(peer);
-        if before == after { Ok(()) } else { Err(format!("a stranger changed {before:?} to {after:?}")) }
+        if before == after {
+            Ok(())
+        } else {
+            Err(format!("an unknown address changed {before:?} to {after:?}"))
+        }
     }
 
     fn advance(&mut self, time: Duration) -> Kept {
@@ -288,7 +292,7 @@ impl World {
 
     /// Lets everything happen until `done`, at most as long as anything may take.
     fn run_until(&mut self, done: impl FnMut(&mut Self) -> bool) -> Kept {
-        self.run_while(self.now + PATIENCE, done)
+        self.run_while(self.now + DELIVERY_TIMEOUT, done)
     }
 
     fn run_while(&mut self, end: Instant, mut done: impl FnMut(&mut Self) -> bool) -> Kept {
@@ -332,7 +336,7 @@ impl World {
 
     fn transmit(&mut self, end: End) -> Kept {
         let (now, to) = (self.now, self.end(end.other()).address);
-        let mut credit = self.credit;
+        let mut answerable = self.answerable;
         let Station { peer, route, .. } = self.end(end);
         // Every datagram carries a message or records, and there are never more of those.
         let most = peer.blocks() + 64;
@@ -346,12 +350,12 @@ impl World {
             if transmit.to == to {
                 route.send(now, transmit.payload);
             } else {
-                credit = credit
+                answerable = answerable
                     .checked_sub(transmit.payload.len())
-                    .ok_or_else(|| format!("{end:?} answers strangers with more than they sent"))?;
+                    .ok_or_else(|| format!("{end:?} answers an unknown address with more than it sent"))?;
             }
         }
-        self.credit = credit;
+        self.answerable = answerable;
         Ok(())
     }
 
@@ -401,8 +405,8 @@ impl World {
             self.end(end).attention = Attention::Attending;
             self.resume(end)?;
         }
-        self.run_until(|world| world.is_settled())?;
-        if !self.is_settled() {
+        self.run_until(|world| world.is_delivered())?;
+        if !self.is_delivered() {
             return Err(self.complaint());
         }
         End::BOTH.into_iter().try_for_each(|end| self.disconnect(end))?;
@@ -411,7 +415,7 @@ impl World {
     }
 
     /// Whether nothing more is promised: everything was delivered and acknowledged, or the connection is over.
-    fn is_settled(&mut self) -> bool {
+    fn is_delivered(&mut self) -> bool {
         let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
         match self.trust {
             Trust::Whole if open => self.ends.iter().all(|station| {
@@ -505,7 +509,7 @@ fn queues(sender: &Station) -> String {
     })
 }
 
-/// Whether this end said goodbye though not everything was delivered. If its application takes no news now, its reason
+/// Whether this end disconnected though not everything was delivered. If its application takes no events now, its reason
 /// is judged later.
 fn gave_up(now: Instant, station: &Station) -> bool {
     let state = station.life.id().and_then(|id| station.peer.connection(id)).map(|info| info.state);

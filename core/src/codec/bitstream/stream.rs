@@ -152,8 +152,8 @@ impl<'b> BitStreamWriter<'b> {
     }
 }
 
-/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`], [`Guid`], [`NetworkId`], `SocketAddr`, and what an
-/// application adds.
+/// A value of a bit stream: integers, `bool`, `f32`, `f64`, [`U24`](crate::U24), [`Guid`](crate::raknet::Guid),
+/// [`NetworkId`](crate::raknet::NetworkId), `SocketAddr`, and what an application adds.
 ///
 /// Only [`read`](Self::read) and [`write`](Self::write) are required. What has no compressed form is not compressed, as
 /// in RakNet.

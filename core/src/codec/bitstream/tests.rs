@@ -146,13 +146,13 @@ proptest! {
         prop_assume!(length > 0.1);
         let [w, x, y, z] = parts.map(|part| part / length);
         // A rotation and its negative are the same; w near 0 has its size from what the others lost to rounding.
-        let turn = Quaternion { w, x, y, z };
-        let read = law(3, |writer| writer.unit_quaternion(turn), |r| r.unit_quaternion());
+        let rotation = Quaternion { w, x, y, z };
+        let read = law(3, |writer| writer.unit_quaternion(rotation), |r| r.unit_quaternion());
         let same = |read: Quaternion| (read.w * w + read.x * x + read.y * y + read.z * z).abs();
-        prop_assert!(same(read) > 0.999_9, "{:?} is not {:?}", read, turn);
-        let matrix = law(0, |writer| writer.unit_quaternion(turn), |r| r.rotation_matrix());
+        prop_assert!(same(read) > 0.999_9, "{:?} is not {:?}", read, rotation);
+        let matrix = law(0, |writer| writer.unit_quaternion(rotation), |r| r.rotation_matrix());
         let again = law(3, |writer| writer.rotation_matrix(matrix), |r| r.unit_quaternion());
-        prop_assert!(same(again) > 0.999, "{:?} is not {:?}", again, turn);
+        prop_assert!(same(again) > 0.999, "{:?} is not {:?}", again, rotation);
     }
 
     #[test]

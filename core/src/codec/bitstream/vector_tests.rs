@@ -108,8 +108,8 @@ fn floats_vectors_and_quaternions() {
     near(read(80, "40A00000CCCC7FFFE665", |r| r.vector()), [3.0, 0.0, 4.0]);
     written(48, "CCCC7FFFE665", |writer| writer.unit_vector([0.6, 0.0, 0.8]));
     near(read(48, "CCCC7FFFE665", |r| r.unit_vector()), [0.6, 0.0, 0.8]);
-    let turn = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
-    written(52, "47FFF7FFF7FFF0", |writer| writer.unit_quaternion(turn));
+    let rotation = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
+    written(52, "47FFF7FFF7FFF0", |writer| writer.unit_quaternion(rotation));
     let Quaternion { w, x, y, z } = read(52, "47FFF7FFF7FFF0", |r| r.unit_quaternion());
     near([x, y, z], [-0.5, 0.5, 0.5]);
     assert!((w - 0.5).abs() < 0.001);

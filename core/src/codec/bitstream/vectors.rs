@@ -30,13 +30,13 @@ pub type Matrix = [[f32; 3]; 3];
 /// ```
 /// use rakwire::codec::bitstream::{BitStreamReader, BitStreamWriter, Quaternion};
 ///
-/// let turn = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
+/// let rotation = Quaternion { w: 0.5, x: -0.5, y: 0.5, z: 0.5 };
 /// let mut buffer = [0; 7];
 /// let mut writer = BitStreamWriter::new(&mut buffer);
-/// writer.unit_quaternion(turn)?;
+/// writer.unit_quaternion(rotation)?;
 /// assert_eq!(writer.position(), 52);
 /// let read = BitStreamReader::new(writer.finish()).unit_quaternion()?;
-/// assert!((read.x - turn.x).abs() < 0.0001);
+/// assert!((read.x - rotation.x).abs() < 0.0001);
 /// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -35,17 +35,17 @@
 //! }
 //!
 //! #[derive(Debug, PartialEq, Pack)]
-//! enum News<'a> {
+//! enum Update<'a> {
 //!     Nothing,
 //!     Scores(#[pack(max = 100)] List<'a, Score>),
 //! }
 //!
 //! let scores = [Score { team: 3, points: 1_000 }, Score { team: 12, points: 0 }];
 //! let mut buffer = [0; 64];
-//! let packed = pack(&News::Scores(List::new(&scores)), &mut buffer)?;
+//! let packed = pack(&Update::Scores(List::new(&scores)), &mut buffer)?;
 //! assert_eq!(packed.len(), 6); // 1 + 10 + 4 + 18 + 4 + 10 bits
 //!
-//! let News::Scores(list) = News::unpack(&mut Reader::new(packed))? else { panic!("they are scores") };
+//! let Update::Scores(list) = Update::unpack(&mut Reader::new(packed))? else { panic!("they are scores") };
 //! assert!(list.iter().eq(scores));
 //! # Ok::<(), rakwire::codec::rabbit::Error>(())
 //! ```

@@ -1,6 +1,8 @@
 //! Values that can be packed and unpacked.
 
-use super::error::{Error, ErrorKind};
+use super::error::Error;
+#[cfg(any(doc, feature = "alloc"))]
+use super::error::ErrorKind;
 use super::reader::Reader;
 use super::writer::Writer;
 

@@ -51,7 +51,7 @@ fn raw_numbers_are_masked_and_have_64_bits_at_most() {
 }
 
 #[test]
-fn lengths_of_numbers_are_those_of_the_supplement() {
+fn lengths_of_numbers_are_those_of_the_original() {
     assert_eq!(round_trip(&300_u32), [0xB1, 0x04, 0x00]);
     assert_eq!(round_trip(&0_u16), [0, 0]);
     // More than four bytes: the most significant four first.

@@ -25,7 +25,7 @@
 //! ```text
 //!   handshake            state, opening and closing
 //!   sender   receiver    what is sent, with pings; what is received
-//!   recovery             datagrams in flight, acknowledgement, loss
+//!   recovery             datagrams that are not acknowledged, loss
 //!   congestion           the window
 //!   block_header, channels, context, metrics, protection, sizes, ...
 //! ```

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_of_the_supplement() {
+    fn recorded_addresses() {
         check("127.0.0.1:19132", &[0x04, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC]);
         check("0.0.0.0:0", &[0x04, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0]);
         let mut v6 = [0; 29];

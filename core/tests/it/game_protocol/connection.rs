@@ -78,7 +78,7 @@ fn memory_has_an_end_and_says_so() {
     let mut resources = Resources::<2, 32, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
-    let other = enter(&mut server, START, STRANGER.into(), 8);
+    let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 8);
     assert_eq!(server.send(START, id, &payload(504 * 16), Reliable), Err(SendError::NeverFits));
     server
         .send(START, id, &payload(504 * 15), Reliable)
@@ -498,7 +498,7 @@ fn a_response_holds_for_two_epochs_and_its_address_alone() {
     assert!(holds(Duration::from_secs(5), CLIENT));
     assert!(!holds(Duration::from_secs(10), CLIENT));
     assert!(!holds(Duration::ZERO, (CLIENT.0, CLIENT.1 + 1)));
-    assert!(!holds(Duration::ZERO, STRANGER));
+    assert!(!holds(Duration::ZERO, UNKNOWN_SOURCE));
 }
 
 #[test]
@@ -539,7 +539,7 @@ fn connections_take_turns_of_sixteen_datagrams() {
 }
 
 #[test]
-fn a_paused_connection_keeps_its_news() {
+fn a_paused_connection_keeps_its_events() {
     let (mut server, id) = server_with_client();
     assert!(server.pause(id));
     feed(&mut server, &packet(4, 0, 0, b"later"));

@@ -10,7 +10,7 @@ use rakwire::sim::Conditions;
 use crate::model::random::Random;
 use crate::support::game_protocol::*;
 
-fn stranger(number: u32) -> SocketAddr {
+fn unknown_source(number: u32) -> SocketAddr {
     let [a, b, c, d] = number.to_be_bytes();
     ([10 + a, b, c, d], 1_000 + (number % 50_000) as u16).into()
 }
@@ -21,7 +21,7 @@ fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
     let (mut bytes_in, mut bytes_out) = (0, 0);
     for number in 0..10_000_u32 {
         let datagram = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
-        server.handle_datagram(START, stranger(number * 97), &datagram);
+        server.handle_datagram(START, unknown_source(number * 97), &datagram);
         bytes_in += datagram.len();
         if number % 100 == 0 {
             for (_, answer) in output(&mut server, START) {
@@ -44,19 +44,19 @@ fn a_guessed_answer_opens_nothing() {
     let mut server = peer(server_config());
     let mut random = Random::new(3);
     for number in 0..100_000_u32 {
-        server.handle_datagram(START, stranger(number), &(random.draw() as u32).to_be_bytes());
+        server.handle_datagram(START, unknown_source(number), &(random.draw() as u32).to_be_bytes());
         output(&mut server, START);
     }
     assert_eq!(server.connections().count(), 0);
 }
 
 #[test]
-fn a_flood_of_ends_from_strangers_ends_nothing() {
+fn a_flood_of_ends_from_other_addresses_ends_nothing() {
     let (mut server, id) = server_with_client();
     for number in 0..10_000 {
         let end =
             packet(if number % 2 == 0 { 0x0C } else { 8 }, 0, 0, if number % 3 == 0 { b"body" } else { b"" });
-        server.handle_datagram(START, stranger(number), &end);
+        server.handle_datagram(START, unknown_source(number), &end);
     }
     assert_eq!(output(&mut server, START), []);
     assert_eq!(dropped(&server, DropReason::UnknownSource), 10_000);
@@ -75,24 +75,24 @@ fn a_flood_of_ends_from_a_client_ends_it_once() {
 }
 
 #[test]
-fn packets_of_strangers_are_dropped_and_counted() {
+fn packets_from_unknown_addresses_are_dropped_and_counted() {
     let mut server = peer(server_config());
     for length in 5..600 {
-        server.handle_datagram(START, STRANGER.into(), &vec![5; length]);
+        server.handle_datagram(START, UNKNOWN_SOURCE.into(), &vec![5; length]);
     }
     assert_eq!(dropped(&server, DropReason::UnknownSource), 595);
     for length in 0..4 {
-        server.handle_datagram(START, STRANGER.into(), &vec![5; length]);
+        server.handle_datagram(START, UNKNOWN_SOURCE.into(), &vec![5; length]);
     }
     assert_eq!(dropped(&server, DropReason::TooShort), 4);
     assert_eq!(output(&mut server, START), []);
 }
 
 #[test]
-fn a_pure_client_answers_no_stranger() {
+fn a_pure_client_answers_no_unknown_address() {
     let mut client = peer(client_config());
     for number in 0..1_000_u32 {
-        client.handle_datagram(START, stranger(number), &number.to_be_bytes());
+        client.handle_datagram(START, unknown_source(number), &number.to_be_bytes());
     }
     assert_eq!(output(&mut client, START), []);
     assert_eq!(dropped(&client, DropReason::UnknownSource), 1_000);
@@ -187,14 +187,14 @@ fn forged_sequences_take_no_more_than_their_share() {
     let mut resources = Resources::<2, 128, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 1);
-    let other = enter(&mut server, START, STRANGER.into(), 1);
+    let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 1);
     let mut random = Random::new(4);
     for _ in 0..20_000 {
         let (flags, sequence) = (random.below(2) as u8, random.draw() as u16);
         feed(&mut server, &packet(flags, random.below(255) as u8, sequence, &[1; 504]));
         assert!(server.blocks_available() >= 64);
     }
-    server.handle_datagram(START, STRANGER.into(), &packet(5, 0, 0, b"I am honest"));
+    server.handle_datagram(START, UNKNOWN_SOURCE.into(), &packet(5, 0, 0, b"I am honest"));
     assert_eq!(told(&mut server), [Told::Message(other, Reliable, b"I am honest".to_vec())]);
 }
 
@@ -207,11 +207,11 @@ fn hostile_connections_take_no_more_than_the_limit() {
     let mut server = Peer::new(&mut resources, config);
     let honest = enter(&mut server, START, CLIENT.into(), 1);
     let hostile: Vec<_> =
-        (0..8).map(|number| enter(&mut server, START, stranger(number), number + 2)).collect();
+        (0..8).map(|number| enter(&mut server, START, unknown_source(number), number + 2)).collect();
     for (number, hostile) in (0..).zip(hostile) {
         for sequence in 0..100 {
             let never_whole = packet(1, 254, sequence * 2, &[1; 504]);
-            server.handle_datagram(START, stranger(number), &never_whole);
+            server.handle_datagram(START, unknown_source(number), &never_whole);
         }
         // It acknowledges nothing.
         while server.send(START, hostile, &[7; 504], Reliable).is_ok() {}
@@ -267,11 +267,11 @@ fn an_application_that_does_not_read_holds_its_client_back_and_no_other() {
     let mut resources = Resources::<2, 64, 512>::new();
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 1);
-    enter(&mut server, START, STRANGER.into(), 1);
+    enter(&mut server, START, UNKNOWN_SOURCE.into(), 1);
     let acknowledged =
         (0..100_u16).filter(|number| !feed(&mut server, &packet(5, 0, *number, b"x")).is_empty()).count();
     assert_eq!((acknowledged, dropped(&server, DropReason::NoMemory)), (32, 68));
-    server.handle_datagram(START, STRANGER.into(), &packet(5, 0, 0, b"x"));
+    server.handle_datagram(START, UNKNOWN_SOURCE.into(), &packet(5, 0, 0, b"x"));
     assert_eq!(packets(&mut server, START).len(), 1);
     assert_eq!(told(&mut server).len(), 33);
     assert_eq!(feed(&mut server, &packet(5, 0, 50, b"x")).len(), 1);
@@ -294,7 +294,7 @@ fn unreliable_payloads_that_lack_chunks_make_room() {
 }
 
 #[test]
-fn forged_datagrams_of_strangers_do_not_disturb_a_session() {
+fn forged_datagrams_from_other_addresses_do_not_disturb_a_session() {
     let mut net = Net::new(Conditions { latency: Duration::from_millis(10), ..Conditions::default() }, 1);
     let (here, there) = net.connect();
     let mut random = Random::new(8);
@@ -305,8 +305,8 @@ fn forged_datagrams_of_strangers_do_not_disturb_a_session() {
         for _ in 0..20 {
             let length = random.below(600) as usize;
             let nonsense = random.bytes(length);
-            net.pair.b.handle_datagram(now, stranger(random.draw() as u32 >> 4), &nonsense);
-            net.pair.a.handle_datagram(now, STRANGER.into(), &nonsense);
+            net.pair.b.handle_datagram(now, unknown_source(random.draw() as u32 >> 4), &nonsense);
+            net.pair.a.handle_datagram(now, UNKNOWN_SOURCE.into(), &nonsense);
         }
         net.run_for(Duration::from_millis(5));
     }

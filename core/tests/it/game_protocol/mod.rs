@@ -3,4 +3,4 @@
 mod connection;
 mod hostile;
 mod lossy;
-mod news;
+mod readable;

@@ -1,4 +1,4 @@
-//! Who is let in: passwords, bans, limits, and what strangers are answered.
+//! Who is let in: passwords, bans, limits, and what peers without a connection are answered.
 
 use core::net::SocketAddr;
 use core::time::Duration;

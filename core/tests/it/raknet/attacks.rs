@@ -15,7 +15,9 @@ use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity}
 use rakwire::wire::{Reader, Wire};
 use rakwire::{Instant, U24};
 
-use crate::support::forged::{STRANGER, answers, bytes_out, capsule, data, missing, request_2, written};
+use crate::support::forged::{
+    UNKNOWN_SOURCE, answers, bytes_out, capsule, data, missing, request_2, written,
+};
 use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
 
 /// Numbers that the handshake has certainly passed.
@@ -91,7 +93,7 @@ fn a03_complaints_cost_few_resends_within_the_window() {
     assert!((5..=12).contains(&resends), "{resends} datagrams in ten round trips");
 }
 
-/// Of every length and kind, what a stranger sends brings no more bytes than it had, and nothing later.
+/// Of every length and kind, what an unknown address sends brings no more bytes than it had, and nothing later.
 #[test]
 fn a04_no_request_is_worth_more_than_its_own_bytes() {
     let mut server = peer(server_config());
@@ -103,7 +105,7 @@ fn a04_no_request_is_worth_more_than_its_own_bytes() {
     for request in &requests {
         for length in 1..=request.len() {
             now = now + Duration::from_millis(1);
-            server.handle_datagram(now, STRANGER.into(), &request[..length]);
+            server.handle_datagram(now, UNKNOWN_SOURCE.into(), &request[..length]);
             let bytes = bytes_out(&mut server, now);
             assert!(bytes <= length, "{bytes} bytes for {length}");
         }
@@ -119,7 +121,7 @@ fn a05_pongs_may_be_switched_off() {
     config.pongs_per_second = 0;
     let mut server = peer(config);
     let ping = written(&Offline::Ping { scope: PingScope::Any, time: 1, guid: Some(Guid(1)) });
-    server.handle_datagram(Instant::ZERO, STRANGER.into(), &ping);
+    server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &ping);
     assert_eq!(bytes_out(&mut server, Instant::ZERO), 0);
 }
 
@@ -154,7 +156,7 @@ fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
 }
 
 /// Nothing proves an address without cookies: a handshake that is forged to its third datagram has the server answer
-/// into the void until its patience ends. What that costs is known.
+/// into the void until its timeout. What that costs is known.
 #[test]
 fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
     let mut config = server_config();
@@ -171,7 +173,7 @@ fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
         data(0, capsule(Reliability::Reliable, 0, 0), &written(&control)),
     ];
     let bytes_in: usize = forged.iter().map(Vec::len).sum();
-    forged.iter().for_each(|datagram| server.handle_datagram(now, STRANGER.into(), datagram));
+    forged.iter().for_each(|datagram| server.handle_datagram(now, UNKNOWN_SOURCE.into(), datagram));
     let mut bytes = bytes_out(&mut server, now);
     while let Some(due) = server.poll_timeout() {
         server.handle_timeout(due);
@@ -195,7 +197,7 @@ fn a05_a_pong_is_longer_than_its_ping_by_the_advertisement_alone() {
         assert_eq!(server.set_advertisement(&vec![b'x'; advertised]), Ok(()));
         for (ping, length) in [&full, &open].into_iter().flat_map(|ping| (1..=33).map(move |n| (ping, n))) {
             now = now + Duration::from_millis(1);
-            server.handle_datagram(now, STRANGER.into(), &ping[..length]);
+            server.handle_datagram(now, UNKNOWN_SOURCE.into(), &ping[..length]);
             let expected = if length == 33 { 33 + advertised } else { 0 };
             assert_eq!(
                 bytes_out(&mut server, now),
@@ -314,7 +316,7 @@ fn a10_nonsense_is_counted_and_not_told() {
     let mut server = peer(server_config());
     for number in 0..1_000_000_u32 {
         let bytes = number.to_be_bytes();
-        server.handle_datagram(Instant::ZERO, STRANGER.into(), &bytes);
+        server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &bytes);
     }
     assert!(server.poll_event().is_none());
     let drops: u64 = server.stats().drops().map(|(_, count)| count).sum();
@@ -341,15 +343,15 @@ fn a14_a_number_far_ahead_poisons_nothing() {
     assert!(net.pair.b.connections().next().is_some() && net.pair.a.connection(client).is_some());
 }
 
-/// A farewell from a stranger, or with numbers that are not plausible, ends nothing.
+/// A disconnection notification from an unknown address, or with numbers that are not plausible, ends nothing.
 #[test]
-fn a15_a_blind_farewell_ends_nothing() {
+fn a15_a_blind_disconnection_notification_ends_nothing() {
     let (mut net, client, _) = open(Conditions::default());
-    let farewell = |number, reliable| data(number, capsule(Reliability::Reliable, reliable, 0), b"\x15");
+    let notification = |number, reliable| data(number, capsule(Reliability::Reliable, reliable, 0), b"\x15");
     let now = net.now();
-    net.pair.b.handle_datagram(now, STRANGER.into(), &farewell(NEXT, NEXT));
+    net.pair.b.handle_datagram(now, UNKNOWN_SOURCE.into(), &notification(NEXT, NEXT));
     for (number, reliable) in [(0x40_0000, NEXT), (NEXT, 0x40_0000), (NEXT + 1, 0xC0_0000), (0x90_0000, 0)] {
-        forge(&mut net, &farewell(number, reliable));
+        forge(&mut net, &notification(number, reliable));
     }
     net.run_for(Duration::from_secs(1));
     assert!(net.server.is_empty(), "{:?}", net.server);
@@ -361,7 +363,7 @@ fn a15_a_blind_farewell_ends_nothing() {
 fn a16_sizes_are_clamped_both_ways() {
     for (named, used) in [(0, 576), (1, 576), (575, 576), (1_000, 1_000), (9_000, 1_492), (u16::MAX, 1_492)] {
         let mut server = peer(server_config());
-        let (now, address) = (Instant::from_micros(1), SocketAddr::from(STRANGER));
+        let (now, address) = (Instant::from_micros(1), SocketAddr::from(UNKNOWN_SOURCE));
         let security = ClientSecurity::Cookie(cookie(&mut server, now, address));
         let request = Offline::Request2 { security, server: address, mtu: named, guid: Guid(5) };
         server.handle_datagram(now, address, &written(&request));

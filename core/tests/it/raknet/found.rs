@@ -30,9 +30,9 @@ fn both_ends_start_their_numbers_where_they_are_told() {
     keep(Setup { first_number: 0x7F_FFF8, ..SMALL }, Vec::new());
 }
 
-/// A farewell overtook parts that were lost or late, and the other end took nothing after it.
+/// A disconnection notification overtook parts that were lost or late, and the other end took nothing after it.
 #[test]
-fn a_farewell_comes_after_what_was_sent_before() {
+fn the_disconnection_notification_comes_after_what_was_sent_before() {
     keep(
         SMALL,
         vec![

@@ -1,4 +1,4 @@
-//! Whatever arrives, from whomever: no panic, no state for strangers, bounded work, every drop counted.
+//! Whatever arrives, from whomever: no panic, no state for unknown addresses, bounded work, every drop counted.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::{Instant, U24};
 
-use crate::support::forged::{STRANGER, capsule, data, written};
+use crate::support::forged::{UNKNOWN_SOURCE, capsule, data, written};
 use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
 
 fn drops(peer: &Peer<'_>) -> u64 {
@@ -46,13 +46,13 @@ const NEXT: u32 = 20;
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes from a stranger leave nothing behind and never cost more bytes than they bring.
+    /// Bytes from an unknown address leave nothing behind and never cost more bytes than they bring.
     #[test]
-    fn strangers_leave_no_state(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..8)) {
+    fn unknown_addresses_leave_no_state(datagrams in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..8)) {
         let mut server = peer(server_config());
         let now = Instant::from_micros(1);
         for datagram in &datagrams {
-            server.handle_datagram(now, STRANGER.into(), datagram);
+            server.handle_datagram(now, UNKNOWN_SOURCE.into(), datagram);
         }
         prop_assert_eq!(server.connections().count(), 0);
         prop_assert_eq!(server.blocks_available(), server.blocks());
@@ -86,7 +86,7 @@ proptest! {
     /// Every real datagram of a handshake, cut and changed.
     #[test]
     fn changed_offline_messages_are_harmless(which in 0_usize..6, at in 0_usize..64, xor in 1_u8.., cut in 0_usize..64) {
-        let address: SocketAddr = STRANGER.into();
+        let address: SocketAddr = UNKNOWN_SOURCE.into();
         let guid = Guid(5);
         let messages = [
             Offline::Ping { scope: PingScope::Any, time: 5, guid: Some(guid) },
@@ -131,18 +131,18 @@ fn a_short_first_request_gets_no_answer() {
     let mut server = peer(server_config());
     let full = written(&Offline::Request1 { protocol: 6, mtu: 576 });
     for length in 18..32 {
-        server.handle_datagram(Instant::ZERO, STRANGER.into(), &full[..length]);
+        server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &full[..length]);
         assert_eq!(drain(&mut server, Instant::ZERO), 0, "{length} bytes were answered");
     }
     assert_eq!(server.stats().dropped(DropReason::WouldAmplify), 14);
-    server.handle_datagram(Instant::ZERO, STRANGER.into(), &full[..32]);
+    server.handle_datagram(Instant::ZERO, UNKNOWN_SOURCE.into(), &full[..32]);
     assert_eq!(drain(&mut server, Instant::ZERO), 32);
 }
 
 #[test]
 fn a_second_request_without_its_cookie_leaves_no_state() {
     let mut server = peer(server_config());
-    let address: SocketAddr = STRANGER.into();
+    let address: SocketAddr = UNKNOWN_SOURCE.into();
     for security in [ClientSecurity::None, ClientSecurity::Cookie(0), ClientSecurity::Cookie(7)] {
         let request = Offline::Request2 { security, server: address, mtu: 1_492, guid: Guid(5) };
         server.handle_datagram(Instant::ZERO, address, &written(&request));
@@ -346,9 +346,9 @@ fn an_application_that_does_not_read_holds_the_sender_back() {
     assert!(arrived.iter().zip(0_u32..).all(|(message, number)| message[1..5] == number.to_be_bytes()));
 }
 
-/// A connection whose application pauses keeps its news and refuses what does not fit; the others go on.
+/// A connection whose application pauses keeps its events and refuses what does not fit; the others go on.
 #[test]
-fn a_paused_connection_keeps_its_news() {
+fn a_paused_connection_keeps_its_events() {
     let capacity = Capacity { connections: 1, blocks: 64, block_size: 256 };
     let (a, b) = (peer(client_config()), Peer::with_capacity(capacity, server_config()));
     let mut net =

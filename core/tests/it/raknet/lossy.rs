@@ -124,13 +124,13 @@ fn run(seed: u64, conditions: Conditions, resends: Resends, first_number: U24) -
     }
     let took = pair.now.saturating_since(start);
     if up.arrived + down.arrived == 2 * MESSAGES {
-        settle(pair, client_id, server_id);
+        close(pair, client_id, server_id);
     }
     (up.arrived + down.arrived, took)
 }
 
 /// Closes both sides and checks that every block came back.
-fn settle(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, server: ConnectionId) {
+fn close(pair: &mut Pair<Peer<'static>, Peer<'static>>, client: ConnectionId, server: ConnectionId) {
     let end = pair.now + Duration::from_secs(60);
     pair.a.disconnect(pair.now, client);
     pair.b.disconnect(pair.now, server);

@@ -26,15 +26,15 @@ enum Known {
     /// It sent its second request.
     Unverified = 1,
     /// It sent its connection request.
-    Handling,
+    Awaiting,
     /// Its connection is open.
     Connected,
-    /// It said goodbye, and what is left of its connection only acknowledges.
+    /// It sent its disconnection notification, and what is left of its connection only acknowledges.
     Ended,
 }
-use Known::{Connected, Ended, Handling, Unverified};
+use Known::{Awaiting, Connected, Ended, Unverified};
 
-const KNOWN: [Known; 4] = [Unverified, Handling, Connected, Ended];
+const KNOWN: [Known; 4] = [Unverified, Awaiting, Connected, Ended];
 
 /// Whose address, or whose GUID, the request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ fn bring(server: &mut Peer<'_>, known: Known) -> Vec<u8> {
     let addresses = AddressList::unassigned(10);
     let open = Control::NewIncoming { server: from, addresses, accepted_time: 0, time: 0 };
     let steps = [
-        (Reliability::Reliable, request, Handling),
+        (Reliability::Reliable, request, Awaiting),
         (Reliability::ReliableOrdered, open, Connected),
         (Reliability::ReliableOrdered, Control::Disconnect, Ended),
     ];
@@ -133,7 +133,7 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
         server.connection(id).map(|info| info.state)
     };
     assert_eq!(state(Unverified), Some(ConnectionState::Connecting));
-    assert_eq!(state(Handling), Some(ConnectionState::Connecting));
+    assert_eq!(state(Awaiting), Some(ConnectionState::Connecting));
     assert_eq!(state(Connected), Some(ConnectionState::Connected));
     assert!(!matches!(state(Ended), Some(ConnectionState::Connecting | ConnectionState::Connected)));
     (server, replies)
@@ -144,21 +144,21 @@ fn server_that_knows() -> (Peer<'static>, [Vec<u8>; 4]) {
 const TABLE: [(Whose, Whose, Outcome); 25] = [
     // Address and GUID known: the same slot gets its reply again while its client may not have it.
     (Of(Unverified), Of(Unverified), SameReply),
-    (Of(Unverified), Of(Handling),   ALREADY_CONNECTED),
+    (Of(Unverified), Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Unverified), Of(Connected),  ALREADY_CONNECTED),
-    (Of(Handling),   Of(Unverified), ALREADY_CONNECTED),
-    (Of(Handling),   Of(Handling),   ALREADY_CONNECTED),
-    (Of(Handling),   Of(Connected),  ALREADY_CONNECTED),
+    (Of(Awaiting),   Of(Unverified), ALREADY_CONNECTED),
+    (Of(Awaiting),   Of(Awaiting),   ALREADY_CONNECTED),
+    (Of(Awaiting),   Of(Connected),  ALREADY_CONNECTED),
     (Of(Connected),  Of(Unverified), ALREADY_CONNECTED),
-    (Of(Connected),  Of(Handling),   ALREADY_CONNECTED),
+    (Of(Connected),  Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Connected),  Of(Connected),  ALREADY_CONNECTED),
     // Address known, GUID not.
     (Of(Unverified), Nobodys,        ALREADY_CONNECTED),
-    (Of(Handling),   Nobodys,        ALREADY_CONNECTED),
+    (Of(Awaiting),   Nobodys,        ALREADY_CONNECTED),
     (Of(Connected),  Nobodys,        ALREADY_CONNECTED),
     // GUID known, address not.
     (Nobodys,        Of(Unverified), ALREADY_CONNECTED),
-    (Nobodys,        Of(Handling),   ALREADY_CONNECTED),
+    (Nobodys,        Of(Awaiting),   ALREADY_CONNECTED),
     (Nobodys,        Of(Connected),  ALREADY_CONNECTED),
     // Neither.
     (Nobodys,        Nobodys,        Accepted),
@@ -167,10 +167,10 @@ const TABLE: [(Whose, Whose, Outcome); 25] = [
     (Of(Ended),      Nobodys,        Accepted),
     (Nobodys,        Of(Ended),      Accepted),
     (Of(Ended),      Of(Unverified), ALREADY_CONNECTED),
-    (Of(Ended),      Of(Handling),   ALREADY_CONNECTED),
+    (Of(Ended),      Of(Awaiting),   ALREADY_CONNECTED),
     (Of(Ended),      Of(Connected),  ALREADY_CONNECTED),
     (Of(Unverified), Of(Ended),      ALREADY_CONNECTED),
-    (Of(Handling),   Of(Ended),      ALREADY_CONNECTED),
+    (Of(Awaiting),   Of(Ended),      ALREADY_CONNECTED),
     (Of(Connected),  Of(Ended),      ALREADY_CONNECTED),
 ];
 
@@ -283,7 +283,7 @@ const NEWCOMERS: [Row; 16] = [
     (pure_client,   Before::Nothing,          OTHER_HOST, Proof::Unasked, Dropped(DropReason::Unexpected)),
     (as_it_is,      Before::Banned,           OTHER_HOST, Proof::Given,   Refused(0x17)),
     (one,           Before::Came(Connected),  OTHER_HOST, Proof::Given,   Refused(0x14)),
-    (one,           Before::Came(Handling),   OTHER_HOST, Proof::Given,   Refused(0x14)),
+    (one,           Before::Came(Awaiting),   OTHER_HOST, Proof::Given,   Refused(0x14)),
     // The oldest that is half open makes room, and the newcomer asks again.
     (one,           Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
     (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),

@@ -36,7 +36,7 @@ fn receipts(told: &[Told]) -> Vec<(Receipt, Outcome)> {
     told.iter().filter_map(receipt).collect()
 }
 
-fn settle(net: &mut Net, id: ConnectionId) {
+fn close(net: &mut Net, id: ConnectionId) {
     net.pair.a.disconnect(net.pair.now, id);
     net.run_for(Duration::from_secs(60));
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
@@ -56,7 +56,7 @@ fn only_receipt_reliabilities_have_receipts() {
     let expected = [1, 2, 3].map(|number| (Receipt(number), Outcome::Acknowledged));
     assert_eq!(receipts(&net.client), expected);
     assert_eq!(net.server.len(), 6);
-    settle(&mut net, id);
+    close(&mut net, id);
 }
 
 /// On the wire receipts do not exist: the other peer sees the plain reliability.
@@ -100,7 +100,7 @@ fn every_reliable_message_is_acknowledged_once_over_a_bad_path() {
     let expected: Vec<_> =
         sent.into_iter().map(|receipt| (receipt.expect("a receipt"), Outcome::Acknowledged)).collect();
     assert_eq!(acknowledged, expected);
-    settle(&mut net, id);
+    close(&mut net, id);
 }
 
 /// An unreliable message is acknowledged if it arrived, and lost or acknowledged late if it did not: each once.
@@ -119,7 +119,7 @@ fn every_unreliable_message_gets_one_receipt() {
     let arrived = messages(&net.server).len();
     assert!((100..180).contains(&arrived), "{arrived}");
     assert!(acknowledged <= arrived && acknowledged + 70 > arrived, "{acknowledged} of {arrived}");
-    settle(&mut net, id);
+    close(&mut net, id);
 }
 
 /// The receipt of a message in parts comes when all parts are acknowledged, not with the last
@@ -134,7 +134,7 @@ fn a_message_in_parts_has_one_receipt_after_all_parts() {
         net.run_for(Duration::from_secs(5));
         assert_eq!(receipts(&net.client), [(Receipt(1), Outcome::Acknowledged)]);
         assert_eq!(messages(&net.server).len(), 1, "it was acknowledged, so it arrived");
-        settle(&mut net, id);
+        close(&mut net, id);
     }
 }
 
@@ -189,5 +189,5 @@ fn large_messages_tell_how_far_they_are_on_both_sides() {
         assert!(list.windows(2).all(|pair| pair[0].done < pair[1].done));
         assert_eq!(list.last().map(|progress| progress.done), Some(100));
     }
-    settle(&mut net, id);
+    close(&mut net, id);
 }

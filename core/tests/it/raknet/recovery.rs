@@ -270,7 +270,7 @@ fn a_reduction_is_taken_back_even_after_the_resend() {
 
 /// After something came late, a gap alone proves nothing for a while.
 #[test]
-fn reordering_teaches_patience() {
+fn reordering_widens_the_reordering_window() {
     let mut sender = Sender::new_reno();
     sender.send(100);
     let window = sender.take_window();

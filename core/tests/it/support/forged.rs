@@ -9,7 +9,7 @@ use rakwire::wire::offline::{ClientSecurity, Offline};
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 use rakwire::{Instant, U24};
 
-pub(crate) const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 
 pub(crate) fn written<'a>(packet: &impl Wire<'a>) -> Vec<u8> {
     let mut buffer = [0; 2_048];

@@ -13,7 +13,7 @@ use rakwire::sim::{Conditions, Pair};
 
 pub(crate) const CLIENT: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
 pub(crate) const SERVER: ([u8; 4], u16) = ([192, 0, 2, 2], 2);
-pub(crate) const STRANGER: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
+pub(crate) const UNKNOWN_SOURCE: ([u8; 4], u16) = ([203, 0, 113, 9], 4_000);
 pub(crate) const START: Instant = Instant::from_micros(1_000_000);
 
 /// More steps than any run takes.

@@ -5,7 +5,7 @@ use rakwire::wire::protection::PacketProtection;
 /// Eight bytes of a checksum over all before them, then the datagram's number in three; what is not newer than what was
 /// opened before does not open.
 #[derive(Debug, Default)]
-pub(crate) struct Marked {
+pub(crate) struct TestProtection {
     sealed: u32,
     opened: u32,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Marked {
 pub(crate) const OVERHEAD: u16 = 11;
 const SUM: usize = 8;
 
-impl PacketProtection for Marked {
+impl PacketProtection for TestProtection {
     fn overhead(&self) -> u16 {
         OVERHEAD
     }

@@ -30,11 +30,11 @@ const SLOW_START_LOSS_MARGIN: u32 = ALL / 3;
 const LOSS_RATE_WINDOW: u8 = 8;
 /// Reductions in a row without effect on the queue after which another flow must be what keeps it long.
 const MAX_FUTILE_REDUCTIONS: u8 = 3;
-/// Rounds in competitive mode after which steady mode is tried again.
+/// Rounds in competitive state after which steady state is tried again.
 const MAX_COMPETITIVE_ROUNDS: u8 = 32;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mode {
+enum State {
     /// The window doubles each round until a queue forms.
     #[default]
     SlowStart,
@@ -66,7 +66,7 @@ struct Round {
 /// unless their rate rises: a random loss rate does not depend on what this end sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DelayBased {
-    mode: Mode,
+    state: State,
     window: u32,
     /// Bytes of a full datagram.
     datagram: u32,
@@ -92,7 +92,7 @@ pub(super) struct DelayBased {
     futile_reductions: u8,
     /// The window before the first of them.
     window_before: u32,
-    /// Rounds in competitive mode.
+    /// Rounds in competitive state.
     competitive_rounds: u8,
     /// When the window was last reduced: a round that began before saw the larger window.
     reduced_at: Instant,
@@ -108,9 +108,9 @@ impl DelayBased {
     }
 
     pub(super) const fn pace(&self) -> Pace {
-        match self.mode {
-            Mode::SlowStart => Pace::SlowStart,
-            Mode::Steady | Mode::Competitive => Pace::Steady,
+        match self.state {
+            State::SlowStart => Pace::SlowStart,
+            State::Steady | State::Competitive => Pace::Steady,
         }
     }
 
@@ -124,14 +124,14 @@ impl DelayBased {
         self.acked_bytes = self.acked_bytes.saturating_add(sample.bytes);
         if sample.in_flight.saturating_mul(2) >= self.window {
             self.round.window_used = true;
-            if self.mode == Mode::SlowStart {
+            if self.state == State::SlowStart {
                 self.grow(sample.bytes);
             }
         }
         if !sample.newest.is_older_than(self.round.end) {
             self.on_round_end(sample);
             self.round = Round { since: sample.now, end: sample.next, ..Round::default() };
-        } else if self.mode == Mode::SlowStart
+        } else if self.state == State::SlowStart
             && self.round.samples == MIN_ROUND_SAMPLES
             && self.queue_delay() > self.max_queue_delay() / 2
         {
@@ -180,7 +180,7 @@ impl DelayBased {
     fn leave_slow_start(&mut self, sample: &AckSample) {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
-        self.mode = Mode::Steady;
+        self.state = State::Steady;
         self.reduce(carried.max(self.window / 4), sample.now);
     }
 
@@ -194,13 +194,13 @@ impl DelayBased {
         if !self.round.window_used {
             return;
         }
-        match self.mode {
-            Mode::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
+        match self.state {
+            State::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
                 self.leave_slow_start(sample)
             }
-            Mode::SlowStart => {}
-            Mode::Steady if queue > limit => self.drain_queue(queue, sample.now),
-            Mode::Steady => {
+            State::SlowStart => {}
+            State::Steady if queue > limit => self.drain_queue(queue, sample.now),
+            State::Steady => {
                 self.futile_reductions = 0;
                 if let Some(rate) = congestion_loss {
                     let left = scale(self.window, ALL - rate, ALL);
@@ -210,7 +210,7 @@ impl DelayBased {
                     self.grow(self.step * self.datagram);
                 }
             }
-            Mode::Competitive => {
+            State::Competitive => {
                 self.competitive_rounds = self.competitive_rounds.saturating_add(1);
                 self.grow(self.datagram);
                 if queue < limit / 2 || self.competitive_rounds > MAX_COMPETITIVE_ROUNDS {
@@ -226,7 +226,7 @@ impl DelayBased {
     }
 
     fn enter_steady(&mut self) {
-        self.mode = Mode::Steady;
+        self.state = State::Steady;
         self.futile_reductions = 0;
         self.step = 1;
     }
@@ -238,7 +238,7 @@ impl DelayBased {
         }
         self.futile_reductions += 1;
         if self.futile_reductions > MAX_FUTILE_REDUCTIONS {
-            self.mode = Mode::Competitive;
+            self.state = State::Competitive;
             self.competitive_rounds = 0;
             self.window = self.window.max(self.window_before);
             self.reduced_at = now;
@@ -262,11 +262,11 @@ impl DelayBased {
         if rate > random + LOSS_MARGIN / 2 {
             self.step = 1;
         }
-        let margin = match self.mode {
-            Mode::SlowStart => SLOW_START_LOSS_MARGIN,
+        let margin = match self.state {
+            State::SlowStart => SLOW_START_LOSS_MARGIN,
             // Losses while there is a queue are hardly random.
-            Mode::Steady | Mode::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
-            Mode::Steady | Mode::Competitive => LOSS_MARGIN,
+            State::Steady | State::Competitive if self.queue_delay() > MAX_QUEUE_DELAY => LOSS_MARGIN / 4,
+            State::Steady | State::Competitive => LOSS_MARGIN,
         };
         (rate > random + random / 2 + margin).then_some(rate)
     }
@@ -298,7 +298,7 @@ impl DelayBased {
             LossTrigger::TimeThreshold => loss.bytes,
         };
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
-        if self.mode == Mode::Competitive && loss.sent_at >= self.reduced_at {
+        if self.state == State::Competitive && loss.sent_at >= self.reduced_at {
             self.enter_steady();
             self.reduce(self.window / 2, loss.now);
         }
@@ -309,7 +309,7 @@ impl DelayBased {
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
-        self.mode = Mode::SlowStart;
+        self.state = State::SlowStart;
         self.window = MIN_DATAGRAMS * self.datagram;
         self.futile_reductions = 0;
     }
@@ -420,10 +420,10 @@ mod tests {
         let before = path.rounds(3, 0);
         let contested = path.rounds(20, 30_000);
         assert!(contested >= before, "{contested} after {before}");
-        assert_eq!(path.delay_based.mode, Mode::Competitive);
+        assert_eq!(path.delay_based.state, State::Competitive);
         let after = path.round(30_000, 1);
         assert!(after <= contested / 2 + DATAGRAM, "{after} after {contested}");
-        assert_eq!(path.delay_based.mode, Mode::Steady);
+        assert_eq!(path.delay_based.state, State::Steady);
     }
 
     #[test]

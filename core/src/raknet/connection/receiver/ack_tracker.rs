@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_missing_once_and_arrivals_acknowledged_once() {
+    fn gaps_are_reported_once_and_datagrams_acknowledged_once() {
         let mut ack_tracker = AckTracker::default();
         for number in [0, 1, 2, 5, 4, 9] {
             assert_eq!(ack_tracker.classify(U24::new(number)), DatagramStatus::New);

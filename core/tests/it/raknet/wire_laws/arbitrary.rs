@@ -12,7 +12,7 @@ use rakwire::wire::protection::{PacketProtection, Plain};
 use rakwire::wire::{Reader, SecuritySizes, Source, Value, Wire, WireError};
 
 use super::laws::written;
-use crate::support::marked::Marked;
+use crate::support::marked::TestProtection;
 use crate::support::recorder::{Field, Recorder};
 
 /// Bytes that get further than noise does: an id, zeros and versions of addresses among the rest, and the magic at one
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(Plain.open(&mut datagram[..plain.len()]), Some(plain.len()));
         prop_assert_eq!(&datagram[..plain.len()], &plain[..]);
 
-        let (mut sender, mut receiver) = (Marked::default(), Marked::default());
+        let (mut sender, mut receiver) = (TestProtection::default(), TestProtection::default());
         prop_assert_eq!(sender.seal(&mut datagram[..plain.len() + 10], plain.len()), None);
         let length = sender.seal(&mut datagram, plain.len()).expect("room for the mark");
         prop_assert_eq!(length, plain.len() + usize::from(sender.overhead()));

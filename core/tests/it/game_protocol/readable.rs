@@ -5,7 +5,7 @@ use core::time::Duration;
 use rakwire::game_protocol::wire::CHUNK;
 use rakwire::game_protocol::{ConnectionId, DisconnectReason, Event, Peer, Reliability};
 
-use crate::support::game_protocol::{CLIENT, START, STRANGER, enter, packet, peer, server_config};
+use crate::support::game_protocol::{CLIENT, START, UNKNOWN_SOURCE, enter, packet, peer, server_config};
 
 /// The flags REL and FIN.
 const LAST: u8 = 0x05;
@@ -14,12 +14,12 @@ const INNER: u8 = 0x01;
 /// The flag END.
 const END: u8 = 0x08;
 
-/// The connections that have news, each once.
-fn news(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
-    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
-    news.sort();
-    news.dedup();
-    news
+/// The connections that have events, each once.
+fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
+    let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
+    readable.sort();
+    readable.dedup();
+    readable
 }
 
 fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
@@ -35,20 +35,20 @@ fn messages(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<Vec<u8>> {
 #[test]
 fn each_connection_is_read_by_itself() {
     let mut server = peer(server_config());
-    let there = [(CLIENT.into(), 7), (STRANGER.into(), 8)].map(|(from, salt)| {
+    let there = [(CLIENT.into(), 7), (UNKNOWN_SOURCE.into(), 8)].map(|(from, salt)| {
         // What was there before is told of here, too: only the handshake is.
         enter(&mut server, START, from, salt)
     });
     for number in 0..5 {
-        for from in [CLIENT, STRANGER] {
+        for from in [CLIENT, UNKNOWN_SOURCE] {
             server.handle_datagram(START, from.into(), &packet(LAST, 0, number, &[number as u8]));
         }
         // The first one is told of and not read; the second one is read all the same.
-        assert_eq!(news(&mut server), there);
+        assert_eq!(readable(&mut server), there);
         assert_eq!(messages(&mut server, there[1]), [[number as u8]]);
     }
     assert_eq!(messages(&mut server, there[0]), [[0], [1], [2], [3], [4]]);
-    assert!(news(&mut server).is_empty());
+    assert!(readable(&mut server).is_empty());
     assert_eq!(server.blocks_available(), server.blocks());
 }
 
@@ -61,7 +61,7 @@ fn what_is_lent_stays_and_comes_back() {
     let long: Vec<u8> = (0..CHUNK + 9).map(|at| at as u8).collect();
     server.handle_datagram(START, CLIENT.into(), &packet(INNER, 0, 0, &long[..CHUNK]));
     server.handle_datagram(START, CLIENT.into(), &packet(LAST, 1, 0, &long[CHUNK..]));
-    assert_eq!(news(&mut server), [there]);
+    assert_eq!(readable(&mut server), [there]);
     let event = server.poll_event_of(there);
     assert!(matches!(event, Some(Event::Message { delivery: Reliability::Reliable, .. })));
     // Everything else goes on, even the end of the connection, and it is what it was.
@@ -84,7 +84,7 @@ fn a_connection_that_was_read_to_its_end_is_forgotten() {
     let mut server = peer(server_config());
     let there = enter(&mut server, START, CLIENT.into(), 7);
     server.handle_datagram(START, CLIENT.into(), &packet(END, 0, 0, &[]));
-    assert_eq!(news(&mut server), [there]);
+    assert_eq!(readable(&mut server), [there]);
     assert!(matches!(server.poll_event_of(there), Some(Event::Disconnected { .. })));
     let late = START + Duration::from_secs(10);
     server.handle_timeout(late);

@@ -32,7 +32,7 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
     writer.finish().to_vec()
 }
 
-/// What a peer is told of strangers: the kind, who, and the bytes.
+/// What a peer is told of peers without a connection: the kind, who, and the bytes.
 fn told(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
     let mut told = Vec::new();
     while let Some(event) = peer.poll_event() {

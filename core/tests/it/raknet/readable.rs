@@ -14,8 +14,8 @@ fn address(number: u8) -> SocketAddr {
     ([192, 0, 2, number], 1).into()
 }
 
-/// Moves datagrams and time until nobody has anything to say for a while.
-fn settle(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) {
+/// Delivers all datagrams over 600 ms.
+fn exchange(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) {
     let mut buffer = [0; MAX_DATAGRAM];
     for _ in 0..60 {
         *now = *now + core::time::Duration::from_millis(10);
@@ -33,12 +33,12 @@ fn settle(now: &mut Instant, clients: &mut [Peer<'_>], server: &mut Peer<'_>) {
     }
 }
 
-/// The connections that have news, each once.
-fn news(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
-    let mut news: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
-    news.sort();
-    news.dedup();
-    news
+/// The connections that have events, each once.
+fn readable(peer: &mut Peer<'_>) -> Vec<ConnectionId> {
+    let mut readable: Vec<_> = core::iter::from_fn(|| peer.poll_readable()).collect();
+    readable.sort();
+    readable.dedup();
+    readable
 }
 
 fn numbers(peer: &mut Peer<'_>, id: ConnectionId) -> Vec<u8> {
@@ -62,8 +62,8 @@ fn each_connection_is_read_by_itself() {
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let ids: Vec<_> =
         clients.iter_mut().map(|client| client.connect(now, address(SERVER)).unwrap()).collect();
-    settle(&mut now, &mut clients, &mut server);
-    let there = news(&mut server);
+    exchange(&mut now, &mut clients, &mut server);
+    let there = readable(&mut server);
     assert_eq!(there.len(), 2);
     for id in &there {
         assert!(matches!(server.poll_event_of(*id), Some(Event::Connected { .. })));
@@ -72,13 +72,13 @@ fn each_connection_is_read_by_itself() {
         for (client, id) in clients.iter_mut().zip(&ids) {
             client.send(now, *id, &[0xFE, number], Delivery::RELIABLE_ORDERED).unwrap();
         }
-        settle(&mut now, &mut clients, &mut server);
+        exchange(&mut now, &mut clients, &mut server);
         // The first one is told of and not read; the second one is read all the same.
-        assert_eq!(news(&mut server), there);
+        assert_eq!(readable(&mut server), there);
         assert_eq!(numbers(&mut server, there[1]), [number]);
     }
     assert_eq!(numbers(&mut server, there[0]), [0, 1, 2, 3, 4]);
-    assert!(news(&mut server).is_empty());
+    assert!(readable(&mut server).is_empty());
 }
 
 #[test]
@@ -86,39 +86,39 @@ fn what_is_lent_stays_and_comes_back() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     let id = clients[0].connect(now, address(SERVER)).unwrap();
-    settle(&mut now, &mut clients, &mut server);
-    let there = news(&mut server)[0];
+    exchange(&mut now, &mut clients, &mut server);
+    let there = readable(&mut server)[0];
     assert!(matches!(server.poll_event_of(there), Some(Event::Connected { .. })));
     assert!(server.lent().is_empty());
     let long = [0xFE; 5_000];
     clients[0].send(now, id, &long, Delivery::RELIABLE_ORDERED).unwrap();
-    settle(&mut now, &mut clients, &mut server);
+    exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(server.poll_event_of(there), Some(Event::Message { .. })));
     // Everything else goes on, even the end of the connection, and it is what it was.
     clients[0].disconnect(now, id);
-    settle(&mut now, &mut clients, &mut server);
+    exchange(&mut now, &mut clients, &mut server);
     assert_eq!(server.lent().to_vec(), long);
     let end = server.poll_event_of(there);
     assert!(matches!(end, Some(Event::Disconnected { reason: DisconnectReason::Remote, .. })));
     assert!(server.poll_event_of(there).is_none() && server.lent().is_empty());
     for _ in 0..20 {
-        settle(&mut now, &mut clients, &mut server);
+        exchange(&mut now, &mut clients, &mut server);
     }
-    assert!(news(&mut server).is_empty());
+    assert!(readable(&mut server).is_empty());
     assert_eq!(server.blocks_available(), server.blocks());
     assert_eq!(server.connections().count(), 0);
 }
 
 #[test]
-fn strangers_are_heard_apart() {
+fn unconnected_messages_are_polled_apart_from_events() {
     let mut clients = [peer(client_config())];
     let (mut server, mut now) = (peer(server_config()), Instant::ZERO);
     assert_eq!(server.set_advertisement(b"a game"), Ok(()));
     clients[0].ping(now, address(SERVER)).unwrap();
     clients[0].connect(now, address(SERVER)).unwrap();
-    settle(&mut now, &mut clients, &mut server);
+    exchange(&mut now, &mut clients, &mut server);
     assert!(matches!(clients[0].poll_unconnected(), Some(Event::Pong { .. })));
     assert_eq!(clients[0].lent().to_vec(), b"a game");
     assert!(clients[0].poll_unconnected().is_none());
-    assert_eq!(news(&mut clients[0]).len(), 1);
+    assert_eq!(readable(&mut clients[0]).len(), 1);
 }
