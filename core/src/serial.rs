@@ -2,8 +2,8 @@
 
 /// A number of 24 bits that counts datagrams or messages and wraps to zero after 16,777,215.
 ///
-/// Two numbers compare by the shorter way round the circle (supplement 4.14, 4.17), so the order is not total and
-/// `U24` does not implement `Ord`.
+/// Two numbers compare by the shorter way round the circle (docs/raknet.md#serial-numbers), so the order is not total
+/// and `U24` does not implement `Ord`.
 ///
 /// ```
 /// use rakwire::U24;

@@ -23,7 +23,7 @@ impl Resend {
 }
 
 impl Default for Resend {
-    /// Every 100 ms (supplement 1.12).
+    /// Every 100 ms (docs/game-protocol.md#resends).
     fn default() -> Self {
         Self::Every(Duration::from_millis(100))
     }
@@ -32,7 +32,8 @@ impl Default for Resend {
 /// What a client does when the server does not answer.
 ///
 /// The original takes a second first message for the answer to its challenge, drops the client without a word and
-/// swallows what it sends next (supplement 2, handshake). Only from another port may a client try again.
+/// swallows what it sends next (docs/game-protocol.md#original-handshake). Only from another port may a client try
+/// again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redial {
     /// Nothing is repeated. [`Event::ConnectFailed`](super::Event::ConnectFailed) tells when `handshake_timeout` is

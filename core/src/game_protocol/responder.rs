@@ -48,7 +48,7 @@ pub(super) struct StatelessResponder {
 }
 
 /// The seasonings that prove an address at a time: the pepper is made such that the right answer depends on nothing but
-/// these, so no salt is kept (supplement 2, handshake).
+/// these, so no salt is kept (docs/game-protocol.md#stateless-handshake).
 fn seasonings(config: &Config, address: &SocketAddr, now: Instant) -> [HandshakeWord; 2] {
     cookie::live(&config.secret, address, now).map(|cookie| HandshakeWord(cookie | SEASONING_MARK))
 }

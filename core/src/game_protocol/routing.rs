@@ -1,4 +1,5 @@
-//! Which connection a datagram is for, and what peers without a connection are answered (supplement 2, handshake).
+//! Which connection a datagram is for, and what peers without a connection are answered
+//! (docs/game-protocol.md#handshake).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;

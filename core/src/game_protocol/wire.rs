@@ -7,7 +7,7 @@
 //! | 0 0 0 0 E F A R|     chunk     |     sequence, big-endian      |
 //! +---------------+---------------+-------------------------------+
 //! ```
-//! R is bit 0: REL, A is ACK, F is FIN, E is END (supplement 1.1).
+//! R is bit 0: REL, A is ACK, F is FIN, E is END (docs/game-protocol.md#packets).
 
 use crate::cursor::{Reader, Source, WireError, Writer};
 
@@ -134,8 +134,8 @@ impl Header {
     }
 }
 
-/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without any header (supplement 1.2). The
-/// seasoning is the salt XOR the pepper.
+/// A datagram of the handshake: a salt, a pepper or a seasoning, four bytes without any header
+/// (docs/game-protocol.md#handshake). The seasoning is the salt XOR the pepper.
 ///
 /// ```
 /// use rakwire::game_protocol::wire::HandshakeWord;

@@ -9,7 +9,7 @@ use super::wire::{Guid, MAX_MTU, MIN_MTU};
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
 
-/// Whether a client must give a cookie back before the server keeps anything of it (supplement 2.5, section 8).
+/// Whether a client must give a cookie back before the server keeps anything of it (docs/raknet.md#cookies).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.

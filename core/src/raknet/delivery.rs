@@ -1,6 +1,6 @@
 //! How a message travels: reliability, ordering channel, priority.
 
-/// What is promised for a message (supplement 1.5, 4.11).
+/// What is promised for a message (docs/raknet.md#capsules).
 ///
 /// ```
 /// use rakwire::raknet::Reliability;
@@ -139,7 +139,7 @@ impl Channel {
     }
 }
 
-/// Which message goes first when the path has no room for all (supplement 4.10).
+/// Which message goes first when the path has no room for all (docs/raknet.md#priorities).
 ///
 /// Under load each priority gets several times the share of the next. Priorities delay, they never starve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

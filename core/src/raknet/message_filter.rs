@@ -1,4 +1,4 @@
-//! Which messages whom may send: an allow list of message ids for each group of peers (supplement 6.3, MessageFilter).
+//! Which messages whom may send: an allow list of message ids for each group of peers (docs/raknet.md#message-filter).
 
 use heapless::Vec;
 

@@ -1,4 +1,4 @@
-//! Names for the objects of a game (supplement 7.1).
+//! Names for the objects of a game (docs/raknet.md#network-ids).
 
 /// The name of an object that several peers know: 64 bits, big endian on the wire.
 ///

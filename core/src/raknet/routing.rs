@@ -1,4 +1,5 @@
-//! Which connection a datagram is for, and what peers without a connection are answered (supplement 2.3, 2.5).
+//! Which connection a datagram is for, and what peers without a connection are answered
+//! (docs/raknet.md#unconnected-pings, docs/raknet.md#request-2).
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
@@ -148,7 +149,8 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// The outcome table of supplement 2.5, after the cookie has proved the address or the source has paid.
+    /// The table of outcomes in docs/raknet.md#request-2, after the cookie has proved the address or the source has
+    /// paid.
     fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid) {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_or_evict(&from);

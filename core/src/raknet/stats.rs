@@ -106,7 +106,7 @@ pub struct Waiting {
     pub bytes: u32,
 }
 
-/// Counters and measurements of one connection (supplement 4.19).
+/// Counters and measurements of one connection (docs/raknet.md#statistics).
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ConnectionStats {

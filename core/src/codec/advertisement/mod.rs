@@ -1,4 +1,4 @@
-//! What a Minecraft Bedrock server says of itself in a pong (supplement 8).
+//! What a Minecraft Bedrock server says of itself in a pong (docs/raknet.md#advertisements).
 //!
 //! RakNet carries the data of a pong as it is. Bedrock puts text there, fields that end with a semicolon:
 //!

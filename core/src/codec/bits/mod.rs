@@ -8,8 +8,8 @@
 //! | [`Msb`] | the most significant, mask 80 | its most significant bit first; whole bytes read as big endian |
 //! | [`Lsb`] | the least significant, mask 01 | its least significant bit first; whole bytes read as little endian |
 //!
-//! RakNet's bit stream is [`Msb`] (supplement 7.2, [`codec::bitstream`](crate::codec::bitstream)); encodings that
-//! push the least significant bit first are [`Lsb`].
+//! RakNet's bit stream is [`Msb`] (docs/raknet.md#bit-streams, [`codec::bitstream`](crate::codec::bitstream));
+//! encodings that push the least significant bit first are [`Lsb`].
 
 mod reader;
 mod writer;

@@ -66,8 +66,9 @@ macro_rules! integers {
 
 integers!(u8, u8; u16, u16; u32, u32; u64, u64; i8, u8; i16, u16; i32, u32; i64, u64);
 
-/// Appends a big-endian number without its zero bytes at the end (supplement 7.3): a set bit for each, then a clear bit
-/// and the bytes before. Of one byte that is left alone, a zero high nibble is left out in the same way.
+/// Appends a big-endian number without its zero bytes at the end (docs/raknet.md#compressed-integers): a set bit for
+/// each, then a clear bit and the bytes before. Of one byte that is left alone, a zero high nibble is left out in the
+/// same way.
 fn write_compressed(writer: &mut BitStreamWriter<'_>, number: &[u8]) -> Result<(), WireError> {
     let mut rest = number;
     while let [before @ .., last] = rest

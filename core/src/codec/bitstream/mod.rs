@@ -1,4 +1,4 @@
-//! RakNet's bit stream, in which games of that library write their messages (supplement 7.2 to 7.5).
+//! RakNet's bit stream, in which games of that library write their messages (docs/raknet.md#bit-streams).
 //!
 //! [`BitStreamReader`] and [`BitStreamWriter`] add RakNet's rules to [`BitReader`](crate::codec::bits::BitReader) and
 //! [`BitWriter`](crate::codec::bits::BitWriter): bits fill each byte from the most significant, and nothing is aligned

@@ -1,5 +1,5 @@
-//! A second, slow implementation of the bit stream, a list of bits written from the rules of supplement 7.2 to 7.4
-//! alone: whatever value is written, both write the same bits.
+//! A second, slow implementation of the bit stream, a list of bits written from the rules of
+//! docs/raknet.md#bit-stream-rules alone: whatever value is written, both write the same bits.
 
 use std::vec;
 use std::vec::Vec;

@@ -53,7 +53,7 @@ impl<'a> BitStreamReader<'a> {
         T::read(self)
     }
 
-    /// Takes a compressed value (supplement 7.3).
+    /// Takes a compressed value (docs/raknet.md#compressed-integers).
     ///
     /// # Errors
     /// [`WireError::Truncated`], or what [`Item::read_compressed`] of the type says.
@@ -127,7 +127,7 @@ impl<'b> BitStreamWriter<'b> {
         value.write(self)
     }
 
-    /// Appends a compressed value (supplement 7.3).
+    /// Appends a compressed value (docs/raknet.md#compressed-integers).
     ///
     /// # Errors
     /// As [`write`](Self::write).

@@ -1,4 +1,4 @@
-//! The vectors of supplement 7.5, each written and read back.
+//! The vectors of docs/raknet.md#bit-stream-vectors, each written and read back.
 
 use std::format;
 use std::string::String;

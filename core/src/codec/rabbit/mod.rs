@@ -1,4 +1,4 @@
-//! Rabbit, the bit encoding of the Game Protocol (document 002, "Binary Encoding of Messages", and its supplement).
+//! Rabbit, the bit encoding of the Game Protocol (docs/rabbit.md).
 //!
 //! Bits go least significant first and fill bytes from the least significant bit. Nothing is aligned, nothing describes
 //! itself; zeros fill up the last byte.

@@ -25,7 +25,7 @@ fn unpack_short(prefix: u32, reader: &mut Reader<'_>) -> Result<u64, Error> {
     reader.prefixed(prefix)
 }
 
-/// The most significant four bytes first, then the next four, and last those that are left (supplement 1, row 6).
+/// The most significant four bytes first, then the next four, and last those that are left (docs/rabbit.md#integers).
 fn pack_long(number: u128, prefix: u32, writer: &mut Writer<'_>) -> Result<(), Error> {
     let bytes = bytes_of(number);
     writer.bits(u64::from(bytes - 1), prefix)?;
@@ -153,7 +153,7 @@ impl Unpack<'_> for f32 {
     }
 }
 
-/// 64 bits, the high 32 before the low 32 (supplement 1, row 7).
+/// 64 bits, the high 32 before the low 32 (docs/rabbit.md#floats).
 impl Pack for f64 {
     fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.bits(self.to_bits().rotate_left(WORD_BITS), 64)

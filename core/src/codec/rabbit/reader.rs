@@ -14,7 +14,7 @@ pub const MAX_DEPTH: u8 = 16;
 /// ```
 /// use rakwire::codec::rabbit::Reader;
 ///
-/// // The example of document 002: 15 in 5 bits, 81 in 7, 1 in 2; here with a seam inside of 81.
+/// // The example of docs/rabbit.md: 15 in 5 bits, 81 in 7, 1 in 2; here with a seam inside of 81.
 /// let pieces: &[&[u8]] = &[&[0x2F], &[0x1A]];
 /// let mut reader = Reader::over(&pieces);
 /// assert_eq!((reader.bits(5)?, reader.bits(7)?, reader.bits(2)?), (15, 81, 1));

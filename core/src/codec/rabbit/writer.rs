@@ -11,7 +11,7 @@ use crate::codec::bits::{BitWriter, Lsb};
 /// let mut buffer = [0; 2];
 /// let mut writer = Writer::new(&mut buffer);
 /// for (number, width) in [(15, 5), (81, 7), (1, 2)] {
-///     writer.bits(number, width)?; // the example of document 002
+///     writer.bits(number, width)?; // the example of docs/rabbit.md
 /// }
 /// assert_eq!(writer.finish(), [0x2F, 0x1A]);
 /// # Ok::<(), rakwire::codec::rabbit::Error>(())
@@ -40,7 +40,7 @@ impl<'b> Writer<'b> {
         self.bits.finish()
     }
 
-    /// Appends the low `count` bits of `number`, 0 to 64; the others do not matter (supplement 2).
+    /// Appends the low `count` bits of `number`, 0 to 64; the others do not matter (docs/rabbit.md#raw-numbers).
     ///
     /// # Errors
     /// [`ErrorKind::BadWidth`] when `count` is more than 64, [`ErrorKind::NoRoom`] when they do not fit.

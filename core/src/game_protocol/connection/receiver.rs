@@ -19,7 +19,7 @@ pub(super) struct ArrivedChunk<'d> {
 }
 
 impl ArrivedChunk<'_> {
-    /// Whether its length and index can be right (supplement 2, receiving).
+    /// Whether its length and index can be right (docs/game-protocol.md#chunks).
     const fn is_well_formed(&self) -> bool {
         match self.position {
             Position::Inner => self.body.len() == CHUNK && self.index as usize + 1 < MAX_CHUNKS,

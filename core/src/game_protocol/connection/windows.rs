@@ -1,6 +1,6 @@
 //! Which sequences were delivered, and which are not acknowledged: two windows over numbers of 16 bits that wrap.
 
-/// Sequences that both windows span, as the original's (supplement 1.14).
+/// Sequences that both windows span, as the original's (docs/game-protocol.md#window).
 pub(super) const WINDOW: u16 = 1_024;
 const WORDS: usize = WINDOW as usize / 64;
 /// From here on a number counts as older.

@@ -1,4 +1,4 @@
-//! What was counted in the last second and since the beginning (supplement 4.19).
+//! What was counted in the last second and since the beginning (docs/raknet.md#statistics).
 
 use crate::raknet::stats::Amount;
 use crate::time::Instant;

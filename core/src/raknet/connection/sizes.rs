@@ -1,4 +1,4 @@
-//! How much fits: the arithmetic of MTU, datagram, capsule and part (supplement 1.6).
+//! How much fits: the arithmetic of MTU, datagram, capsule and part (docs/raknet.md#sizes).
 
 use crate::raknet::wire::IP_UDP_OVERHEAD;
 use crate::raknet::wire::capsule::MAX_HEADER;
@@ -58,7 +58,7 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    /// The table of supplement 1.6.
+    /// The table of docs/raknet.md#sizes.
     #[test]
     fn table() {
         for (mtu, body, part, secure_part) in

@@ -1,4 +1,4 @@
-//! Addresses as RakNet writes them (supplement 1.2).
+//! Addresses as RakNet writes them (docs/raknet.md#addresses).
 //!
 //! | version | bytes |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The header of a message, or of a part of one, inside a data datagram (supplement 1.5).
+//! The header of a message, or of a part of one, inside a data datagram (docs/raknet.md#capsules).
 //!
 //! | field | bytes | present |
 //! |---|---|---|
@@ -21,7 +21,7 @@ use crate::serial::U24;
 const SPLIT: u8 = 0x10;
 /// Ordering channels that exist; a capsule on another ends its datagram.
 pub const CHANNELS: u8 = Channel::COUNT as u8;
-/// Bytes of the longest header (reliable sequenced, split), which all size arithmetic assumes (supplement 1.6).
+/// Bytes of the longest header (reliable sequenced, split), which all size arithmetic assumes (docs/raknet.md#sizes).
 pub const MAX_HEADER: usize = 23;
 /// Bytes left in a datagram below which no capsule is looked for.
 pub const MIN_CAPSULE: usize = 4;
@@ -197,7 +197,7 @@ mod tests {
         split: None,
     };
 
-    /// The datagram of supplement 1.5: eight messages sent with the reliabilities 0 to 7 on channel 3.
+    /// The datagram of docs/raknet.md#eight-messages: eight messages sent with the reliabilities 0 to 7 on channel 3.
     #[test]
     fn the_eight_message_datagram() {
         let datagram = [
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(read(&[0x50, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(WireError::BadSplit));
     }
 
-    /// A reliability 5 to 7 on the wire has no message number (supplement 1.5).
+    /// A reliability 5 to 7 on the wire has no message number (docs/raknet.md#capsules).
     #[test]
     fn receipts_never_have_a_number_on_the_wire() {
         let mut reader = Reader::new(&[0xE0, 0, 8, 9, 0, 0, 3, 0x86]);

@@ -1,4 +1,4 @@
-//! Messages of RakNet itself inside a connection (supplement 3.1).
+//! Messages of RakNet itself inside a connection (docs/raknet.md#control-messages).
 
 use core::net::SocketAddr;
 
@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The original sends nine bits of the message (supplement 0, fact 10).
+    /// The original sends nine bits of the message (docs/raknet.md#cut-messages).
     #[test]
     fn a_cut_off_invalid_password_is_understood() {
         law::check(&Control::InvalidPassword { guid: Some(Guid(9)) }, &[&[0x18][..], &GUID].concat());

@@ -1,4 +1,4 @@
-//! The header of a datagram and the records of an acknowledgement (supplement 1.3, 1.4).
+//! The header of a datagram and the records of an acknowledgement (docs/raknet.md#datagrams).
 //!
 //! | bit | mask | data | acknowledgement | negative acknowledgement |
 //! |---|---|---|---|---|

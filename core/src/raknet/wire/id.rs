@@ -1,4 +1,4 @@
-//! The first byte of every message (supplement 2.7).
+//! The first byte of every message (docs/raknet.md#message-ids).
 
 /// Connected ping: asks for a pong inside a connection.
 pub const CONNECTED_PING: u8 = 0x00;
@@ -121,7 +121,7 @@ pub const fn name(id: u8) -> &'static str {
     }
 }
 
-/// Where a message with some id travels (supplement 2.7).
+/// Where a message with some id travels (docs/raknet.md#message-ids).
 ///
 /// ```
 /// use rakwire::wire::id::{self, Travel};

@@ -1,4 +1,4 @@
-//! Events that the original shows its own application as bytes (supplement 2.7).
+//! Events that the original shows its own application as bytes (docs/raknet.md#local-events).
 //!
 //! They are **never on the wire**: what arrives with such an id is dropped. They are here for tools that read the logs
 //! and captures of programs around the original, and for bindings that imitate its interface. The documents give two of

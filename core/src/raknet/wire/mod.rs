@@ -2,10 +2,10 @@
 //!
 //! A datagram is told by its first byte. With bit 7 set it is a [`datagram`] of the reliability layer (data,
 //! acknowledgement or negative acknowledgement). Without it, it is an [`offline`] message, which carries sixteen magic
-//! bytes at a place that its id fixes (supplement 2.1). [`control`] messages travel inside data datagrams as the
-//! payload of a [`capsule`]; so do the messages to the application, of which RakNet fixes a few ([`notice`]). Events that
-//! the original shows its own application as bytes are in [`local`] and never travel. [`protection`] is the place of a secure
-//! mode: the last step before a datagram leaves, and the first after it arrived.
+//! bytes at a place that its id fixes (docs/raknet.md#datagrams). [`control`] messages travel inside data datagrams as
+//! the payload of a [`capsule`]; so do the messages to the application, of which RakNet fixes a few ([`notice`]).
+//! Events that the original shows its own application as bytes are in [`local`] and never travel. [`protection`] is the
+//! place of a secure mode: the last step before a datagram leaves, and the first after it arrived.
 
 use crate::cursor::{Source, WireError, Writer};
 
@@ -43,7 +43,7 @@ pub trait Wire<'a>: Sized {
     fn write(&self, writer: &mut Writer<'_>) -> Result<(), WireError>;
 }
 
-/// The identity of a peer, 64 random bits that no two peers share (supplement 1.1).
+/// The identity of a peer, 64 random bits that no two peers share (docs/raknet.md#values).
 ///
 /// ```
 /// use rakwire::raknet::Guid;

@@ -1,4 +1,4 @@
-//! Messages to the application of which RakNet fixes the layout (supplement 2.6, 2.7, 3.3, 6).
+//! Messages to the application of which RakNet fixes the layout (docs/raknet.md#notices).
 //!
 //! They travel as messages of the application do: in capsules of any reliability, but for [`Notice::Advertise`], which is
 //! the data of an out-of-band message.

@@ -1,4 +1,4 @@
-//! Messages outside of any connection (supplement 2.2).
+//! Messages outside of any connection (docs/raknet.md#offline-messages).
 //!
 //! Each carries the sixteen bytes of [`MAGIC`], whose first byte can never begin a datagram of a connection.
 

@@ -67,7 +67,7 @@ fn the_second_request_and_its_reply() {
     check(&reply(Some(&answer)), &[&head, &[0x80], &answer]);
 }
 
-/// The sizes that supplement 2.2 states for IPv4.
+/// The sizes for IPv4 of docs/raknet.md#offline-messages.
 #[test]
 fn sizes() {
     let size = |message: Offline<'_>| {

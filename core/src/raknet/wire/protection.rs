@@ -1,6 +1,6 @@
 //! The place of a secure mode: what happens to a datagram last before it leaves and first after it arrived.
 
-/// Turns the plain bytes of a connection's datagrams into sealed ones and back (supplement 5.1).
+/// Turns the plain bytes of a connection's datagrams into sealed ones and back (docs/raknet.md#secure-mode).
 ///
 /// One value belongs to one connection, and both directions go through it. A secure mode keeps its keys and counters in
 /// it; [`Plain`] keeps nothing and changes nothing.

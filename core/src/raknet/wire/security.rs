@@ -1,4 +1,4 @@
-//! Cookies and the fields of the secure mode (supplement 2.2, 5.1).
+//! Cookies and the fields of the secure mode (docs/raknet.md#secure-mode).
 
 use crate::cursor::{Source, WireError, Writer};
 

@@ -8,10 +8,10 @@ const MAX_WINDOW: u32 = 1 << 28;
 
 /// A window of bytes that every loss halves.
 ///
-/// As in the original (supplement 4.8) the window grows only while the sender uses it: in slow start by the bytes
-/// acknowledged, in congestion avoidance by a datagram for each window acknowledged. Unlike there, a loss halves the
-/// window, at most once a round trip, instead of setting it to one datagram; and if all losses of a reduction were
-/// spurious, the reduction is undone.
+/// As in the original (docs/raknet.md#original-window) the window grows only while the sender uses it: in slow start by
+/// the bytes acknowledged, in congestion avoidance by a datagram for each window acknowledged. Unlike there, a loss
+/// halves the window, at most once a round trip, instead of setting it to one datagram; and if all losses of a
+/// reduction were spurious, the reduction is undone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewReno {
     window: u32,

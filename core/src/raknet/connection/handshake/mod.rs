@@ -1,4 +1,4 @@
-//! How a connection opens and closes, on both sides (supplement 2.4, 2.5, 3).
+//! How a connection opens and closes, on both sides (docs/raknet.md#opening-a-connection).
 
 mod opening;
 mod state;

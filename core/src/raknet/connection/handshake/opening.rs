@@ -1,4 +1,4 @@
-//! A client before the server knows of it: the offline part of the handshake (supplement 2.4).
+//! A client before the server knows of it: the offline part of the handshake (docs/raknet.md#connection-attempts).
 
 use core::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, MAX_MTU, Wire};
 use crate::time::{Instant, micros};
 
-/// MTUs that a client tries, a third of its attempts each (supplement 2.4).
+/// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
 
 /// The requests of a client.

@@ -7,9 +7,9 @@ use crate::serial::U24;
 
 /// Datagrams behind the newest that are recently_lost.
 const WINDOW: u32 = 1024;
-/// The longest jump ahead that is accepted (supplement 4.4).
+/// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
-/// How many of the numbers before a jump are reported missing (supplement 4.4).
+/// How many of the numbers before a jump are reported missing (docs/raknet.md#gaps).
 const MAX_MISSING: u32 = 1_000;
 
 /// What a datagram number means.
@@ -222,7 +222,7 @@ impl AckTracker {
     }
 
     /// The numbers of the window as runs that do not wrap, in numeric order. The original refuses an acknowledgement
-    /// of the last number and all records after it (supplement 4.17), so that number comes alone and last.
+    /// of the last number and all records after it (docs/raknet.md#records), so that number comes alone and last.
     fn segments(&self) -> impl Iterator<Item = (U24, U24)> + use<> {
         let (oldest, newest) = (self.next.minus(WINDOW), self.next.minus(1));
         let top = U24::new(0xFF_FFFF);
@@ -313,7 +313,7 @@ mod tests {
         assert!(listed(&mut ack_tracker, RecordKind::Ack).is_empty());
     }
 
-    /// The limits of supplement 4.4: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
+    /// The limits of docs/raknet.md#gaps: 2000 to 2999 for a jump to 3000, nothing for a jump to 60000.
     #[test]
     fn jumps_are_bounded() {
         let mut ack_tracker = AckTracker::default();

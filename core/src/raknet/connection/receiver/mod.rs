@@ -1,4 +1,4 @@
-//! What a connection receives: datagrams, capsules, messages (supplement 4.13, 4.14).
+//! What a connection receives: datagrams, capsules, messages (docs/raknet.md#receiving).
 
 mod ack_tracker;
 mod budget;
@@ -508,7 +508,7 @@ fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
     first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
 }
 
-/// Translates the sender's time in a message with a time stamp to this peer's clock (supplement 3.3).
+/// Translates the sender's time in a message with a time stamp to this peer's clock (docs/raknet.md#pings).
 fn translate_timestamp(
     cx: &mut Context<'_, '_>,
     message: Block,

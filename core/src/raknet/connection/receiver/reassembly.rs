@@ -1,4 +1,4 @@
-//! Messages that arrive in parts (supplement 4.15).
+//! Messages that arrive in parts (docs/raknet.md#splits).
 //!
 //! The first part to arrive makes a record and has the pool promise blocks for all parts; without them the part is refused
 //! and not acknowledged. So a message of which a part was acknowledged can always be completed. Parts are found by index,

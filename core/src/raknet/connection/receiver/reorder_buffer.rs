@@ -1,4 +1,4 @@
-//! Ordered and sequenced messages of one channel (supplement 4.14).
+//! Ordered and sequenced messages of one channel (docs/raknet.md#ordering).
 
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};

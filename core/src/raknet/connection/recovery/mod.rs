@@ -1,4 +1,5 @@
-//! Loss recovery: datagrams in flight, their acknowledgement and their loss (supplement 4.5 to 4.8, RFC 9002).
+//! Loss recovery: datagrams in flight, their acknowledgement and their loss (docs/raknet.md#acknowledgements, RFC
+//! 9002).
 
 mod blocked_receiver;
 mod recently_lost;

@@ -1,12 +1,13 @@
-//! The round-trip time and the timeouts that follow from it (supplement 4.7).
+//! The round-trip time and the timeouts that follow from it (docs/raknet.md#round-trip).
 
 use crate::raknet::config::Config;
 use crate::time::micros;
 
-/// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (supplement 4.7; `max_ack_delay`
-/// in RFC 9002 section 6.2.1).
+/// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;
+/// `max_ack_delay` in RFC 9002 section 6.2.1).
 const MAX_ACK_DELAY: u32 = 30_000;
-/// The inverse of the gain of both averages: the original's (supplement 4.7), where RFC 6298 has 1/8 and 1/4.
+/// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
+/// 1/4.
 const GAIN: u32 = 20;
 
 /// The round-trip time in microseconds: the averages of RFC 6298 section 2, and the lowest sample.
@@ -52,8 +53,8 @@ impl RttEstimator {
         self.bounded(plain, config)
     }
 
-    /// The retransmission timeout in microseconds (supplement 4.7), doubled `backoff` times (RFC 6298 section 5.5): after it
-    /// every datagram counts as lost.
+    /// The retransmission timeout in microseconds (docs/raknet.md#round-trip), doubled `backoff` times (RFC 6298
+    /// section 5.5): after it every datagram counts as lost.
     pub(super) fn timeout(&self, config: &Config, backoff: u8) -> u32 {
         let plain = (2 * self.srtt).saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY);
         self.bounded(plain.saturating_mul(1 << backoff.min(config.resend_backoff).min(16)), config)

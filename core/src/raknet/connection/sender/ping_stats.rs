@@ -1,4 +1,4 @@
-//! What pongs say of the path and of the other peer's clock (supplement 3.3).
+//! What pongs say of the path and of the other peer's clock (docs/raknet.md#pings).
 
 use core::time::Duration;
 

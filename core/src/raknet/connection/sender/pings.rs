@@ -1,4 +1,4 @@
-//! Pings and pongs of an open connection (supplement 3.3).
+//! Pings and pongs of an open connection (docs/raknet.md#pings).
 
 use super::ping_stats::PingStats;
 use crate::raknet::config::Config;

@@ -1,4 +1,4 @@
-//! Weighted fair queueing of the priorities (supplement 4.10).
+//! Weighted fair queueing of the priorities (docs/raknet.md#priorities).
 //!
 //! Each message gets a virtual time when it is queued, and the earliest one is sent first. The more important a priority,
 //! the smaller the steps between the virtual times of its messages.

@@ -1,4 +1,4 @@
-//! Messages that wait to be sent: splitting, numbering, priorities (supplement 4.9 to 4.11).
+//! Messages that wait to be sent: splitting, numbering, priorities (docs/raknet.md#sending).
 
 use super::priority::{VirtualClock, is_earlier};
 use super::split_sends::SplitSends;
