@@ -302,8 +302,8 @@ mod tests {
         assert_eq!(goals(200.0, Better::Higher), [true, true, true]);
         assert_eq!(goals(199.0, Better::Higher), [false, false, false]);
         assert_eq!(goals(201.0, Better::Lower), [false, false, false]);
-        let alone = Row::new("a", 1e9, "", Better::Higher).goal_relative_to_peer(2.0);
-        assert!(!alone.goals[0].met, "a goal without a comparison is not met");
+        let unpaired = Row::new("a", 1e9, "", Better::Higher).goal_relative_to_peer(2.0);
+        assert!(!unpaired.goals[0].met, "a goal without a comparison is not met");
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Config {
 
     /// The original RakNet 4: protocol 6, ten addresses.
     #[must_use]
-    pub fn classic(entropy: [u8; 32]) -> Self {
+    pub fn original(entropy: [u8; 32]) -> Self {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 const MTU: usize = 1_514;
 /// How long a test waits for what must come, which is far more than it takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// The port of every server.
 pub(crate) const PORT: u16 = 19_132;
 
@@ -262,7 +262,7 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     runtime.block_on(local.run_until(async {
-        tokio::time::timeout(PATIENCE, test).await.expect("everything in time");
+        tokio::time::timeout(TIME_LIMIT, test).await.expect("everything in time");
     }));
 }
 

@@ -10,7 +10,7 @@ use rakwire_native::{
 };
 use serde_json::Value;
 
-use crate::support::{PATIENCE, Server, peer, rakwire, run, text};
+use crate::support::{Server, TIME_LIMIT, peer, rakwire, run, text};
 
 /// A foreign server.
 fn start(name: &str, protocol: u8) -> (Server, SocketAddr) {
@@ -35,7 +35,7 @@ async fn exchange(connection: &Connection, messages: std::ops::Range<u32>, size:
             .expect("an open connection");
     }
     for number in messages {
-        let echo = tokio::time::timeout(PATIENCE, connection.recv()).await.expect("an echo in time");
+        let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
         let echo = echo.unwrap_or_else(|| panic!("the end: {:?}", connection.closed_reason()));
         assert!(echo.bytes == message(number, size), "message {number} of {size} bytes");
         assert_eq!(echo.delivery.reliability, Reliability::ReliableOrdered);
@@ -88,7 +88,7 @@ async fn be_server_of(name: &str, protocol: u8, cookies: CookiePolicy) {
             ];
             run(&program, &arguments).expect("a verdict")
         });
-        let accepted = tokio::time::timeout(PATIENCE, server.accept()).await.expect("a client in time");
+        let accepted = tokio::time::timeout(TIME_LIMIT, server.accept()).await.expect("a client in time");
         let connection = accepted.expect("an open endpoint");
         while let Some(message) = connection.recv().await {
             // The client may have gone with what it wanted; its verdict counts.

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Longer than any program here takes on the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// The program around a foreign RakNet, as `setup.sh` builds it.
 pub(crate) fn peer(name: &str) -> PathBuf {
@@ -58,7 +58,7 @@ impl Server {
             let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
             sender.send(read)
         });
-        let line = receiver.recv_timeout(PATIENCE).map_err(|error| error.to_string())?;
+        let line = receiver.recv_timeout(TIME_LIMIT).map_err(|error| error.to_string())?;
         let line = line.map_err(|error| error.to_string())?;
         let port = line.strip_prefix("ready ").and_then(|port| port.trim().parse().ok());
         server.address.set_port(port.ok_or_else(|| format!("{line:?} announces no port"))?);

@@ -9,7 +9,7 @@ use rakwire_embassy::raknet::{Connection, PingError};
 use crate::support::{Machine, Medium, Net, PORT, Wire, bytes, connect, message, run};
 
 /// Longer than the socket may stand still.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIME_LIMIT: Duration = Duration::from_secs(3);
 /// An address that nobody has.
 const NOBODY: u8 = 99;
 
@@ -58,7 +58,7 @@ fn a_forged_request_silences_a_server_for_a_moment_only() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         say(2, &there, &here).await;
         // It was the socket that stood still, not the connection: others get answers, too.
-        assert!(client.handle.ping(server.address, PATIENCE).await.is_ok());
+        assert!(client.handle.ping(server.address, TIME_LIMIT).await.is_ok());
     });
 }
 

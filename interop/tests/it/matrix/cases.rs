@@ -138,7 +138,7 @@ pub(crate) enum Expected {
 
 impl Cell {
     /// How long the cell may take. Where a peer is known to fail it may also fall silent, which takes all of it.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn time_limit(&self) -> Duration {
         match self.expected() {
             Expected::Pass | Expected::Impossible(_) => Duration::from_secs(100),
             Expected::Limit { .. } => Duration::from_secs(20),

@@ -71,7 +71,7 @@ impl Peer {
         let number = |number: u64| number.to_string();
         let (to, protocol) = (to.to_string(), number(self.protocol.into()));
         let (count, size) = (number(case.count.into()), number(case.size as u64));
-        let (reliability, timeout) = (name(case.reliability), number(cell.patience().as_secs()));
+        let (reliability, timeout) = (name(case.reliability), number(cell.time_limit().as_secs()));
         let what = ["client", &to, "--protocol", &protocol, "--reliability", reliability];
         let how_much = ["--count", &count, "--size", &size, "--window", "256", "--timeout", &timeout];
         let arguments = [&what[..], &how_much].concat();

@@ -28,7 +28,7 @@ async fn run(cell: Cell, seed: u64) -> Result<(), String> {
             Role::Client => exchange::with_client(cell, seed).await,
         }
     };
-    tokio::time::timeout(cell.patience(), run).await.unwrap_or_else(|_| Err("not done in time".to_owned()))
+    tokio::time::timeout(cell.time_limit(), run).await.unwrap_or_else(|_| Err("not done in time".to_owned()))
 }
 
 /// Runs a cell and says what stands in it.
