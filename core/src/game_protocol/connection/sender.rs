@@ -1,6 +1,6 @@
 //! What one connection sends: messages cut into chunks, and the chunks that are not acknowledged.
 
-use super::block_header::{BlockHeader, OutgoingChunk, SplitSend, Transmissions, find, key};
+use super::block_header::{BlockHeader, OutgoingChunk, SplitSend, find, key};
 use super::context::Context;
 use super::rtt::RttEstimator;
 use super::windows::SendWindow;
@@ -82,7 +82,7 @@ impl Sender {
         }
         let last = u8::try_from(chunks - 1).unwrap_or(u8::MAX);
         for (index, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
-            let chunk = OutgoingChunk { owner, sequence, index, last, reliability };
+            let chunk = OutgoingChunk { owner, sequence, index, last, transmissions: 0, reliability };
             let block = cx.pool.store(bytes, Purpose::Send, &BlockHeader::Queued(chunk, cx.now));
             self.waiting.push(cx.pool, block.ok_or(SendError::PoolExhausted)?);
             self.counts.waiting += 1;
@@ -138,19 +138,19 @@ impl Sender {
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
         let interval = self.rtt.interval(cx.config.resend);
-        Some((cx.pool.header(oldest).transmissions().sent_at.plus_micros(interval), oldest))
+        Some((cx.pool.header(oldest).sent_at().plus_micros(interval), oldest))
     }
 
     fn resend(&mut self, cx: &mut Context<'_, '_>, chunk: Block, writer: &mut Writer<'_>) -> Option<()> {
-        let sent = *cx.pool.header(chunk).transmissions();
-        if self.last_acked_at <= sent.sent_at && sent.count > 1 {
+        let header = cx.pool.header(chunk);
+        if self.last_acked_at <= header.sent_at() && header.outgoing().transmissions > 1 {
             self.rtt.back_off();
         }
         self.in_flight.remove(cx.pool, chunk);
         self.in_flight.push(cx.pool, chunk);
-        if let BlockHeader::InFlight(_, sent) = cx.pool.header_mut(chunk) {
-            sent.sent_at = cx.now;
-            sent.count = sent.count.saturating_add(1);
+        if let BlockHeader::InFlight(chunk, sent_at) = cx.pool.header_mut(chunk) {
+            *sent_at = cx.now;
+            chunk.transmissions = chunk.transmissions.saturating_add(1);
         }
         self.counts.resent += 1;
         write(cx, chunk, writer).ok()
@@ -164,8 +164,8 @@ impl Sender {
         let written = write(cx, block, writer);
         let chunk = *cx.pool.header(block).outgoing();
         if chunk.reliability.is_reliable() {
-            let header = BlockHeader::InFlight(chunk, Transmissions { sent_at: cx.now, count: 1 });
-            *cx.pool.header_mut(block) = header;
+            let sent = OutgoingChunk { transmissions: 1, ..chunk };
+            *cx.pool.header_mut(block) = BlockHeader::InFlight(sent, cx.now);
             self.window.open(chunk.sequence);
             cx.index.insert(cx.pool, key::in_flight(chunk.owner, chunk.sequence, chunk.index), block);
             self.in_flight.push(cx.pool, block);
@@ -210,10 +210,10 @@ impl Sender {
         let key = key::in_flight(cx.slot, sequence, index);
         let Some(block) = find(cx, key) else { return false };
         let header = *cx.pool.header(block);
-        let (last, sent) = (header.outgoing().last, *header.transmissions());
+        let OutgoingChunk { last, transmissions, .. } = *header.outgoing();
         // The acknowledgement of a chunk that was sent again may be for any of its transmissions (RFC 6298 section 3).
-        if sent.count == 1 {
-            self.rtt.sample(cx.now.micros_since(sent.sent_at));
+        if transmissions == 1 {
+            self.rtt.sample(cx.now.micros_since(header.sent_at()));
         }
         self.rtt.reset_backoff();
         self.last_acked_at = cx.now;
