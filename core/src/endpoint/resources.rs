@@ -225,6 +225,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         Peer::over(allocated, config)
     }
 
+    #[inline(always)] // or it is copied
     fn over(
         (tables, state_tables): (Tables<'a, P::Connection, P::BlockHeader>, P::StateTables<'a>),
         config: P::Config,

@@ -75,7 +75,7 @@ impl Internals for GameProtocol {
     type StateTables<'a> = Ring<'a, Acknowledgement>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<BLOCKS>;
 
-    #[inline]
+    #[inline(always)] // or it is copied
     fn state<'a>(acknowledgements: Self::StateTables<'a>, _config: &Config) -> Self::State<'a> {
         State::new(acknowledgements)
     }

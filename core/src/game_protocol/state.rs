@@ -27,7 +27,7 @@ pub(crate) struct State<'a> {
 
 impl<'a> State<'a> {
     /// The state of a new peer.
-    #[inline]
+    #[inline(always)] // or it is copied
     pub(super) fn new(acknowledgements: Ring<'a, Acknowledgement>) -> Self {
         Self { responder: StatelessResponder::default(), acknowledgements, first_sequence: 0 }
     }

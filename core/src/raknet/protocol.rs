@@ -82,7 +82,7 @@ impl Internals for RakNet {
     type StateTables<'a> = Slots<'a, SlotEntry>;
     type Storage<const CONNECTIONS: usize, const BLOCKS: usize> = Storage<CONNECTIONS>;
 
-    #[inline]
+    #[inline(always)] // or it is copied
     fn state<'a>(guids: Self::StateTables<'a>, config: &Config) -> Self::State<'a> {
         State::new(guids, config)
     }

@@ -48,7 +48,7 @@ pub(crate) struct State<'a> {
 
 impl<'a> State<'a> {
     /// The state of a new peer.
-    #[inline]
+    #[inline(always)] // or it is copied
     pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
         Self {
             responder: StatelessResponder::default(),
