@@ -97,7 +97,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if begun.is_ok() {
             self.state.on_identity(at, None, Some(identity));
             self.tables.addresses.insert(&AddressKey(remote), at);
-            self.list(at);
+            self.list_changed(at, identity);
         } else if let Some(slot) = self.slot_mut(at) {
             slot.remote = None;
             slot.is_attached = false;
@@ -136,12 +136,20 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let (connection, mut cx) = self.borrow(slot)?;
         let before = connection.identity();
         let result = change(connection, &mut cx);
-        let identity = connection.identity();
-        if before != identity {
-            self.state.on_identity(slot, Some(before), Some(identity));
-        }
-        self.list(slot);
+        self.list_changed(slot, before);
         Some(result)
+    }
+
+    /// Lists a connection that was with `before` until it changed.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn list_changed(&mut self, at: u16, before: P::Identity) {
+        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
+        let identity = slot.connection.identity();
+        list_ready(slot, at, &mut self.tables.ready);
+        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        if before != identity {
+            self.state.on_identity(at, Some(before), Some(identity));
+        }
     }
 
     /// As [`with`](Self::with), for what changes neither who the other peer is nor what there is to tell.
@@ -156,13 +164,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             list_ready(entry, slot, &mut self.tables.ready);
         }
         Some(result)
-    }
-
-    /// Lists a connection that may have something to send or to tell.
-    fn list(&mut self, at: u16) {
-        let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        list_ready(slot, at, &mut self.tables.ready);
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
     }
 
     /// Lists a connection that has events, and counts it while others opened it.
