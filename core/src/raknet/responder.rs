@@ -198,10 +198,15 @@ impl StatelessResponder {
         fits
     }
 
+    /// Whether a ping waits to be sent. Mostly there is none, and nothing to walk through.
+    #[inline]
+    fn has_unsent_pings(&self) -> bool {
+        !self.pings.is_empty() && self.pings.iter().any(|ping| !ping.sent)
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         let all_answered = !SERVER || self.answers.is_empty() && self.pongs.is_empty();
-        let all_asked =
-            !UNCONNECTED || self.out_of_band.is_empty() && self.pings.iter().all(|ping| ping.sent);
+        let all_asked = !UNCONNECTED || self.out_of_band.is_empty() && !self.has_unsent_pings();
         all_answered && all_asked
     }
 
@@ -240,6 +245,9 @@ impl StatelessResponder {
     ) -> Option<Written> {
         if let Some((to, data)) = self.out_of_band.pop_front() {
             return Some(write_out_of_band(config, pool, data, writer).map(|()| to));
+        }
+        if self.pings.is_empty() {
+            return None;
         }
         let ping = self.pings.iter_mut().find(|ping| !ping.sent)?;
         ping.sent = true;
