@@ -139,6 +139,9 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     // One that nobody accepts ends, too.
     let unaccepted = super::subject::client::<P>(|_| {}).await;
     let waiting = unaccepted.connect(address).await.expect("a connection");
+    // The server knows that it is open once everything that its client sent was acknowledged.
+    waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
+    until("all was acknowledged", || unaccepted.stats().blocks_available == unaccepted.stats().blocks).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
 
     let accepting = Arc::clone(&server);
