@@ -17,6 +17,10 @@
 pub enum ConnectError {
     /// A connection with this address exists already.
     AlreadyConnected,
+    /// The address is that of nobody: its port or its IP address is zero.
+    UnassignedAddress,
+    /// The largest MTU of the configuration is not one of 576 to 1492 bytes; only in RakNet.
+    InvalidMtu,
     /// Every connection slot is taken.
     Full,
     /// The password is longer than 255 bytes.
@@ -29,6 +33,10 @@ impl core::fmt::Display for ConnectError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::AlreadyConnected => "a connection with this address exists already",
+            Self::UnassignedAddress => {
+                "an address to connect to has a port and an IP address other than zero"
+            }
+            Self::InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
             Self::Full => "every connection slot is taken",
             Self::PasswordTooLong => "a password has at most 255 bytes",
             Self::NoMemory => "there is no memory for the password",

@@ -183,7 +183,7 @@ pub(crate) trait State<P: Protocol>: Debug {
 pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    pub(crate) generation: u32,
     /// Where the other peer is.
     pub(crate) remote: &'x Option<SocketAddr>,
     pub(crate) config: &'x P::Config,
@@ -204,6 +204,17 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
+
+    /// Begins to open, from this end too, a connection that the other peer has begun to open and that the application
+    /// was not told of. False if the connection is not such a one.
+    fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_, P>,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        let _ = (cx, options);
+        Ok(false)
+    }
 
     /// Accepts a message of the application.
     fn send(

@@ -87,7 +87,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
     ) -> Result<(), E> {
         if let Some(slot) = self.slot_mut(at) {
             slot.remote = Some(remote);
-            slot.generation = slot.generation.wrapping_add(1);
+            // A slot whose names are used up is not vacant.
+            slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
             slot.is_paused = false;
         }
@@ -101,9 +102,16 @@ impl<'a, P: Protocol> Peer<'a, P> {
         } else if let Some(slot) = self.slot_mut(at) {
             slot.remote = None;
             slot.is_attached = false;
-            self.tables.vacant.push(at);
+            self.vacate(at);
         }
         begun
+    }
+
+    /// Lists a slot as vacant, unless every name that a connection in it can have was used.
+    fn vacate(&mut self, at: u16) {
+        if self.slot(at).is_some_and(|slot| slot.generation < u32::MAX) {
+            self.tables.vacant.push(at);
+        }
     }
 
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
@@ -213,7 +221,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if let Some(remote) = slot.remote.take() {
             self.tables.addresses.remove(&AddressKey(remote), at);
         }
-        self.tables.vacant.push(at);
+        self.vacate(at);
         self.tables.deadlines.set(at, None);
     }
 }

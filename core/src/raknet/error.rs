@@ -66,6 +66,10 @@ pub enum SetError {
     PasswordTooLong,
     /// There is no such connection, or nothing is left of it.
     NoConnection,
+    /// There are more addresses than the configuration lists.
+    TooManyAddresses,
+    /// There is no memory for the addresses.
+    NoMemory,
 }
 
 impl core::fmt::Display for SetError {
@@ -74,6 +78,10 @@ impl core::fmt::Display for SetError {
             Self::AdvertisementTooLong => "an advertisement has at most 399 bytes; shorten it",
             Self::PasswordTooLong => "a password has at most 255 bytes; shorten it",
             Self::NoConnection => "nothing is left of this connection",
+            Self::TooManyAddresses => {
+                "the configuration lists fewer addresses; raise `address_count`, to at most 20"
+            }
+            Self::NoMemory => "there is no memory for the addresses",
         })
     }
 }

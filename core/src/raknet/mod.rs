@@ -12,6 +12,7 @@ pub(crate) mod connection;
 pub(crate) mod delivery;
 mod error;
 mod features;
+mod internal_addresses;
 #[cfg(feature = "server")]
 mod listening;
 mod message_filter;
@@ -33,6 +34,7 @@ pub use config::{
 };
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
+pub use internal_addresses::InternalAddresses;
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};

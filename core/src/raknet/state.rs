@@ -5,6 +5,7 @@ use heapless::{Deque, Vec};
 use super::bans::BanList;
 use super::config::Config;
 use super::features::{SERVER, UNCONNECTED, room};
+use super::internal_addresses::StoredAddresses;
 use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
@@ -42,6 +43,8 @@ pub(crate) struct State<'a> {
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
+    /// The addresses that this peer says are its own.
+    pub(super) internal_addresses: StoredAddresses,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
 }
@@ -56,6 +59,7 @@ impl<'a> State<'a> {
             password: Vec::new(),
             unconnected: Deque::new(),
             guids: SlotIndex::new(guids, config.secret),
+            internal_addresses: StoredAddresses::default(),
             first_number: U24::new(0),
         }
     }

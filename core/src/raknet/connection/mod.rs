@@ -55,6 +55,7 @@ use sender::Sender;
 use sizes::Sizes;
 
 use super::delivery::Delivery;
+use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::stats::DropReason;
 use super::types::ConnectOptions;
@@ -74,7 +75,6 @@ const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
 /// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    side: Side,
     handshake: Handshake,
     protection: ConnectionProtection,
     sender: Sender,
@@ -95,20 +95,46 @@ impl Connection {
         options: &ConnectOptions<'_>,
     ) -> Result<(), ConnectError> {
         let handshake = Handshake::open(cx, options)?;
-        self.begin(cx, Side::Client, handshake, cx.config.mtu);
+        self.begin(cx, handshake, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
         Ok(())
     }
 
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
+        self.begin(cx, Handshake::accepted(cx.now, guid), mtu);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
+    /// Begins to open a connection that the other peer has begun to open, and of which the application does not know.
+    pub(super) fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        if self.handshake.side() == Side::Client {
+            return Ok(false);
+        }
+        if self.is_unverified() {
+            self.handshake.dial(cx, options)?;
+        } else if !self.handshake.adopt() {
+            return Ok(false);
+        }
+        self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
+        Ok(true)
+    }
+
+    /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
+    pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
+        let crosses = guid != cx.config.guid && self.handshake.cross(guid);
+        if crosses {
+            self.sender.set_mtu(cx, mtu);
+        }
+        crosses
+    }
+
+    fn begin(&mut self, cx: &Context<'_, '_>, handshake: Handshake, mtu: u16) {
         let protection = ConnectionProtection::new(cx.config.security);
         *self = Self {
-            side,
             handshake,
             protection,
             sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
@@ -137,13 +163,20 @@ impl Connection {
         self.sender.sizes().mtu()
     }
 
-    /// Since when an incoming connection has been half open.
+    /// Since when a connection that only the other peer opens has been half open.
     pub(crate) fn half_open_since(&self) -> Option<Instant> {
-        self.is_unverified().then_some(self.handshake.since())
+        let is_half_open = self.is_unverified() && self.handshake.side() == Side::Server;
+        is_half_open.then_some(self.handshake.since())
     }
 
+    /// Whether the second request of the other peer was answered, and nothing has come of it.
     pub(crate) const fn is_unverified(&self) -> bool {
-        matches!(self.handshake.state(), State::Unverified)
+        self.handshake.is_unverified()
+    }
+
+    /// The addresses that the other peer has said are its own.
+    pub(super) const fn internal_addresses(&self) -> StoredAddresses {
+        self.handshake.internal_addresses()
     }
 
     /// Accepts a message of the application.
@@ -171,7 +204,7 @@ impl Connection {
 
     /// Ends the connection, if it has not ended before: nothing is sent any more.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
-        if self.handshake.end(cx.now, self.side, end) {
+        if self.handshake.end(cx.now, end) {
             self.sender.clear(cx);
             self.receiver.clear_undelivered(cx);
         }
@@ -203,6 +236,14 @@ impl Connection {
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
         let result = self.handshake.on_offline(cx, &mut self.sender, message);
         self.end_on_error(cx, result);
+    }
+
+    /// Takes a datagram that is neither of this connection nor marked as offline. False if it is none that counts.
+    pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
+        let result = self.handshake.on_unmarked(cx.now, datagram);
+        let counts = result.is_some();
+        self.end_on_error(cx, result.unwrap_or(Ok(())));
+        counts
     }
 
     /// Whether datagrams of this connection may begin with any byte.
@@ -251,8 +292,7 @@ impl Connection {
         number: U24,
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+        if !self.handshake.takes_datagrams() {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -327,7 +367,7 @@ impl Connection {
     /// until it is acknowledged.
     const fn takes_capsules(&self) -> bool {
         let state = self.handshake.state();
-        !state.is_over() && !matches!(state, State::RejectingPassword)
+        !state.is_over() && !matches!(state, State::Rejecting)
     }
 
     fn handle_capsule(
@@ -361,8 +401,9 @@ impl Connection {
 
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if let State::Opening(_) = self.handshake.state() {
-            self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
+        let request = self.handshake.compose_request(cx, (*cx.remote)?, buffer);
+        let length = if let Some(length) = request {
+            length
         } else {
             let length = self.compose(cx, buffer);
             self.collect_receipts(cx);
@@ -376,15 +417,16 @@ impl Connection {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         match self.handshake.state() {
-            State::Free | State::Opening(_) | State::Closed => return None,
+            State::Free | State::Closed => return None,
             State::Aborting => {
                 let due = self.handshake.take_closing_notification();
                 return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
             }
-            State::Requested
+            State::Opening(_)
+            | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
-            | State::RejectingPassword
+            | State::Rejecting
             | State::Connected
             | State::Closing
             | State::Draining => {}
@@ -394,7 +436,7 @@ impl Connection {
             return Some(length);
         }
         let length = self.sender.compose(cx, buffer);
-        let is_closing = matches!(self.handshake.state(), State::Closing | State::RejectingPassword);
+        let is_closing = matches!(self.handshake.state(), State::Closing | State::Rejecting);
         if length.is_some() || !is_closing || !self.sender.is_delivered() {
             return length;
         }
@@ -417,7 +459,7 @@ impl Connection {
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
-            | State::RejectingPassword
+            | State::Rejecting
             | State::Closing
             | State::Draining => self.handshake.deadline(cx),
         };

@@ -15,6 +15,14 @@ impl endpoint::Connection<RakNet> for Connection {
         self.open(cx, options)
     }
 
+    fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        self.adopt(cx, options)
+    }
+
     fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -73,7 +81,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn side(&self) -> Side {
-        self.side
+        self.handshake.side()
     }
 
     fn state(&self) -> ConnectionState {
@@ -104,6 +112,6 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn is_incoming(&self) -> bool {
-        self.side == Side::Server && self.handshake.takes_incoming_slot()
+        self.handshake.side() == Side::Server && self.handshake.takes_incoming_slot()
     }
 }

@@ -61,17 +61,25 @@ impl Congestion {
     /// The pacing rate in bytes a second for an RTT of `rtt` microseconds. It carries a window in less than an RTT
     /// (RFC 9002 section 7.7: 5/4 of the window), so that pacing alone never leaves the window unused.
     pub(super) fn rate(&self, rtt: u32) -> u32 {
-        let pace = match &self.controller {
-            Controller::NewReno(new_reno) => new_reno.pace(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.pace(),
-        };
         let window = u64::from(self.window());
-        let bytes_per_rtt = match pace {
+        let bytes_per_rtt = match self.pace() {
             Pace::SlowStart => 2 * window,
             Pace::Steady => window + window / 4,
         };
         u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
+    }
+
+    fn pace(&self) -> Pace {
+        match &self.controller {
+            Controller::NewReno(new_reno) => new_reno.pace(),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(delay_based) => delay_based.pace(),
+        }
+    }
+
+    /// Whether the window grows as fast as it can.
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.pace() == Pace::SlowStart
     }
 
     pub(super) fn on_ack(&mut self, sample: &AckSample) {

@@ -1,6 +1,7 @@
 //! How a connection opens and closes, on both sides (docs/raknet.md#opening-a-connection).
 
 mod opening;
+mod security;
 mod state;
 
 use core::net::SocketAddr;
@@ -16,13 +17,14 @@ use crate::cursor::{Reader, Source};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
+use crate::raknet::internal_addresses::{MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
-use crate::raknet::wire::{Guid, Wire};
+use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, Wire};
 use crate::storage::{Link, Purpose};
 use crate::time::Instant;
 
@@ -32,6 +34,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// The state of a connection, and who the other peer is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
+    side: Side,
     state: State,
     /// When the connection came into its state.
     since: Instant,
@@ -42,6 +45,12 @@ pub(super) struct Handshake {
     opened: bool,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
+    /// Why the attempt of this end failed, if only that of the other peer goes on.
+    failure: Option<ConnectFailure>,
+    /// Whether the other peer, which dialled this end while this end dialled it, may want to hear that it is accepted.
+    owes_acceptance: bool,
+    /// The addresses that the other peer has said are its own, as bytes of the wire.
+    internal_addresses: StoredAddresses,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
     closing_notification_sent: bool,
@@ -50,11 +59,14 @@ pub(super) struct Handshake {
 impl Handshake {
     /// A connection with a peer whose address is proved.
     pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+        Self { side: Side::Server, state: State::Unverified, since: now, guid, ..Self::default() }
     }
 
     /// A connection that this end begins to open.
     pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+        if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) {
+            return Err(ConnectError::InvalidMtu);
+        }
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
@@ -66,6 +78,78 @@ impl Handshake {
         };
         let state = State::Opening(Opening::new(cx, options));
         Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+    }
+
+    pub(super) const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The addresses that the other peer has said are its own.
+    pub(super) const fn internal_addresses(&self) -> StoredAddresses {
+        self.internal_addresses
+    }
+
+    fn keep_internal_addresses(&mut self, cx: &mut Context<'_, '_>, addresses: AddressList<'_>) {
+        // They are kept if there is room.
+        self.internal_addresses.keep(cx.pool, addresses.iter().filter(is_assigned));
+    }
+
+    /// This end begins to open the connection, too; nothing but the second request of the other peer has arrived.
+    pub(super) fn dial(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
+        let guid = self.guid;
+        *self = Self::open(cx, options)?;
+        self.cross(guid);
+        Ok(())
+    }
+
+    /// This end begins to open a connection that the other peer is opening already. True if this end waits for the last
+    /// message of the other peer.
+    pub(super) fn adopt(&mut self) -> bool {
+        let adopts = matches!(self.state, State::AwaitingNewIncoming);
+        if adopts {
+            self.side = Side::Client;
+        }
+        adopts
+    }
+
+    /// The other peer dials this end, which dials it, and its second request is answered: whichever attempt comes
+    /// further opens the connection (docs/raknet.md#both-dial). False if this end does not dial, or has come too far.
+    pub(super) fn cross(&mut self, guid: Guid) -> bool {
+        let State::Opening(opening) = &mut self.state else { return false };
+        if opening.is_crossed() {
+            return false;
+        }
+        opening.cross();
+        self.guid = guid;
+        self.owes_acceptance = true;
+        true
+    }
+
+    /// Whether the second request of the other peer was answered, and nothing has come of it.
+    pub(super) const fn is_unverified(&self) -> bool {
+        match &self.state {
+            State::Unverified => true,
+            State::Opening(opening) => opening.is_crossed(),
+            State::Free
+            | State::Requested
+            | State::AwaitingNewIncoming
+            | State::Rejecting
+            | State::Connected
+            | State::Closing
+            | State::Draining
+            | State::Aborting
+            | State::Closed => false,
+        }
+    }
+
+    /// Whether datagrams of the connection may arrive.
+    pub(super) const fn takes_datagrams(&self) -> bool {
+        self.is_unverified()
+            || !matches!(self.state, State::Free | State::Opening(_) | State::Aborting | State::Closed)
     }
 
     pub(super) const fn state(&self) -> &State {
@@ -94,7 +178,7 @@ impl Handshake {
     pub(super) const fn may_read(&self) -> bool {
         !matches!(
             self.state,
-            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
+            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::Rejecting
         )
     }
 
@@ -117,17 +201,15 @@ impl Handshake {
     }
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
-    pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, &self.state) {
+    pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
+        let is_known = match (self.side, &self.state) {
             (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
+            // If the application knew of the connection, it was told when the rejection began.
+            (_, State::Rejecting) => false,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
             (
                 Side::Server,
-                State::Opening(_)
-                | State::Requested
-                | State::Unverified
-                | State::AwaitingNewIncoming
-                | State::RejectingPassword,
+                State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming,
             ) => false,
         };
         self.enter(now, end.state);
@@ -139,13 +221,37 @@ impl Handshake {
 
     /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
-        if !self.state.is_open() {
-            return End::failed(failure);
-        }
         self.closing_notification_sent = false;
+        // To the other peer the connection may be open before it is so here.
+        let is_notified = self.state.is_open() || matches!(self.state, State::AwaitingNewIncoming);
         // A silent peer would not receive a notification either.
-        let state = if reason == DisconnectReason::Lost { State::Closed } else { State::Aborting };
-        End { state, ending: Ending::Disconnected(reason) }
+        let state =
+            if is_notified && reason != DisconnectReason::Lost { State::Aborting } else { State::Closed };
+        let ending = if self.state.is_open() {
+            Ending::Disconnected(reason)
+        } else {
+            Ending::Failed(self.failure.unwrap_or(failure))
+        };
+        End { state, ending }
+    }
+
+    /// The attempt of this end failed. That of the other peer goes on, if it has begun.
+    fn on_failure(&mut self, now: Instant, failure: ConnectFailure) -> Result<(), End> {
+        if !self.is_unverified() {
+            return Err(End::failed(failure));
+        }
+        self.failure = Some(failure);
+        self.enter(now, State::Unverified);
+        Ok(())
+    }
+
+    /// Tells the other peer that this end does not want the connection, and holds the slot until that was acknowledged.
+    /// An application that knows of the connection is told at once.
+    fn reject(&mut self, now: Instant, failure: ConnectFailure) {
+        self.enter(now, State::Rejecting);
+        if self.side == Side::Client {
+            self.ending = Some(Ending::Failed(failure));
+        }
     }
 
     /// A datagram arrived that does not belong to the state: the other peer does not know that the connection is over.
@@ -158,9 +264,10 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
+    /// Frees the password and the addresses, and the slot of the connection.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.forget_password(cx);
+        self.internal_addresses.forget(cx.pool);
         self.state = State::Free;
     }
 
@@ -178,7 +285,7 @@ impl Handshake {
             State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Some(self.since + cx.config.handshake_timeout)
             }
-            State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
+            State::Closing | State::Rejecting => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
         }
     }
@@ -186,11 +293,13 @@ impl Handshake {
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
         let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
         match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
+            State::Opening(opening) if opening.is_over(cx.now) => {
+                self.on_failure(cx.now, ConnectFailure::NoAnswer)
+            }
             State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::RejectingPassword if is_due => {
+            State::Closing | State::Rejecting if is_due => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
             State::Draining | State::Aborting if is_due => {
@@ -202,7 +311,7 @@ impl Handshake {
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
-            | State::RejectingPassword
+            | State::Rejecting
             | State::Connected
             | State::Closing
             | State::Draining
@@ -233,16 +342,19 @@ impl Handshake {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
-            Some(reply) => self.request(cx, sender, reply),
-            None => Ok(()),
+        match opening.on_reply(cx, message) {
+            Ok(Some(reply)) => self.request(cx, sender, reply),
+            Ok(None) => Ok(()),
+            Err(failure) => self.on_failure(cx.now, failure),
         }
     }
 
     /// Client: begins the handshake inside the connection.
     fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
+        // What the other peer found out, if it dialled too, bounds what this end has found out.
+        let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
-        sender.set_mtu(cx, reply.mtu);
+        sender.set_mtu(cx, mtu);
         self.enter(cx.now, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
@@ -272,6 +384,17 @@ impl Handshake {
         }
     }
 
+    /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
+    /// False if it is nothing of the kind.
+    pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
+        let failure = security::failure_of(datagram)?;
+        match &self.state {
+            State::Opening(_) => Some(self.on_failure(now, failure)),
+            State::Requested => Some(Err(End::failed(failure))),
+            _ => None,
+        }
+    }
+
     /// Handles a message of RakNet itself.
     pub(super) fn on_control(
         &mut self,
@@ -280,42 +403,62 @@ impl Handshake {
         remote: SocketAddr,
         payload: &[u8],
     ) -> Result<(), End> {
+        if let (Some(failure), State::Requested | State::AwaitingNewIncoming) =
+            (security::failure_of(payload), &self.state)
+        {
+            return Err(End::told(failure));
+        }
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
         match (control, &self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
-                if SERVER =>
-            {
-                let accepted = Control::Accepted {
-                    client: remote,
-                    system_index: cx.slot,
-                    addresses: AddressList::unassigned(cx.config.address_count.into()),
-                    request_time: time,
-                    time: cx.now.as_millis(),
-                };
-                return self.accept(cx, sender, guid, password, &accepted);
+            (
+                Ok(Control::Request { guid, time, password, .. }),
+                State::Opening(_) | State::Unverified | State::Requested,
+            ) if SERVER => {
+                return self.on_request(cx, sender, remote, Introduction { guid, time, password });
             }
+            (Ok(Control::Request { guid, time, .. }), State::Connected)
+                if SERVER && self.owes_acceptance && self.guid == guid =>
+            {
+                self.owes_acceptance = false;
+                return self.send_accepted(cx, sender, remote, time);
+            }
+            // What is left of an earlier connection ends no attempt of this end.
+            (_, State::Opening(_)) => cx.stats.drop(DropReason::BadControl),
             // Anything else from a client that has not introduced itself ends the connection. Its address is not banned.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
+            (
+                Ok(Control::Accepted { time, addresses, .. }),
+                State::Requested | State::AwaitingNewIncoming,
+            ) => {
+                self.keep_internal_addresses(cx, addresses);
                 return self.confirm(cx, sender, remote, time);
             }
-            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
+            (Ok(Control::NewIncoming { accepted_time, time, addresses, .. }), State::AwaitingNewIncoming)
+                if SERVER =>
+            {
+                self.keep_internal_addresses(cx, addresses);
                 on_pong(cx, sender, accepted_time, time);
                 self.on_open(cx, sender);
             }
-            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
-                let ending = Ending::Failed(ConnectFailure::InvalidPassword);
-                return Err(End { state: State::Draining, ending });
+            (Ok(Control::InvalidPassword { .. }), State::Requested | State::AwaitingNewIncoming) => {
+                return Err(End::told(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => sender.pings.on_ping(time),
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
                 on_pong(cx, sender, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
+            // Where both peers dialled, one of their messages is left over.
+            (
+                Ok(Control::Accepted { .. } | Control::NewIncoming { .. }),
+                State::Connected | State::Closing,
+            ) => {
+                cx.stats.drop(DropReason::Unexpected);
+            }
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
@@ -323,30 +466,59 @@ impl Handshake {
     }
 
     /// Server: the client introduced itself. Both sides may also dial each other at once.
-    fn accept(
+    fn on_request(
         &mut self,
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
-        guid: Guid,
-        password: &[u8],
-        accepted: &Control<'_>,
+        remote: SocketAddr,
+        client: Introduction<'_>,
     ) -> Result<(), End> {
-        if !is_same_secret(&cx.state.password, password) {
+        if !is_same_secret(&cx.state.password, client.password) {
             return self.reject_password(cx, sender);
         }
-        if self.guid != guid {
+        if self.guid != client.guid {
             cx.stats.drop(DropReason::BadControl);
-            return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
+            return self.on_stranger();
         }
+        self.forget_password(cx);
+        self.owes_acceptance = false;
         self.enter(cx.now, State::AwaitingNewIncoming);
         sender.pings.on_ping_sent(cx.now);
-        self.send(cx, sender, accepted, Delivery::RELIABLE_ORDERED)
+        self.send_accepted(cx, sender, remote, client.time)
+    }
+
+    /// Another peer than the one whose second request was answered introduced itself.
+    fn on_stranger(&mut self) -> Result<(), End> {
+        match self.state {
+            State::Opening(_) => Ok(()),
+            _ => Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed)),
+        }
+    }
+
+    fn send_accepted(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sender: &mut Sender,
+        remote: SocketAddr,
+        request_time: u64,
+    ) -> Result<(), End> {
+        let mut buffer = [0; MAX_ADDRESS_LIST];
+        let accepted = Control::Accepted {
+            client: remote,
+            system_index: cx.slot,
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
+            request_time,
+            time: cx.now.as_millis(),
+        };
+        self.send(cx, sender, &accepted, Delivery::RELIABLE_ORDERED)
     }
 
     /// Server: says why, and holds the slot until that was acknowledged.
     fn reject_password(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
-        self.enter(cx.now, State::RejectingPassword);
+        self.reject(cx.now, ConnectFailure::InvalidPassword);
+        // The refusal is the notification.
+        self.closing_notification_sent = true;
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
@@ -358,9 +530,10 @@ impl Handshake {
         remote: SocketAddr,
         accepted_time: u64,
     ) -> Result<(), End> {
+        let mut buffer = [0; MAX_ADDRESS_LIST];
         let incoming = Control::NewIncoming {
             server: dialled(cx.config, remote),
-            addresses: AddressList::unassigned(cx.config.address_count.into()),
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
             accepted_time,
             time: cx.now.as_millis(),
         };
@@ -385,7 +558,7 @@ impl Handshake {
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
-            | State::RejectingPassword
+            | State::Rejecting
             | State::Draining
             | State::Aborting
             | State::Closed => Ending::Failed(ConnectFailure::Closed),
@@ -396,12 +569,14 @@ impl Handshake {
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
         match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
+            State::Opening(_) | State::Requested | State::Unverified => {
                 return Err(End::failed(ConnectFailure::Cancelled));
             }
+            // To the other peer the connection may be open.
+            State::AwaitingNewIncoming => self.reject(now, ConnectFailure::Cancelled),
             State::Connected => self.enter(now, State::Closing),
             State::Free
-            | State::RejectingPassword
+            | State::Rejecting
             | State::Closing
             | State::Draining
             | State::Aborting
@@ -416,7 +591,7 @@ impl Handshake {
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
     ) -> Result<(), End> {
-        let due = matches!(self.state, State::Closing) && !self.closing_notification_sent;
+        let due = !self.closing_notification_sent;
         self.closing_notification_sent = true;
         if due && sender.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
             return Ok(());
@@ -429,6 +604,14 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
     if !sender.pings.on_pong(cx.now, ping_time, time) {
         cx.stats.drop(DropReason::Unexpected);
     }
+}
+
+/// What a client says of itself.
+#[derive(Clone, Copy, Debug)]
+struct Introduction<'m> {
+    guid: Guid,
+    time: u64,
+    password: &'m [u8],
 }
 
 /// Compares in a time that does not depend on where the difference is.

@@ -26,6 +26,8 @@ pub(in super::super) struct Opening {
     interval: u32,
     next_request: Instant,
     reply_1: Option<Reply1>,
+    /// Whether the other peer dials this one, too, and its second request was answered.
+    crossed: bool,
 }
 
 /// What reply 1 said and request 2 has to say back.
@@ -57,6 +59,16 @@ impl Opening {
         self.next_request
     }
 
+    /// Whether the other peer dials this one, too, and its second request was answered.
+    pub(super) const fn is_crossed(&self) -> bool {
+        self.crossed
+    }
+
+    /// Notes that the second request of the other peer is answered.
+    pub(super) const fn cross(&mut self) {
+        self.crossed = true;
+    }
+
     /// Handles an answer of the server; the second one ends this part of the handshake.
     pub(super) fn on_reply(
         &mut self,
@@ -74,7 +86,11 @@ impl Opening {
                 self.reply_1 = Some(Reply1 { cookie, mtu: cx.config.clamp_mtu(mtu) });
                 Ok(None)
             }
-            Offline::Reply2 { guid, mtu, .. } => Ok(Some(Reply2 { guid, mtu: cx.config.clamp_mtu(mtu) })),
+            // Without a challenge of ours there is nothing to answer, but for a server that would encrypt.
+            Offline::Reply2 { answer: Some(_), .. } => Err(ConnectFailure::SecurityRequired),
+            Offline::Reply2 { guid, mtu, answer: None, .. } => {
+                Ok(Some(Reply2 { guid, mtu: cx.config.clamp_mtu(mtu) }))
+            }
             Offline::Refused { refusal, .. } => Err(ConnectFailure::Refused(refusal)),
             Offline::IncompatibleProtocol { protocol, .. } => {
                 Err(ConnectFailure::IncompatibleProtocol { server: protocol })

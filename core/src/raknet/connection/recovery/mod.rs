@@ -124,6 +124,11 @@ impl LossRecovery {
         self.congestion.rate(self.rtt.srtt().min(MAX_PACING_RTT))
     }
 
+    /// Whether the window grows as fast as it can.
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.congestion.is_in_slow_start()
+    }
+
     pub(super) const fn has_rtt(&self) -> bool {
         self.rtt.is_known()
     }

@@ -267,7 +267,7 @@ impl Sender {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.recovery.next_number();
-        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         let header = writer.written();
         self.compose_pings(cx, &mut writer).ok()?;
         let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
@@ -288,10 +288,15 @@ impl Sender {
         }
         self.limiter.spend(bytes + usize::from(IP_UDP_OVERHEAD));
         if self.has_more() {
-            let hints = SLOW_START | CONTINUOUS_SEND;
+            let hints = self.hints() | CONTINUOUS_SEND;
             DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
         Some(bytes)
+    }
+
+    /// What the original tells in the header of a data datagram.
+    fn hints(&self) -> u8 {
+        if self.recovery.is_in_slow_start() { SLOW_START } else { 0 }
     }
 
     /// Appends the ping and the pong that are due. They wait for no window, and carry the time at which they leave.
@@ -313,7 +318,7 @@ impl Sender {
     ) -> Option<usize> {
         let mut writer = Writer::new(buffer);
         let number = self.recovery.take_number();
-        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         self.compose_unqueued(cx, &mut writer, &Control::Disconnect).ok()?;
         self.datagrams_sent += 1;
         Some(writer.written())
