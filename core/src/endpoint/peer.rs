@@ -71,12 +71,21 @@ impl<P: Protocol> Peer<'_, P> {
             return Err(ConnectError::UnassignedAddress);
         }
         if let Some(slot) = self.find_or_evict(&to) {
-            let adopted =
-                self.with(slot, |connection, cx| connection.adopt(cx, options)).unwrap_or(Ok(false))?;
-            return if adopted { Ok(self.id(slot)) } else { Err(ConnectError::AlreadyConnected) };
+            return self.adopt(slot, options);
         }
         let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
         self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
+        Ok(self.id(slot))
+    }
+
+    /// Opens, from this end too, a connection that the other peer is opening.
+    fn adopt(&mut self, slot: u16, options: &P::ConnectOptions<'_>) -> Result<ConnectionId, ConnectError> {
+        let (connection, mut cx) = self.borrow(slot).ok_or(ConnectError::AlreadyConnected)?;
+        if !connection.adopt(&mut cx, options)? {
+            return Err(ConnectError::AlreadyConnected);
+        }
+        // Only now there is something to do.
+        self.with(slot, |_, _| ());
         Ok(self.id(slot))
     }
 

@@ -75,6 +75,11 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
+    /// Lets a peer say in its handshakes that these addresses are its own, where the protocol has a place for them.
+    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+        let _ = (peer, addresses);
+    }
+
     /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
     /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
     /// them at a time.

@@ -254,3 +254,42 @@ fn list_events<P: Protocol>(
 fn is_done<P: Protocol>(slot: &Slot<P::Connection>, now: Instant) -> bool {
     !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use crate::endpoint::{Capacity, ConnectError, Protocol};
+    use crate::game_protocol::GameProtocol;
+    use crate::raknet::RakNet;
+    use crate::time::Instant;
+
+    use super::Peer;
+
+    /// Opens a connection in the only slot, and ends it.
+    fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<super::ConnectionId, ConnectError> {
+        let id = peer.connect(Instant::ZERO, ([192, 0, 2, 1], 1).into())?;
+        peer.disconnect(Instant::ZERO, id);
+        while peer.poll_event().is_some() || peer.poll_transmit(Instant::ZERO, &mut [0; 1_500]).is_some() {}
+        assert!(peer.connection(id).is_none());
+        Ok(id)
+    }
+
+    /// The names of a slot are used up, and none of them was used twice.
+    fn names_end<P: Protocol>() {
+        let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
+        let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
+        let first = use_slot(&mut peer).expect("a vacant slot");
+        // As many names as sixteen bits have.
+        for _ in 0..70_000 {
+            assert_ne!(use_slot(&mut peer), Ok(first));
+        }
+        peer.slot_mut(0).expect("the only slot").generation = u32::MAX - 1;
+        assert_eq!(use_slot(&mut peer).expect("the last name").generation, u32::MAX);
+        assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
+    }
+
+    #[test]
+    fn a_name_is_never_used_again() {
+        names_end::<RakNet>();
+        names_end::<GameProtocol>();
+    }
+}

@@ -42,6 +42,12 @@ impl Protocol for RakNet {
         &mut config.max_incoming
     }
 
+    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+        // What does not fit is not said.
+        let most = addresses.len().min(peer.config.address_count.into());
+        let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
+    }
+
     fn is_request(datagram: &[u8]) -> bool {
         matches!(
             datagram.first(),

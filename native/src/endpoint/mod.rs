@@ -56,6 +56,7 @@ use tokio::net::ToSocketAddrs;
 use self::plugin::Plugin;
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
+use crate::interfaces;
 use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
@@ -181,6 +182,7 @@ impl<P: Protocol> Endpoint<P> {
         let simulation = options.simulate;
         let shared = Arc::new(Shared::new(options, plugin));
         let local = socket.local_addr();
+        P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
         let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
         Self { shared, local, has_ipv6 }

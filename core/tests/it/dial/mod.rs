@@ -2,5 +2,6 @@
 //! (docs/raknet.md#both-dial).
 
 mod every_order;
+mod limits;
 mod net;
 mod random;

@@ -567,14 +567,18 @@ impl Handshake {
     }
 
     /// The application disconnects: what was sent before is delivered first.
-    pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
+    pub(super) fn disconnect(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         match self.state {
             State::Opening(_) | State::Requested | State::Unverified => {
                 return Err(End::failed(ConnectFailure::Cancelled));
             }
-            // To the other peer the connection may be open.
-            State::AwaitingNewIncoming => self.reject(now, ConnectFailure::Cancelled),
-            State::Connected => self.enter(now, State::Closing),
+            // To the other peer the connection may be open. Nothing but the acceptance has been sent before.
+            State::AwaitingNewIncoming => {
+                self.reject(cx.now, ConnectFailure::Cancelled);
+                let delivery = Delivery::RELIABLE_ORDERED;
+                self.closing_notification_sent = sender.send_control(cx, &Control::Disconnect, delivery);
+            }
+            State::Connected => self.enter(cx.now, State::Closing),
             State::Free
             | State::Rejecting
             | State::Closing
