@@ -8,7 +8,7 @@ use rakwire::endpoint::{
     Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{DialledAddress, RakNet};
+use rakwire::raknet::{DialledAddress, InternalAddresses, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
@@ -37,6 +37,13 @@ impl Client<RakNet> {
         config.progress_interval = progress_interval;
         config.dialled_address = DialledAddress::Unknown;
         Self::new(RAKNET, config)
+    }
+}
+
+impl Client<RakNet> {
+    /// The addresses that the server has said are its own.
+    pub(crate) fn internal_addresses(&self) -> InternalAddresses {
+        self.id.map_or_else(InternalAddresses::new, |id| self.peer.internal_addresses(id))
     }
 }
 

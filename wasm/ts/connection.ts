@@ -97,6 +97,10 @@ export class PeerConnection extends EventTarget implements Connection {
     return this.#session.stats();
   }
 
+  internalAddresses(): string[] {
+    return this.#session.internalAddresses();
+  }
+
   override addEventListener(
     type: string,
     listener: ((event: any) => void) | null,

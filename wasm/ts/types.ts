@@ -198,6 +198,12 @@ export interface Connection extends AsyncIterable<Message> {
 
   stats(): ConnectionStats;
 
+  /**
+   * The addresses that a RakNet server has said are its own, such as `192.0.2.7:19132` or `[2001:db8::7]:19132`; nobody
+   * has proved them. None in the Game Protocol, and none once the connection has ended.
+   */
+  internalAddresses(): string[];
+
   addEventListener<K extends keyof ConnectionEventMap>(
     type: K,
     listener: (event: ConnectionEventMap[K]) => void,

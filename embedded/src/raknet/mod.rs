@@ -2,6 +2,7 @@
 //!
 //! [`new`] makes a [`Handle`] and a [`Runner`] out of the memory of a [`State`].
 
+mod addresses;
 #[cfg(feature = "unconnected")]
 mod ping;
 pub mod profiles;

@@ -110,6 +110,12 @@ impl RakNetPeer {
         self.client.is_over()
     }
 
+    /// The addresses that the server has said are its own, as `192.0.2.7:19132` or `[2001:db8::7]:19132`.
+    #[wasm_bindgen(js_name = internalAddresses)]
+    pub fn internal_addresses(&self) -> Vec<String> {
+        self.client.internal_addresses().iter().map(ToString::to_string).collect()
+    }
+
     /// The counters.
     pub fn stats(&self) -> PeerStats {
         let (connection, peer) = self.client.stats();
@@ -171,6 +177,9 @@ fn failure_code(reason: ConnectFailure) -> &'static str {
         ConnectFailure::Refused(refusal) => refusal_code(refusal),
         ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
         ConnectFailure::SecurityRequired => "security-required",
+        ConnectFailure::IdentityRequired => "identity-required",
+        ConnectFailure::InvalidIdentity => "invalid-identity",
+        ConnectFailure::PublicKeyMismatch => "public-key-mismatch",
         ConnectFailure::InvalidPassword => "invalid-password",
         ConnectFailure::Closed => "closed-by-server",
         ConnectFailure::Cancelled => "cancelled",

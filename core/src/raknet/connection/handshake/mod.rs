@@ -404,7 +404,7 @@ impl Handshake {
         payload: &[u8],
     ) -> Result<(), End> {
         if let (Some(failure), State::Requested | State::AwaitingNewIncoming) =
-            (security::failure_of(payload), &self.state)
+            (security::failure_in_connection(payload), &self.state)
         {
             return Err(End::told(failure));
         }
