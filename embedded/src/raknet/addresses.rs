@@ -34,8 +34,7 @@ impl Connection<'_, RakNet> {
     /// them. Empty when nothing is left of the connection.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
-        self.reference.update(|peer, _, id| {
-            id.map_or_else(InternalAddresses::new, |id| peer.internal_addresses(id))
-        })
+        self.reference
+            .update(|peer, _, id| id.map_or_else(InternalAddresses::new, |id| peer.internal_addresses(id)))
     }
 }

@@ -15,9 +15,9 @@ use tokio::task::JoinHandle;
 use crate::support::{TIME_LIMIT, peer};
 
 /// Enough that each of the ways in which two handshakes can cross was seen.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 36;
 /// Longer than what is left of two handshakes takes.
-const REST: Duration = Duration::from_millis(700);
+const REST: Duration = Duration::from_millis(400);
 
 /// A C++ peer that serves, and dials from the port of its server.
 struct Original {
@@ -183,10 +183,8 @@ async fn both_dial_at_once() {
     let mut crossed = 0;
     for seed in 0..SEEDS {
         let told = cross(&mut original, seed).await;
-        // Without a crossing it is told of one thing alone.
-        crossed += usize::from(
-            told != ["accepted"] && told != ["incoming"] || seed % 2 == 0 && told == ["accepted"],
-        );
+        println!("{told:?}");
+        crossed += usize::from(told.iter().any(|what| what == "already connected"));
         // The end of this connection is not of the next try.
         tokio::time::sleep(Duration::from_millis(50)).await;
         original.told();

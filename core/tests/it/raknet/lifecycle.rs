@@ -322,8 +322,9 @@ fn data_tell_whether_the_sender_is_in_slow_start() {
     let number = u32::from_le_bytes([sent[1], sent[2], sent[3], 0]);
     net.pair.a.handle_datagram(now, from, &missing(number, number, 1));
     // It leaves when the pace lets it.
-    let later = now + Duration::from_millis(40);
+    let later = now + Duration::from_millis(300);
     net.pair.a.handle_timeout(later);
-    let resent = answers(&mut net.pair.a, later).pop().expect("the same message").1;
-    assert_eq!((&resent[4..], resent[0] & SLOW_START), (&sent[4..], 0));
+    let datagrams = answers(&mut net.pair.a, later);
+    let resent = datagrams.iter().find(|(_, datagram)| datagram.ends_with(b"\x86hello"));
+    assert_eq!(resent.expect("the same message").1[0] & SLOW_START, 0);
 }
