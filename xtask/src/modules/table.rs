@@ -163,4 +163,4 @@ pub(super) struct Foreign {
 
 /// Other crates that stand behind one module each.
 pub(super) const FOREIGN: &[Foreign] =
-    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" }];
