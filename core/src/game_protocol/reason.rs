@@ -1,12 +1,6 @@
 //! Why connections do not open, and why they end.
 
 /// Why a connection could not be opened.
-///
-/// ```
-/// use rakwire::game_protocol::ConnectFailure;
-///
-/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
@@ -28,12 +22,6 @@ impl core::fmt::Display for ConnectFailure {
 impl core::error::Error for ConnectFailure {}
 
 /// Why a connection ended.
-///
-/// ```
-/// use rakwire::game_protocol::DisconnectReason;
-///
-/// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DisconnectReason {

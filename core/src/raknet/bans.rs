@@ -128,13 +128,18 @@ pub const MAX_BANS: usize = 64;
 ///
 /// ```
 /// use rakwire::Instant;
-/// use rakwire::raknet::BanList;
+/// use rakwire::raknet::{BanList, BanListFull};
 ///
 /// let mut bans = BanList::new();
 /// bans.add("192.0.2.*".parse()?, Some(Instant::from_micros(5_000_000)))?;
 /// let guest = "192.0.2.1".parse()?;
 /// assert!(bans.is_banned(guest, Instant::ZERO));
 /// assert!(!bans.is_banned(guest, Instant::from_micros(5_000_000)));
+///
+/// for number in 1..64 {
+///     bans.add(format!("10.{number}.*").parse()?, None)?;
+/// }
+/// assert_eq!(bans.add("10.64.*".parse()?, None), Err(BanListFull));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -143,10 +148,6 @@ pub struct BanList {
 }
 
 /// A [`BanList`] holds as many bans as it can.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::BanListFull.to_string(), "the ban list is full; remove one or use a wider pattern");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BanListFull;
 
