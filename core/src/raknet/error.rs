@@ -60,7 +60,7 @@ impl core::error::Error for OutOfBandError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SetError {
-    /// The advertisement has more than 399 bytes.
+    /// The advertisement has more than 399 bytes, with the length before it if there is one.
     AdvertisementTooLong,
     /// The password has more than 255 bytes.
     PasswordTooLong,
@@ -71,7 +71,9 @@ pub enum SetError {
 impl core::fmt::Display for SetError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::AdvertisementTooLong => "an advertisement has at most 399 bytes; shorten it",
+            Self::AdvertisementTooLong => {
+                "an advertisement has at most 399 bytes with the length before it; shorten it"
+            }
             Self::PasswordTooLong => "a password has at most 255 bytes; shorten it",
             Self::NoConnection => "nothing is left of this connection",
         })

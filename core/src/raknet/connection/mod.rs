@@ -381,7 +381,7 @@ impl Connection {
                 let due = self.handshake.take_closing_notification();
                 return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
             }
-            State::Requested
+            State::Requested(_)
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -414,7 +414,7 @@ impl Connection {
             State::Aborting => return self.handshake.deadline(cx),
             State::Connected => self.sender.keep_alive_deadline(self.timeout()),
             State::Opening(_)
-            | State::Requested
+            | State::Requested(_)
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword

@@ -2,6 +2,7 @@
 
 mod opening;
 mod state;
+mod version;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -94,7 +95,7 @@ impl Handshake {
     pub(super) const fn may_read(&self) -> bool {
         !matches!(
             self.state,
-            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
+            State::AwaitingNewIncoming | State::Requested(_) | State::Unverified | State::RejectingPassword
         )
     }
 
@@ -124,7 +125,7 @@ impl Handshake {
             (
                 Side::Server,
                 State::Opening(_)
-                | State::Requested
+                | State::Requested(_)
                 | State::Unverified
                 | State::AwaitingNewIncoming
                 | State::RejectingPassword,
@@ -174,10 +175,9 @@ impl Handshake {
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
         match &self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_request()),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                Some(self.since + cx.config.handshake_timeout)
-            }
+            State::Opening(opening) => Some(opening.next_deadline()),
+            State::Requested(deadline) => Some(*deadline),
+            State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
             State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
         }
@@ -186,8 +186,8 @@ impl Handshake {
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
         let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
         match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
+            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(opening.failure())),
+            State::Requested(_) | State::Unverified | State::AwaitingNewIncoming if is_due => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
             State::Closing | State::RejectingPassword if is_due => {
@@ -199,7 +199,7 @@ impl Handshake {
             }
             State::Free
             | State::Opening(_)
-            | State::Requested
+            | State::Requested(_)
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -243,7 +243,7 @@ impl Handshake {
     fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
         self.guid = reply.guid;
         sender.set_mtu(cx, reply.mtu);
-        self.enter(cx.now, State::Requested);
+        self.enter(cx.now, State::Requested(reply.deadline));
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
             Some(stored) => cx.pool.copy(stored, &mut password).unwrap_or(&[]),
@@ -283,7 +283,7 @@ impl Handshake {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
         match (control, &self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
+            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested(_))
                 if SERVER =>
             {
                 let accepted = Control::Accepted {
@@ -300,14 +300,14 @@ impl Handshake {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
+            (Ok(Control::Accepted { time, .. }), State::Requested(_) | State::AwaitingNewIncoming) => {
                 return self.confirm(cx, sender, remote, time);
             }
             (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
                 on_pong(cx, sender, accepted_time, time);
                 self.on_open(cx, sender);
             }
-            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
+            (Ok(Control::InvalidPassword { .. }), State::Requested(_)) => {
                 let ending = Ending::Failed(ConnectFailure::InvalidPassword);
                 return Err(End { state: State::Draining, ending });
             }
@@ -382,7 +382,7 @@ impl Handshake {
             State::Closing => Ending::Disconnected(DisconnectReason::Local),
             State::Free
             | State::Opening(_)
-            | State::Requested
+            | State::Requested(_)
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -396,7 +396,7 @@ impl Handshake {
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
         match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
+            State::Opening(_) | State::Requested(_) | State::Unverified | State::AwaitingNewIncoming => {
                 return Err(End::failed(ConnectFailure::Cancelled));
             }
             State::Connected => self.enter(now, State::Closing),

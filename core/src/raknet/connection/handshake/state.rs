@@ -4,6 +4,7 @@ use super::opening::Opening;
 use crate::endpoint::ConnectionState;
 use crate::raknet::connection::context::Ending;
 use crate::raknet::reason::ConnectFailure;
+use crate::time::Instant;
 
 /// The state of a connection; the module of the connection draws how they follow each other.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +12,8 @@ pub(in super::super) enum State {
     #[default]
     Free,
     Opening(Opening),
-    Requested,
+    /// The client waits to be accepted, at the longest until then.
+    Requested(Instant),
     Unverified,
     AwaitingNewIncoming,
     /// The client gave a wrong password and is being told so.
@@ -41,7 +43,7 @@ impl End {
 impl State {
     pub(super) const fn public(&self) -> ConnectionState {
         match self {
-            Self::Opening(_) | Self::Requested | Self::Unverified | Self::AwaitingNewIncoming => {
+            Self::Opening(_) | Self::Requested(_) | Self::Unverified | Self::AwaitingNewIncoming => {
                 ConnectionState::Connecting
             }
             Self::Connected => ConnectionState::Connected,
