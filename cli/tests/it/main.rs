@@ -4,3 +4,4 @@ mod commands;
 mod decode;
 mod path;
 mod support;
+mod versions;
