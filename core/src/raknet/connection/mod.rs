@@ -252,7 +252,7 @@ impl Connection {
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+        if matches!(state, State::Free | State::Opening | State::Aborting | State::Closed) {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -361,7 +361,7 @@ impl Connection {
 
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if let State::Opening(_) = self.handshake.state() {
+        let length = if self.handshake.state() == State::Opening {
             self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
         } else {
             let length = self.compose(cx, buffer);
@@ -376,7 +376,7 @@ impl Connection {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         match self.handshake.state() {
-            State::Free | State::Opening(_) | State::Closed => return None,
+            State::Free | State::Opening | State::Closed => return None,
             State::Aborting => {
                 let due = self.handshake.take_closing_notification();
                 return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
@@ -413,7 +413,7 @@ impl Connection {
             State::Free | State::Closed => return None,
             State::Aborting => return self.handshake.deadline(cx),
             State::Connected => self.sender.keep_alive_deadline(self.timeout()),
-            State::Opening(_)
+            State::Opening
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming

@@ -33,6 +33,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -64,12 +66,13 @@ impl Handshake {
             let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
             Some(stored.ok_or(ConnectError::NoMemory)?)
         };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+        let opening = Opening::new(cx, options);
+        let (state, guid) = (State::Opening, Guid::UNASSIGNED);
+        Ok(Self { state, opening, since: cx.now, guid, password, ..Self::default() })
     }
 
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -118,12 +121,12 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, &self.state) {
+        let is_known = match (side, self.state) {
             (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
             (
                 Side::Server,
-                State::Opening(_)
+                State::Opening
                 | State::Requested
                 | State::Unverified
                 | State::AwaitingNewIncoming
@@ -172,9 +175,9 @@ impl Handshake {
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_request()),
+            State::Opening => Some(self.opening.next_request()),
             State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Some(self.since + cx.config.handshake_timeout)
             }
@@ -185,8 +188,8 @@ impl Handshake {
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
         let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
             State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
@@ -198,7 +201,7 @@ impl Handshake {
                 Ok(())
             }
             State::Free
-            | State::Opening(_)
+            | State::Opening
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
@@ -218,8 +221,7 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -229,11 +231,11 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
+        }
+        match self.opening.on_reply(cx, message).map_err(End::failed)? {
             Some(reply) => self.request(cx, sender, reply),
             None => Ok(()),
         }
@@ -282,7 +284,7 @@ impl Handshake {
     ) -> Result<(), End> {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
+        match (control, self.state) {
             (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
                 if SERVER =>
             {
@@ -381,7 +383,7 @@ impl Handshake {
             State::Connected => Ending::Disconnected(DisconnectReason::Remote),
             State::Closing => Ending::Disconnected(DisconnectReason::Local),
             State::Free
-            | State::Opening(_)
+            | State::Opening
             | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
@@ -396,7 +398,7 @@ impl Handshake {
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
         match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
+            State::Opening | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 return Err(End::failed(ConnectFailure::Cancelled));
             }
             State::Connected => self.enter(now, State::Closing),
