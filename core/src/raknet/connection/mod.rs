@@ -94,31 +94,26 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
     ) -> Result<(), ConnectError> {
-        let handshake = Handshake::open(cx, options)?;
-        self.begin(cx, Side::Client, handshake, cx.config.mtu);
+        self.begin(cx, Side::Client, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
-        Ok(())
+        self.handshake.open(cx, options)
     }
 
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
+        self.begin(cx, Side::Server, mtu);
+        self.set_timeout(cx.config.timeout);
+        self.handshake.await_request(cx.now, guid);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
-        let protection = ConnectionProtection::new(cx.config.security);
-        *self = Self {
-            side,
-            handshake,
-            protection,
-            sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
-            made_at: cx.now,
-            last_received: cx.now,
-            ..Self::default()
-        };
-        self.set_timeout(cx.config.timeout);
-        self.receiver = Receiver::starting_at(cx.state.first_number);
-        self.sender.start_numbers_at(cx.state.first_number);
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
+        *self = Self::default();
+        self.side = side;
+        self.protection = ConnectionProtection::new(cx.config.security);
+        self.made_at = cx.now;
+        self.last_received = cx.now;
+        self.sender.begin(cx, Sizes::new(mtu, self.protection.overhead()));
+        self.receiver.start_numbers_at(cx.state.first_number);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {

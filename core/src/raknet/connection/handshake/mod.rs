@@ -50,25 +50,29 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+    /// Begins to open a connection.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
+        if !options.password.is_empty() {
             let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let opening = Opening::new(cx, options);
-        let (state, guid) = (State::Opening, Guid::UNASSIGNED);
-        Ok(Self { state, opening, since: cx.now, guid, password, ..Self::default() })
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        Ok(())
     }
 
     pub(super) const fn state(&self) -> State {
