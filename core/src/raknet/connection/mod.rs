@@ -107,7 +107,6 @@ impl Connection {
     }
 
     fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
-        *self = Self::default();
         self.side = side;
         self.protection = ConnectionProtection::new(cx.config.security);
         self.made_at = cx.now;

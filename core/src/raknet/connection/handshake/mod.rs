@@ -165,13 +165,7 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
-    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.forget_password(cx);
-        self.state = State::Free;
-    }
-
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
             cx.pool.free(password);
         }
