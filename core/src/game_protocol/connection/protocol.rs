@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::context::Context;
-use super::handshake::{Handshake, State};
+use super::handshake::State;
 use crate::cursor::Writer;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::game_protocol::stats::ConnectionStats;
@@ -13,7 +13,8 @@ use crate::time::Instant;
 impl endpoint::Connection<GameProtocol> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, (): &()) -> Result<(), ConnectError> {
         let salt = HandshakeWord(cx.state.responder.salt(cx.config));
-        self.begin(cx, Side::Client, Handshake::open(cx.now, salt));
+        self.begin(cx, Side::Client);
+        self.handshake.open(cx.now, salt);
         Ok(())
     }
 
@@ -69,7 +70,6 @@ impl endpoint::Connection<GameProtocol> for Connection {
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.sender.clear(cx);
         self.receiver.clear(cx);
-        self.handshake.release();
     }
 
     fn side(&self) -> Side {

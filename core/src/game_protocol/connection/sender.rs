@@ -43,9 +43,9 @@ struct Counts {
 }
 
 impl Sender {
-    /// A sender whose first message has `sequence`.
-    pub(super) fn starting_at(sequence: u16) -> Self {
-        Self { next: sequence, ..Self::default() }
+    /// Lets the sequences of a new sender start at `sequence`.
+    pub(super) const fn start_sequences_at(&mut self, sequence: u16) {
+        self.next = sequence;
     }
 
     pub(super) const fn fill_stats(&self, stats: &mut ConnectionStats) {

@@ -94,31 +94,25 @@ impl Connection {
         cx: &mut Context<'_, '_>,
         options: &ConnectOptions<'_>,
     ) -> Result<(), ConnectError> {
-        let handshake = Handshake::open(cx, options)?;
-        self.begin(cx, Side::Client, handshake, cx.config.mtu);
+        self.begin(cx, Side::Client, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
-        Ok(())
+        self.handshake.open(cx, options)
     }
 
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
+        self.begin(cx, Side::Server, mtu);
+        self.set_timeout(cx.config.timeout);
+        self.handshake.await_request(cx.now, guid);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
-        let protection = ConnectionProtection::new(cx.config.security);
-        *self = Self {
-            side,
-            handshake,
-            protection,
-            sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
-            made_at: cx.now,
-            last_received: cx.now,
-            ..Self::default()
-        };
-        self.set_timeout(cx.config.timeout);
-        self.receiver = Receiver::starting_at(cx.state.first_number);
-        self.sender.start_numbers_at(cx.state.first_number);
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
+        self.side = side;
+        self.protection = ConnectionProtection::new(cx.config.security);
+        self.made_at = cx.now;
+        self.last_received = cx.now;
+        self.sender.begin(cx, Sizes::new(mtu, self.protection.overhead()));
+        self.receiver.start_numbers_at(cx.state.first_number);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -252,7 +246,7 @@ impl Connection {
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+        if matches!(state, State::Free | State::Opening | State::Aborting | State::Closed) {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -361,7 +355,7 @@ impl Connection {
 
     /// Composes the next datagram at the front of `buffer` and returns its length.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if let State::Opening(_) = self.handshake.state() {
+        let length = if self.handshake.state() == State::Opening {
             self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
         } else {
             let length = self.compose(cx, buffer);
@@ -376,12 +370,12 @@ impl Connection {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         match self.handshake.state() {
-            State::Free | State::Opening(_) | State::Closed => return None,
+            State::Free | State::Opening | State::Closed => return None,
             State::Aborting => {
                 let due = self.handshake.take_closing_notification();
                 return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
             }
-            State::Requested(_)
+            State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -413,8 +407,8 @@ impl Connection {
             State::Free | State::Closed => return None,
             State::Aborting => return self.handshake.deadline(cx),
             State::Connected => self.sender.keep_alive_deadline(self.timeout()),
-            State::Opening(_)
-            | State::Requested(_)
+            State::Opening
+            | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword

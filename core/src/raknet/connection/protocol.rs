@@ -69,7 +69,7 @@ impl endpoint::Connection<RakNet> for Connection {
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.sender.clear(cx);
         self.receiver.clear(cx);
-        self.handshake.release(cx);
+        self.handshake.forget_password(cx);
     }
 
     fn side(&self) -> Side {

@@ -34,6 +34,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -49,28 +51,33 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+    /// Begins to open a connection.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
+        if !options.password.is_empty() {
             let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        Ok(())
     }
 
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -95,7 +102,7 @@ impl Handshake {
     pub(super) const fn may_read(&self) -> bool {
         !matches!(
             self.state,
-            State::AwaitingNewIncoming | State::Requested(_) | State::Unverified | State::RejectingPassword
+            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
         )
     }
 
@@ -119,13 +126,13 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, &self.state) {
+        let is_known = match (side, self.state) {
             (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
             (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
             (
                 Side::Server,
-                State::Opening(_)
-                | State::Requested(_)
+                State::Opening
+                | State::Requested
                 | State::Unverified
                 | State::AwaitingNewIncoming
                 | State::RejectingPassword,
@@ -159,13 +166,7 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
-    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.forget_password(cx);
-        self.state = State::Free;
-    }
-
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
             cx.pool.free(password);
         }
@@ -173,10 +174,10 @@ impl Handshake {
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_deadline()),
-            State::Requested(deadline) => Some(*deadline),
+            State::Opening => Some(self.opening.next_deadline()),
+            State::Requested => Some(self.opening.deadline()),
             State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
             State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
@@ -185,9 +186,9 @@ impl Handshake {
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
         let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(opening.failure())),
-            State::Requested(_) | State::Unverified | State::AwaitingNewIncoming if is_due => {
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
+            State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
             State::Closing | State::RejectingPassword if is_due => {
@@ -198,8 +199,8 @@ impl Handshake {
                 Ok(())
             }
             State::Free
-            | State::Opening(_)
-            | State::Requested(_)
+            | State::Opening
+            | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -218,8 +219,7 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -229,11 +229,11 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
+        }
+        match self.opening.on_reply(cx, message).map_err(End::failed)? {
             Some(reply) => self.request(cx, sender, reply),
             None => Ok(()),
         }
@@ -243,7 +243,7 @@ impl Handshake {
     fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
         self.guid = reply.guid;
         sender.set_mtu(cx, reply.mtu);
-        self.enter(cx.now, State::Requested(reply.deadline));
+        self.enter(cx.now, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
             Some(stored) => cx.pool.copy(stored, &mut password).unwrap_or(&[]),
@@ -282,8 +282,8 @@ impl Handshake {
     ) -> Result<(), End> {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested(_))
+        match (control, self.state) {
+            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
                 if SERVER =>
             {
                 let accepted = Control::Accepted {
@@ -300,14 +300,14 @@ impl Handshake {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested(_) | State::AwaitingNewIncoming) => {
+            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
                 return self.confirm(cx, sender, remote, time);
             }
             (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
                 on_pong(cx, sender, accepted_time, time);
                 self.on_open(cx, sender);
             }
-            (Ok(Control::InvalidPassword { .. }), State::Requested(_)) => {
+            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
                 let ending = Ending::Failed(ConnectFailure::InvalidPassword);
                 return Err(End { state: State::Draining, ending });
             }
@@ -381,8 +381,8 @@ impl Handshake {
             State::Connected => Ending::Disconnected(DisconnectReason::Remote),
             State::Closing => Ending::Disconnected(DisconnectReason::Local),
             State::Free
-            | State::Opening(_)
-            | State::Requested(_)
+            | State::Opening
+            | State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
@@ -396,7 +396,7 @@ impl Handshake {
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
         match self.state {
-            State::Opening(_) | State::Requested(_) | State::Unverified | State::AwaitingNewIncoming => {
+            State::Opening | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 return Err(End::failed(ConnectFailure::Cancelled));
             }
             State::Connected => self.enter(now, State::Closing),

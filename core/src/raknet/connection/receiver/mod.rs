@@ -78,10 +78,10 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects the numbers of datagrams and messages to start at `start`.
-    pub(super) fn starting_at(start: U24) -> Self {
-        let (datagrams, reliable) = (AckTracker::starting_at(start), SparseWindow::new(start));
-        Self { datagrams, reliable, ..Self::default() }
+    /// Lets a new receiver expect the numbers of datagrams and messages to start at `start`.
+    pub(super) fn start_numbers_at(&mut self, start: U24) {
+        self.datagrams.start_numbers_at(start);
+        self.reliable = SparseWindow::new(start);
     }
 
     /// Adds its figures to the statistics.

@@ -29,7 +29,6 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, Record, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::serial::U24;
 use crate::storage::{Block, Purpose, Queue};
 use crate::time::Instant;
 
@@ -72,27 +71,20 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(cx: &Context<'_, '_>, sizes: Sizes) -> Self {
-        Self {
-            sizes,
-            recovery: LossRecovery::new(cx.config.congestion_control, sizes.data_datagram(), U24::default()),
-            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu())),
-            last_sent: cx.now,
-            ..Self::default()
-        }
-    }
-
-    /// Starts the numbers of datagrams and messages at `start`.
-    pub(super) fn start_numbers_at(&mut self, start: U24) {
-        self.queue = SendQueue::starting_at(start);
-        self.recovery = self.recovery.starting_at(start);
+    /// Makes a new sender what a connection that begins needs.
+    pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
+        self.sizes = sizes;
+        self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
+        self.last_sent = cx.now;
+        self.queue.start_numbers_at(cx.state.first_number);
+        self.recovery.start_numbers_at(cx.state.first_number);
+        self.recovery.set_congestion_control(cx.config.congestion_control, sizes.data_datagram());
     }
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.sizes = self.sizes.with_mtu(mtu);
-        let next = self.recovery.next_number();
-        self.recovery = LossRecovery::new(cx.config.congestion_control, self.sizes.data_datagram(), next);
+        self.recovery.set_congestion_control(cx.config.congestion_control, self.sizes.data_datagram());
     }
 
     pub(super) const fn sizes(&self) -> Sizes {

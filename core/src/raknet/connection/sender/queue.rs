@@ -65,8 +65,9 @@ pub(super) enum QueueId {
 }
 
 impl SendQueue {
-    pub(super) fn starting_at(reliable: U24) -> Self {
-        Self { next_reliable: reliable, ..Self::default() }
+    /// Lets the reliable numbers of a new queue start at `start`.
+    pub(super) const fn start_numbers_at(&mut self, start: U24) {
+        self.next_reliable = start;
     }
 
     pub(super) fn is_empty(&self) -> bool {
