@@ -5,54 +5,37 @@
 
 use crate::serial::U24;
 
-/// Why bytes could not be read or written.
-///
-/// ```
-/// use rakwire::wire::{Reader, Source, WireError};
-///
-/// let mut reader = Reader::new(&[1]);
-/// assert_eq!(reader.u16("length"), Err(WireError::Truncated));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WireError {
-    /// The bytes end before the field does.
-    Truncated,
-    /// The buffer to write into is too small.
-    NoRoom,
-    /// The first byte names no packet that is known here.
-    UnknownId,
-    /// The sixteen bytes of the offline magic are not where they belong.
-    BadMagic,
-    /// A length is zero or more than the format allows.
-    BadLength,
-    /// An ordering channel is 32 or more.
-    BadChannel,
-    /// A split count of zero, or a split index that is not below the count.
-    BadSplit,
-    /// A record of an acknowledgement ends before it begins.
-    BadRange,
-    /// A value that the format forbids.
-    BadValue,
-}
-
-impl core::fmt::Display for WireError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "the bytes end before the field does",
-            Self::NoRoom => "the buffer is too small",
-            Self::UnknownId => "no packet has this id",
-            Self::BadMagic => "the offline magic is not where it belongs",
-            Self::BadLength => "a length is zero or too large",
-            Self::BadChannel => "an ordering channel is 32 or more",
-            Self::BadSplit => "a split count is zero or a split index is not below it",
-            Self::BadRange => "a record ends before it begins",
-            Self::BadValue => "a value is outside the format",
-        })
+error_enum! {
+    /// Why bytes could not be read or written.
+    ///
+    /// ```
+    /// use rakwire::wire::{Reader, Source, WireError};
+    ///
+    /// let mut reader = Reader::new(&[1]);
+    /// assert_eq!(reader.u16("length"), Err(WireError::Truncated));
+    /// ```
+    #[non_exhaustive]
+    pub enum WireError {
+        /// The bytes end before the field does.
+        Truncated => "the bytes end before the field does",
+        /// The buffer to write into is too small.
+        NoRoom => "the buffer is too small",
+        /// The first byte names no packet that is known here.
+        UnknownId => "no packet has this id",
+        /// The sixteen bytes of the offline magic are not where they belong.
+        BadMagic => "the offline magic is not where it belongs",
+        /// A length is zero or more than the format allows.
+        BadLength => "a length is zero or too large",
+        /// An ordering channel is 32 or more.
+        BadChannel => "an ordering channel is 32 or more",
+        /// A split count of zero, or a split index that is not below the count.
+        BadSplit => "a split count is zero or a split index is not below it",
+        /// A record of an acknowledgement ends before it begins.
+        BadRange => "a record ends before it begins",
+        /// A value that the format forbids.
+        BadValue => "a value is outside the format",
     }
 }
-
-impl core::error::Error for WireError {}
 
 /// The value of a field as it was read, for tools that show a datagram.
 ///
