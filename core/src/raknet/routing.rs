@@ -16,7 +16,7 @@ use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Peer, Slot, Unconnected, UnconnectedKind};
+use crate::endpoint::{Connection as _, Peer, Slot, Unconnected, UnconnectedKind};
 use crate::storage::Purpose;
 
 impl Peer<'_, RakNet> {

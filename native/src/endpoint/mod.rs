@@ -67,7 +67,7 @@ pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::Protocol;
 
-pub(crate) use self::shared::Shared;
+pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
 
 /// A UDP socket with a protocol on it: opens connections and accepts them. With RakNet it also pings servers, and talks
@@ -262,23 +262,13 @@ impl<P: Protocol> Endpoint<P> {
 
     /// The next connection that another peer opened; waits until there is one. Nothing once the endpoint was closed.
     pub async fn accept(&self) -> Option<Connection<P>> {
-        loop {
-            let mut unaccepted = std::pin::pin!(self.shared.unaccepted.notified());
-            // From here on no connection is missed.
-            unaccepted.as_mut().enable();
-            let accepted = {
-                let mut state = self.shared.lock();
-                let accepted = state.receivers.accept_queue.pop();
-                if accepted.is_none() && !state.is_open() {
-                    return None;
-                }
-                accepted
-            };
-            match accepted {
-                None => unaccepted.await,
-                Some(accepted) => return Some(Connection::accepted(Arc::clone(&self.shared), accepted)),
-            }
-        }
+        let accept = || {
+            let mut state = self.shared.lock();
+            let accepted = state.receivers.accept_queue.pop();
+            (accepted.is_some() || !state.is_open()).then_some(accepted)
+        };
+        let accepted = retry(&self.shared.unaccepted, accept).await?;
+        Some(Connection::accepted(Arc::clone(&self.shared), accepted))
     }
 
     /// Whether the socket can reach this address.

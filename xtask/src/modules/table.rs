@@ -37,6 +37,7 @@ const CORE: Crate = Crate {
     layers: &[
         // What knows no protocol.
         Layer::together(&[
+            "enums",
             "time",
             "serial",
             "cursor",

@@ -126,18 +126,10 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, self.state) {
-            (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
-            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening
-                | State::Requested
-                | State::Unverified
-                | State::AwaitingNewIncoming
-                | State::RejectingPassword,
-            ) => false,
-        };
+        if matches!(self.state, State::Free) || self.state.is_over() {
+            return false;
+        }
+        let is_known = side == Side::Client || self.state.is_open();
         self.enter(now, end.state);
         if is_known {
             self.ending = Some(end.ending);
@@ -185,30 +177,22 @@ impl Handshake {
     }
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
-        let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
+        if self.deadline(cx).is_none_or(|at| at > cx.now) {
+            return Ok(());
+        }
         match self.state {
             State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::RejectingPassword if is_due => {
+            State::Closing | State::RejectingPassword => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
-            State::Draining | State::Aborting if is_due => {
+            State::Draining | State::Aborting => {
                 self.state = State::Closed;
                 Ok(())
             }
-            State::Free
-            | State::Opening
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Connected
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ok(()),
+            State::Free | State::Opening | State::Connected | State::Closed => Ok(()),
         }
     }
 
@@ -377,35 +361,22 @@ impl Handshake {
 
     /// The end of the connection by a disconnection notification of the other peer.
     const fn on_closing_notification(&self) -> End {
-        let ending = match self.state {
-            State::Connected => Ending::Disconnected(DisconnectReason::Remote),
-            State::Closing => Ending::Disconnected(DisconnectReason::Local),
-            State::Free
-            | State::Opening
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ending::Failed(ConnectFailure::Closed),
+        let ending = if matches!(self.state, State::Connected) {
+            Ending::Disconnected(DisconnectReason::Remote)
+        } else if matches!(self.state, State::Closing) {
+            Ending::Disconnected(DisconnectReason::Local)
+        } else {
+            Ending::Failed(ConnectFailure::Closed)
         };
         End { state: State::Draining, ending }
     }
 
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
-        match self.state {
-            State::Opening | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                return Err(End::failed(ConnectFailure::Cancelled));
-            }
-            State::Connected => self.enter(now, State::Closing),
-            State::Free
-            | State::RejectingPassword
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => {}
+        match self.public_state() {
+            ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
+            ConnectionState::Connected => self.enter(now, State::Closing),
+            ConnectionState::Disconnecting | ConnectionState::Disconnected => {}
         }
         Ok(())
     }
