@@ -130,10 +130,15 @@ impl Shares {
 
     /// Whether a share may hold `blocks` blocks more.
     pub(crate) fn check(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let limited = share.blocks() - usize::from(share.unlimited).min(share.blocks());
+        let limited = share.blocks().saturating_sub(share.unlimited.into());
         if limited.saturating_add(blocks) > self.limit(claim) {
             return Err(NoRoom::InShare);
         }
+        self.check_room(share, blocks, claim)
+    }
+
+    /// The same but for the limit of the configuration.
+    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
         let borrow = self.to_borrow(share, blocks, claim);
         if borrow == 0 {
             return Ok(());
@@ -155,25 +160,30 @@ impl Shares {
     /// Charges `blocks` blocks to a share.
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
         self.check(share, blocks, claim)?;
+        self.take(share, blocks, claim);
+        Ok(())
+    }
+
+    fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
         let borrow = self.to_borrow(share, blocks, claim);
         self.free -= borrow;
         share.borrowed += borrow as u32;
         share.own += (blocks - borrow) as u32;
-        Ok(())
     }
 
     /// Charges blocks that the limit of the configuration does not count.
-    pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize) -> bool {
-        let charged = self.charge(share, blocks, Claim::Control).is_ok();
-        if charged {
+    pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
+        let fits = self.check_room(share, blocks, claim).is_ok();
+        if fits {
+            self.take(share, blocks, claim);
             share.unlimited += blocks as u16;
         }
-        charged
+        fits
     }
 
     /// Charges the blocks of a table that stays for as long as the connection.
-    pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize) -> bool {
-        let charged = self.charge_unlimited(share, blocks);
+    pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
+        let charged = self.charge_unlimited(share, blocks, claim);
         if charged {
             self.tables -= self.common_tables(share);
             share.tables += blocks as u16;
@@ -308,7 +318,7 @@ mod tests {
         let (mut sent, mut received) = (Share::default(), Share::default());
         assert_eq!(shares.check(&sent, 9, Claim::Send), Err(NoRoom::InShare));
         assert_eq!(fill(&mut shares, &mut sent, Claim::Send), 8);
-        assert!(shares.charge_table(&mut sent, 4));
+        assert!(shares.charge_table(&mut sent, 4, Claim::Send));
         assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
         assert_eq!(shares.check(&received, 1, Claim::Receive), Err(NoRoom::InPool));
         shares.credit_table(&mut sent, 4);
@@ -336,7 +346,8 @@ mod tests {
     fn tables_and_the_protocols_own_messages_are_beside_the_limit() {
         let mut shares = Shares::new(1_280, 10, Some(8));
         let mut share = Share::default();
-        assert!(shares.charge_table(&mut share, 6) && shares.charge_unlimited(&mut share, 1));
+        assert!(shares.charge_table(&mut share, 6, Claim::Receive));
+        assert!(shares.charge_unlimited(&mut share, 1, Claim::Receive));
         assert_eq!(fill(&mut shares, &mut share, Claim::Send), 8);
         assert_eq!(shares.charge(&mut share, 2, Claim::Control), Ok(()));
         assert!(shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send));

@@ -1,6 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
-use super::{Link, Pool, Share};
+use super::{Claim, Link, Pool, Share};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -91,7 +91,7 @@ impl SparseWindow {
         let Some(block) = self.blocks.get_mut(place.block) else {
             return false;
         };
-        if block.is_none() && pool.shares.charge_unlimited(share, 1) {
+        if block.is_none() && pool.shares.charge_unlimited(share, 1, Claim::Receive) {
             *block = pool.store_zeroed();
             self.held += u8::from(block.is_some());
         }

@@ -2,7 +2,7 @@
 //! stands in the pool, since few games use them.
 
 use crate::raknet::delivery::Channel;
-use crate::storage::{Block, Link, Pool, Share};
+use crate::storage::{Block, Claim, Link, Pool, Share};
 
 /// Channels whose state is part of the connection.
 const NEAR: usize = 4;
@@ -60,10 +60,11 @@ impl<T: Packed> Channels<T> {
         &mut self,
         pool: &mut Pool<'_, H>,
         share: &mut Share,
+        claim: Claim,
         channel: u8,
     ) -> bool {
         let missing = self.missing_blocks(pool, channel);
-        missing == 0 || self.take(pool, share, missing)
+        missing == 0 || self.take(pool, share, claim, missing)
     }
 
     #[cold]
@@ -71,9 +72,10 @@ impl<T: Packed> Channels<T> {
         &mut self,
         pool: &mut Pool<'_, H>,
         share: &mut Share,
+        claim: Claim,
         blocks: usize,
     ) -> bool {
-        if !pool.shares.charge_table(share, blocks) {
+        if !pool.shares.charge_table(share, blocks, claim) {
             return false;
         }
         for _ in 0..blocks {
@@ -181,7 +183,7 @@ mod tests {
             let mut channels = Channels::default();
             for channel in ALL {
                 assert_eq!(channels.get(pool, channel), Number(0));
-                assert!(channels.prepare(pool, &mut share, channel));
+                assert!(channels.prepare(pool, &mut share, Claim::Receive, channel));
                 channels.update(pool, channel, |state, _| *state = Number(u32::from(channel) + 1));
             }
             for channel in ALL {
@@ -196,11 +198,11 @@ mod tests {
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
             let free = pool.available();
-            assert!(channels.prepare(pool, &mut share, 3));
+            assert!(channels.prepare(pool, &mut share, Claim::Receive, 3));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 3)), (free, 0));
             let missing = channels.missing_blocks(pool, 31);
             assert!(missing > 0);
-            assert!(channels.prepare(pool, &mut share, 31));
+            assert!(channels.prepare(pool, &mut share, Claim::Receive, 31));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 4)), (free - missing, 0));
             channels.clear(pool, &mut share);
             assert_eq!(pool.available(), free);
@@ -213,7 +215,7 @@ mod tests {
             assert!(pool.shares.charge_common(16));
             let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
-            assert!(!channels.prepare(pool, &mut share, 31));
+            assert!(!channels.prepare(pool, &mut share, Claim::Receive, 31));
             channels.update(pool, 31, |state, _| *state = Number(1));
             assert_eq!(channels.get(pool, 31), Number(0));
             channels.clear(pool, &mut share);

@@ -25,7 +25,7 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::raknet::wire::id;
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, Link, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, Claim, Link, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -220,7 +220,7 @@ impl Receiver {
     #[inline]
     fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
         let missing = self.channels.missing_blocks(cx.pool, channel);
-        if missing == 0 || self.channels.prepare(cx.pool, &mut self.budget.share, channel) {
+        if missing == 0 || self.channels.prepare(cx.pool, &mut self.budget.share, Claim::Receive, channel) {
             Ok(())
         } else {
             Err(self.no_room(cx))
