@@ -194,8 +194,8 @@ impl Connection {
 
     /// Moves receipts to where the application reads.
     fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
-        let (receipts, count) = self.sender.take_receipts();
-        self.receiver.push_receipts(cx, receipts, count);
+        let receipts = self.sender.take_receipts();
+        self.receiver.push_receipts(cx, receipts);
     }
 
     fn handle_data(

@@ -9,6 +9,7 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, id};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
@@ -99,8 +100,16 @@ impl endpoint::Connection<RakNet> for Connection {
         }
     }
 
-    fn on_read(&mut self, blocks: usize) -> bool {
-        self.receiver.on_read(blocks);
+    fn send_share(&self) -> &Share {
+        self.sender.share()
+    }
+
+    fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.sender.on_receipt_read(cx, blocks);
+    }
+
+    fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) -> bool {
+        self.receiver.on_read(cx, blocks);
         self.receiver.has_deferred()
     }
 
@@ -109,8 +118,8 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.sender.clear(cx);
         self.receiver.clear(cx);
+        self.sender.release(cx);
         self.handshake.forget_password(cx);
     }
 

@@ -24,7 +24,7 @@ use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
-use crate::storage::{Link, Purpose};
+use crate::storage::Link;
 use crate::time::Instant;
 
 /// How long a connection that is over still answers what the other peer sends again.
@@ -67,7 +67,7 @@ impl Handshake {
             return Err(ConnectError::PasswordTooLong);
         }
         if !options.password.is_empty() {
-            let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
+            let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
             self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
         }
         self.opening = Opening::new(cx, options);
@@ -160,7 +160,7 @@ impl Handshake {
 
     pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
-            cx.pool.free(password);
+            cx.pool.free_common(password);
         }
     }
 

@@ -29,7 +29,7 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, Record, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::storage::{Block, Purpose, Queue};
+use crate::storage::{Block, Claim, Queue, Share};
 use crate::time::Instant;
 
 /// How far the reliable numbers of two lost messages in the same datagram may be apart.
@@ -123,7 +123,7 @@ impl Sender {
         payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
         self.messages_sent += 1;
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
@@ -141,7 +141,7 @@ impl Sender {
         if control.write(&mut writer).is_err() {
             return false;
         }
-        self.queue.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
+        self.queue.push(cx, self.sizes, writer.finish(), delivery, Claim::Control).is_ok()
     }
 
     /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.
@@ -453,8 +453,8 @@ impl Sender {
         }
     }
 
-    /// Takes the receipts for the application, one block each, and how many they are.
-    pub(super) fn take_receipts(&mut self) -> (Queue, usize) {
+    /// Takes the receipts for the application, one block each, which stay charged.
+    pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }
 
@@ -473,6 +473,22 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+    }
+
+    /// The application has read a receipt.
+    pub(super) fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.queue.give_back(cx, blocks);
+    }
+
+    /// Gives everything back for good, with the receipts that the application did not read.
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear(cx);
+        self.queue.close_share(cx);
+    }
+
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        self.queue.share()
     }
 }
 
