@@ -76,7 +76,7 @@ pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::Protocol;
 
-pub(crate) use self::shared::Shared;
+pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
 
 /// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
@@ -211,11 +211,13 @@ impl<P: Protocol> Endpoint<P> {
         Self { shared, local, has_ipv6 }
     }
 
-    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt.
+    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
+    /// names another protocol version, the attempt continues with that version.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] if the server refuses or does not answer, which by default takes 6.5 seconds in RakNet and
-    /// 15 in the Game Protocol. Other errors are immediate.
+    /// [`ConnectError::Failed`] if the server refuses or does not answer. By default it takes 6.5 seconds in RakNet, or 21 after
+    /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
+    /// are immediate.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -224,7 +226,7 @@ impl<P: Protocol> Endpoint<P> {
         Connection::open(attempt).await
     }
 
-    /// Like [`connect`](Self::connect), with options: in RakNet a password, and a protocol version or timeouts instead of
+    /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
     /// those of the configuration.
     ///
     /// # Errors
@@ -239,12 +241,11 @@ impl<P: Protocol> Endpoint<P> {
     /// options.config.accepted_versions = [11].into_iter().collect();
     /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let fixed = ConnectOptions { protocol_version: Some(6), ..Default::default() };
+    /// let failed = client.connect_with(server.local_addr(), &fixed).await;
     /// let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
-    /// let connected = client.connect(server.local_addr()).await;
-    /// assert_eq!(connected.err(), Some(ConnectError::Failed(failure)));
-    ///
-    /// let options = ConnectOptions { protocol_version: Some(11), ..Default::default() };
-    /// assert!(client.connect_with(server.local_addr(), &options).await.is_ok());
+    /// assert_eq!(failed.err(), Some(ConnectError::Failed(failure)));
+    /// assert!(client.connect(server.local_addr()).await.is_ok());
     /// # Ok(())
     /// # }
     /// ```
@@ -278,23 +279,13 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection<P>> {
-        loop {
-            let mut unaccepted = std::pin::pin!(self.shared.unaccepted.notified());
-            // Notifications after this line are not missed.
-            unaccepted.as_mut().enable();
-            let accepted = {
-                let mut state = self.shared.lock();
-                let accepted = state.dispatcher.accept_queue.pop();
-                if accepted.is_none() && !state.is_open() {
-                    return None;
-                }
-                accepted
-            };
-            match accepted {
-                None => unaccepted.await,
-                Some(accepted) => return Some(Connection::accepted(Arc::clone(&self.shared), accepted)),
-            }
-        }
+        let accept = || {
+            let mut state = self.shared.lock();
+            let accepted = state.dispatcher.accept_queue.pop();
+            (accepted.is_some() || !state.is_open()).then_some(accepted)
+        };
+        let accepted = retry(&self.shared.unaccepted, accept).await?;
+        Some(Connection::accepted(Arc::clone(&self.shared), accepted))
     }
 
     /// Whether the socket can reach this address.

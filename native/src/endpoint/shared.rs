@@ -76,7 +76,20 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// The application's reference to a connection: when it is dropped, the connection ends.
+/// Repeats `attempt` at each notification of `changed` until it succeeds.
+pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        let mut change = std::pin::pin!(changed.notified());
+        // Notifications after this line are not missed.
+        change.as_mut().enable();
+        if let Some(result) = attempt() {
+            return result;
+        }
+        change.await;
+    }
+}
+
+/// The application's reference to a connection. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,

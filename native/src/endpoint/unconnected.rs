@@ -19,7 +19,7 @@ pub struct Pong<I> {
     pub identity: I,
     /// The time between ping and pong.
     pub latency: Duration,
-    /// The advertisement of the server, 0 to 399 bytes.
+    /// The advertisement of the server, 0 to 399 bytes, without the length before it.
     pub data: Vec<u8>,
 }
 

@@ -13,7 +13,8 @@ impl Endpoint<RakNet> {
         self.shared.lock().hooked.peer.config().guid
     }
 
-    /// Sets the data of pongs, 0 to 399 bytes.
+    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data does not change then.
