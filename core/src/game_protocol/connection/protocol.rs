@@ -29,6 +29,13 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Reliability) -> Result<(), SendError> {
+        match self.handshake.state() {
+            State::Connected => self.sender.admit(cx, length, delivery).map(|_| ()),
+            State::Free | State::Opening | State::Closing | State::Closed => Err(SendError::NotConnected),
+        }
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         self.disconnect(cx);
     }

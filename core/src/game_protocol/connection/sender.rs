@@ -94,7 +94,7 @@ impl Sender {
     }
 
     /// How many blocks a message takes, if there is room for it.
-    fn admit(
+    pub(super) fn admit(
         &self,
         cx: &Context<'_, '_>,
         length: usize,

@@ -163,6 +163,19 @@ impl Connection {
         self.sender.send(cx, payload, delivery)
     }
 
+    /// Whether a message of the application would be accepted now.
+    pub(crate) fn can_send(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        match self.handshake.state() {
+            State::Connected => self.sender.can_send(cx, length, delivery),
+            _ => Err(SendError::NotConnected),
+        }
+    }
+
     /// The application disconnects: what was sent before is delivered first.
     pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         let result = self.handshake.disconnect(cx.now);

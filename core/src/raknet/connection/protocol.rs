@@ -24,6 +24,10 @@ impl endpoint::Connection<RakNet> for Connection {
         self.send(cx, message, delivery)
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Delivery) -> Result<(), SendError> {
+        self.can_send(cx, length, delivery)
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         self.disconnect(cx);
     }

@@ -123,8 +123,7 @@ impl SendQueue {
         let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let parts = if count > 1 { Parts::Many } else { Parts::One };
-        let is_recorded =
-            parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let is_recorded = parts == Parts::Many && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut message = self.number(cx, delivery, parts);
@@ -148,6 +147,25 @@ impl SendQueue {
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
 
+    /// Whether a message of these bytes would be accepted now.
+    pub(super) fn can_push(
+        &self,
+        cx: &Context<'_, '_>,
+        sizes: Sizes,
+        bytes: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        let part_size = sizes.part();
+        let is_recorded = bytes > part_size && Self::is_followed(cx, delivery);
+        let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
+        self.check_room(cx, bytes, blocks, delivery, Purpose::Send).map(|_| ())
+    }
+
+    /// Whether a message in parts has a record of them, for its receipt or its progress.
+    fn is_followed(cx: &Context<'_, '_>, delivery: Delivery) -> bool {
+        delivery.reliability.has_receipt() || cx.config.progress_interval > 0
+    }
+
     /// How many blocks the parts of a message take.
     fn blocks_for(cx: &Context<'_, '_>, bytes: usize, part: usize) -> usize {
         let part = part.max(1);
@@ -167,6 +185,23 @@ impl SendQueue {
         delivery: Delivery,
         purpose: Purpose,
     ) -> Result<(), SendError> {
+        let missing = self.check_room(cx, bytes, blocks, delivery, purpose)?;
+        if missing > 0 && !self.channels.prepare(cx.pool, delivery.channel.number(), purpose) {
+            return Err(SendError::PoolExhausted);
+        }
+        Ok(())
+    }
+
+    /// Checks that there is room for a message, and returns how many blocks the state of its channel takes beside it.
+    #[inline]
+    fn check_room(
+        &self,
+        cx: &Context<'_, '_>,
+        bytes: usize,
+        blocks: usize,
+        delivery: Delivery,
+        purpose: Purpose,
+    ) -> Result<usize, SendError> {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
@@ -188,10 +223,7 @@ impl SendQueue {
                 SendError::PoolExhausted
             });
         }
-        if missing > 0 && !self.channels.prepare(cx.pool, channel, purpose) {
-            return Err(SendError::PoolExhausted);
-        }
-        Ok(())
+        Ok(missing)
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
