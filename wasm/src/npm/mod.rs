@@ -6,6 +6,7 @@ mod bytes;
 mod error;
 mod event;
 mod game_protocol;
+mod memory;
 mod panic;
 mod raknet;
 mod stats;
