@@ -42,7 +42,7 @@ export function readSettings(url: string | URL, options: ConnectOptions): Sessio
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
   }
   const password = readPassword(options.password);
-  if (protocol === "game" && password !== undefined) {
+  if (protocol === "game" && password.length > 0) {
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");
   }
   return {
@@ -56,16 +56,13 @@ export function readSettings(url: string | URL, options: ConnectOptions): Sessio
   };
 }
 
-function readPassword(password: string | Uint8Array | undefined): Uint8Array | undefined {
+function readPassword(password: string | Uint8Array = ""): Uint8Array {
   const bytes = typeof password === "string" ? new TextEncoder().encode(password) : password;
-  if (bytes === undefined) {
-    return undefined;
-  }
   if (!(bytes instanceof Uint8Array) || bytes.length > MAX_PASSWORD_BYTES) {
     const message = `password must be a string or a Uint8Array of at most ${MAX_PASSWORD_BYTES} bytes`;
     throw new RakwireError("bad-option", message);
   }
-  return bytes.length === 0 ? undefined : bytes;
+  return bytes;
 }
 
 function readMemory({ blocks, blockSize }: MemoryOptions = {}): MemoryOptions {

@@ -56,7 +56,7 @@ export interface SessionSettings {
   protocol: Protocol;
   protocolVersion: number;
   progressInterval: number;
-  password: Uint8Array | undefined;
+  password: Uint8Array;
   memory: MemoryOptions;
   webSocket: WebSocketConstructor;
 }

@@ -27,7 +27,7 @@ pub struct RakNetPeer {
 #[wasm_bindgen]
 impl RakNetPeer {
     /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Every so many parts of a large message
-    /// it tells how far that has come; 0 is never. The server is told the password, if any, of at most 255 bytes. The
+    /// it tells how far that has come; 0 is never. The server is told the password, of at most 255 bytes, unless it is empty. The
     /// memory has 16,384 blocks of 512 bytes unless it is told otherwise.
     ///
     /// # Errors
@@ -37,14 +37,13 @@ impl RakNetPeer {
         entropy: &[u8],
         #[wasm_bindgen(js_name = protocolVersion)] protocol_version: u8,
         #[wasm_bindgen(js_name = progressInterval)] progress_interval: u32,
-        password: Option<Vec<u8>>,
+        password: &[u8],
         blocks: Option<u32>,
         #[wasm_bindgen(js_name = blockSize)] block_size: Option<u32>,
     ) -> Result<Self, JsValue> {
         report_panics();
-        let password = password.unwrap_or_default();
         let memory = memory(Memory::RAKNET, blocks, block_size);
-        let settings = RakNetSettings { protocol_version, progress_interval, password: &password, memory };
+        let settings = RakNetSettings { protocol_version, progress_interval, password, memory };
         let client = Client::raknet(read_entropy(entropy)?, settings).map_err(out_of_memory)?;
         Ok(Self { client })
     }
