@@ -93,12 +93,7 @@ impl Client<GameProtocol> {
 }
 
 impl<P: Protocol> Client<P> {
-    fn new(
-        memory: Memory,
-        config: P::Config,
-        password: &[u8],
-        dial: Dial<P>,
-    ) -> Result<Self, OutOfMemory> {
+    fn new(memory: Memory, config: P::Config, password: &[u8], dial: Dial<P>) -> Result<Self, OutOfMemory> {
         if !memory.is_available() {
             return Err(OutOfMemory);
         }
@@ -208,7 +203,10 @@ mod tests {
         assert_eq!(Client::game_protocol([1; 32], endless).map(|_| ()), Err(OutOfMemory));
         let mut little = Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }).unwrap();
         assert_eq!(little.connect(Instant::ZERO), Ok(()));
-        assert_eq!(little.can_send(1, rakwire::game_protocol::Reliability::Reliable), Err(SendError::NotConnected));
+        assert_eq!(
+            little.can_send(1, rakwire::game_protocol::Reliability::Reliable),
+            Err(SendError::NotConnected)
+        );
     }
 
     #[test]
