@@ -31,7 +31,7 @@ pub mod raknet;
 mod receive_queue;
 mod socket;
 
-pub use crate::client::Memory;
+pub use crate::Memory;
 pub use error::RelayClose;
 pub use ping::{PingError, Pong, ping};
 pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect};

@@ -142,7 +142,7 @@ impl Question {
             return;
         };
         // Some servers write their own clock.
-        let ping = self.sent.iter().find(|(carried, _)| *carried == time).or(self.sent.last());
+        let ping = self.sent.iter().find(|(carried, _)| *carried == time).or_else(|| self.sent.last());
         if let Some((_, at)) = ping {
             let latency = now().saturating_since(*at);
             self.answer = Some(Ok(Pong { identity: guid, latency, data: data.to_vec() }));

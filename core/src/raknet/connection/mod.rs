@@ -170,10 +170,10 @@ impl Connection {
         length: usize,
         delivery: Delivery,
     ) -> Result<(), SendError> {
-        match self.handshake.state() {
-            State::Connected => self.sender.can_send(cx, length, delivery),
-            _ => Err(SendError::NotConnected),
+        if !matches!(self.handshake.state(), State::Connected) {
+            return Err(SendError::NotConnected);
         }
+        self.sender.can_send(cx, length, delivery)
     }
 
     /// The application disconnects: what was sent before is delivered first.
