@@ -214,6 +214,14 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
 
+    /// Whether a message of the application would be accepted now, as far as its length tells.
+    fn can_send(
+        &self,
+        cx: &Context<'_, '_, P>,
+        length: usize,
+        delivery: P::Delivery,
+    ) -> Result<(), SendError>;
+
     /// Ends the connection as its application wants.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);
 

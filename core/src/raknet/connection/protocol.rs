@@ -35,6 +35,13 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.send(cx, payload, delivery)
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Delivery) -> Result<(), SendError> {
+        if self.handshake.state() != State::Connected {
+            return Err(SendError::NotConnected);
+        }
+        self.sender.can_send(cx, length, delivery)
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         let result = self.handshake.disconnect(cx.now);
         self.end_on_error(cx, result);
