@@ -42,6 +42,7 @@ async fn main() -> ExitCode {
 async fn run(relay: Relay) -> io::Result<()> {
     // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
     let shutdown = signals::shutdown()?;
+    signals::log_hangups()?;
     announce(relay.local_addr())?;
     relay.run(shutdown).await
 }
