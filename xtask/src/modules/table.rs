@@ -139,6 +139,7 @@ const XTASK: Crate = Crate {
             "interop",
             "mcu",
             "modules",
+            "msrv",
             "named_tests",
             "own_files",
             "npm_size",
