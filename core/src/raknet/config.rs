@@ -10,13 +10,20 @@ use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
 pub type ProtocolVersions = Vec<u8, 8>;
 
 /// Whether a client must give a cookie back before the server keeps anything of it (docs/raknet.md#cookies).
+///
+/// A cookie sets the security flag of reply 1, which has two meanings. Minecraft Bedrock and the original as it is mostly
+/// built read a cookie behind it. The original built with its own security (`LIBCAT_SECURITY`) also reads a public key,
+/// even for a connection without security; it finds none, and gives up with `ID_PUBLIC_KEY_MISMATCH`. Such clients
+/// need [`Off`](Self::Off). One server cannot have both: before reply 1 nothing tells the two kinds apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
     #[default]
     Required,
-    /// No cookie, for clients that do not know the form. A forged source can fill the connection table with
-    /// half-open entries, each for ten seconds, and have a victim sent 6.6 times its bytes (`docs/attacks.md`, A4).
+    /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
+    /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
+    /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent 6.6 times its
+    /// bytes (`docs/attacks.md`, A4).
     Off,
 }
 

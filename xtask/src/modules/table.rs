@@ -140,6 +140,7 @@ const XTASK: Crate = Crate {
             "interop",
             "mcu",
             "modules",
+            "msrv",
             "named_tests",
             "own_files",
             "npm_size",
