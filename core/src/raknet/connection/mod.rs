@@ -64,7 +64,7 @@ use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::{ConnectError, Receipt, SendError, Side};
+use crate::endpoint::{ConnectError, Progress, Receipt, SendError, Side};
 use crate::serial::U24;
 use crate::time::Instant;
 
@@ -169,11 +169,17 @@ impl Connection {
         self.end_on_error(cx, result);
     }
 
-    /// Ends the connection, if it has not ended before: nothing is sent any more.
+    /// Ends the connection, if it has not ended before: nothing is sent any more. What was received stays for the
+    /// application if that knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
-        if self.handshake.end(cx.now, self.side, end) {
-            self.sender.clear(cx);
+        if !self.handshake.end(cx.now, self.side, end) {
+            return;
+        }
+        self.sender.clear(cx);
+        if self.handshake.was_open() {
             self.receiver.clear_undelivered(cx);
+        } else {
+            self.receiver.clear(cx);
         }
     }
 
@@ -191,12 +197,24 @@ impl Connection {
 
     /// Whether the application has something to be told now.
     const fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
+        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
     /// Whether there are events other than messages and receipts.
     const fn has_notices(&self) -> bool {
-        self.handshake.has_events() || self.receiver.has_progress() || self.sender.has_progress()
+        self.handshake.has_events() || self.has_progress()
+    }
+
+    const fn has_progress(&self) -> bool {
+        self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
+    }
+
+    /// Takes how far a message in parts has come.
+    fn take_progress(&mut self) -> Option<Progress> {
+        if !self.has_progress() {
+            return None;
+        }
+        self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
     /// Takes an offline message that answers a client's request.

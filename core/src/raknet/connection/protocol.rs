@@ -47,7 +47,7 @@ impl endpoint::Connection<RakNet> for Connection {
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
         if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
+        } else if let Some(progress) = self.take_progress() {
             Some(Notice::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {
