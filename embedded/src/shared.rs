@@ -199,18 +199,22 @@ impl<P: Protocol> Inner<'_, P> {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
-        match self.peer.poll_event_of(slot.id) {
-            Some(Event::Connected { identity, .. }) => {
-                slot.state = SlotState::Connected;
-                Poll::Ready(Ok(identity))
+        while let Some(event) = self.peer.poll_event_of(slot.id) {
+            match event {
+                Event::Connected { identity, .. } => {
+                    slot.state = SlotState::Connected;
+                    return Poll::Ready(Ok(identity));
+                }
+                Event::ConnectFailed { reason, .. } => {
+                    slot.state = SlotState::Ended(None);
+                    return Poll::Ready(Err(reason));
+                }
+                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
+                // after the last event, so none may be left.
+                _ => {}
             }
-            Some(Event::ConnectFailed { reason, .. }) => {
-                slot.state = SlotState::Ended(None);
-                Poll::Ready(Err(reason))
-            }
-            // There is nothing else to tell of a connection that is not open.
-            _ => Poll::Pending,
         }
+        Poll::Pending
     }
 
     /// What happened next on an open connection; pending while nothing did, nothing once it is over and every event was
