@@ -116,18 +116,6 @@ impl Peer<'_, RakNet> {
         self.state.first_number = number;
     }
 
-    /// The connection with the peer of this GUID, if there is one.
-    #[must_use]
-    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
-        self.slot_of(guid).map(|slot| self.id(slot))
-    }
-
-    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
-        self.state.guids.find(&guid, |slot| {
-            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.guid() == guid)
-        })
-    }
-
     /// Sets how long the other peer of one connection may stay silent.
     ///
     /// # Errors
