@@ -18,6 +18,7 @@ impl Protocol for GameProtocol {
     const NAME: &'static str = "Game Protocol";
     const MAX_DATAGRAM: usize = MAX_PACKET;
     const FRESH_PORT: bool = true;
+    const EARLY_DATA: bool = true;
 
     type Config = Config;
     type ConnectOptions<'o> = ();

@@ -23,6 +23,7 @@ impl Protocol for RakNet {
     const NAME: &'static str = "RakNet";
     const MAX_DATAGRAM: usize = MAX_DATAGRAM;
     const FRESH_PORT: bool = false;
+    const EARLY_DATA: bool = false;
 
     type Config = Config;
     type ConnectOptions<'o> = ConnectOptions<'o>;

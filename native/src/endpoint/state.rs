@@ -112,10 +112,9 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Whether a datagram may belong to a connection whose last request waits: a client of the Game Protocol sends
-    /// messages right after its answer to the challenge.
+    /// Whether a datagram may belong to a connection whose last request waits.
     fn follows_a_request(&self, from: SocketAddr) -> bool {
-        if self.requests.is_empty() {
+        if !P::EARLY_DATA || self.requests.is_empty() {
             return false;
         }
         let info = self.hooked.peer.connection_at(from).and_then(|id| self.hooked.peer.connection(id));
@@ -314,8 +313,27 @@ impl<P: Protocol> Receivers<P> {
 #[cfg(test)]
 mod tests {
     use rakwire::game_protocol::{Capacity, Config, GameProtocol, Reliability};
+    use rakwire::raknet::{self, DropReason, RakNet};
 
     use super::*;
+
+    /// A client of RakNet waits for the answer to its last request. What else comes from an unknown address takes no
+    /// place from the requests that wait.
+    #[test]
+    fn junk_does_not_wait_with_the_requests_of_raknet() {
+        let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
+        options.config.max_incoming = 1;
+        let mut server = State::new(options, Plugin::NONE);
+        let clock = Clock::start();
+        let arrived = ArrivalQueue::new(1 << 20, None);
+        let (at, from) = (clock.now(), SocketAddr::from(([127, 0, 0, 1], 1)));
+        let request = RecvBatch { at, from, stride: 1, bytes: [0x05].into() };
+        let junk = RecvBatch { at, from, stride: 4, bytes: [0x84, 0, 0, 0].into() };
+        arrived.push([request, junk].into_iter());
+        server.catch_up(&arrived, &clock);
+        assert_eq!(server.requests.take().count(), 1);
+        assert_eq!(server.hooked.peer.stats().dropped(DropReason::UnknownSource), 1);
+    }
 
     /// Datagrams go to `server` in one batch, and its answers to `client`.
     fn exchange(
