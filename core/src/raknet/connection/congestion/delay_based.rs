@@ -298,7 +298,7 @@ impl DelayBased {
             LossTrigger::TimeThreshold => loss.bytes,
         };
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
-        if self.state == State::Competitive && loss.sent_at >= self.reduced_at {
+        if self.state == State::Competitive && loss.sent_at > self.reduced_at {
             self.enter_steady();
             self.reduce(self.window / 2, loss.now);
         }
@@ -356,6 +356,7 @@ mod tests {
                 self.delay_based.on_ack(&AckSample {
                     now: self.now,
                     bytes: DATAGRAM,
+                    bytes_after_recovery: DATAGRAM,
                     in_flight: window,
                     newest: first.plus(number),
                     next: self.next,

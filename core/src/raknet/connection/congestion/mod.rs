@@ -12,6 +12,7 @@ use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
+use crate::time::Instant;
 
 /// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
 const MAX_DATAGRAMS: u32 = 8_192;
@@ -72,6 +73,15 @@ impl Congestion {
             Pace::Steady => window + window / 4,
         };
         u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
+        match &self.controller {
+            Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(_) => false,
+        }
     }
 
     pub(super) fn on_ack(&mut self, sample: &AckSample) {

@@ -14,6 +14,8 @@ pub(in super::super) struct AckSample {
     pub(in super::super) now: Instant,
     /// Bytes that were in flight and are acknowledged.
     pub(in super::super) bytes: u32,
+    /// Those of them that were sent after the recovery period had begun, or all if there is none.
+    pub(in super::super) bytes_after_recovery: u32,
     /// Bytes in flight before.
     pub(in super::super) in_flight: u32,
     /// The newest number that was acknowledged.

@@ -82,6 +82,8 @@ pub(super) struct SentDatagram {
 pub(super) struct AckSummary {
     /// Bytes that were in flight.
     bytes: u32,
+    /// Those of them that were not sent before a recovery period.
+    bytes_after_recovery: u32,
     /// The oldest datagram's time of sending, and the newest one's number and time of sending.
     sent: Option<(Instant, (U24, Instant))>,
     /// Numbers that may still be looked up.
@@ -90,7 +92,7 @@ pub(super) struct AckSummary {
 
 impl Default for AckSummary {
     fn default() -> Self {
-        Self { bytes: 0, sent: None, lookups: LOOKUPS_PER_ACK }
+        Self { bytes: 0, bytes_after_recovery: 0, sent: None, lookups: LOOKUPS_PER_ACK }
     }
 }
 
@@ -232,6 +234,9 @@ impl LossRecovery {
             self.on_spurious_loss(ordinal);
         } else {
             summary.bytes += datagram.bytes;
+            if !self.congestion.is_in_recovery(sent_at) {
+                summary.bytes_after_recovery += datagram.bytes;
+            }
         }
         if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
         {
@@ -258,6 +263,7 @@ impl LossRecovery {
         self.congestion.on_ack(&AckSample {
             now: cx.now,
             bytes: summary.bytes,
+            bytes_after_recovery: summary.bytes_after_recovery,
             in_flight: self.bytes_in_flight.saturating_add(summary.bytes),
             newest,
             next: self.next,
