@@ -38,6 +38,8 @@ const SEARCHED_LOST: usize = 1_024;
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The reciprocal of the part of an RTT that the time threshold adds to it: 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
+/// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
+const GRANULARITY: u32 = 1_000;
 /// What one spurious loss adds to the reordering window, in 256ths of an RTT (RFC 8985 section 6.2 adapts its window the
 /// same way).
 const REORDERING_STEP: u8 = 16;
@@ -302,10 +304,11 @@ impl LossRecovery {
     /// and the reordering window. Never more than the longest timeout: a machine that slept measures an RTT that the path
     /// never had.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
-        let srtt = self.rtt.srtt();
-        let reordering = srtt / 256 * u32::from(self.reordering_window);
+        let rtt = self.rtt.srtt().max(self.rtt.latest());
+        let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
+        let reordering = self.rtt.srtt() / 256 * u32::from(self.reordering_window);
         let longest = micros(cx.config.max_resend_timeout);
-        srtt.saturating_add(srtt / TIME_THRESHOLD_DIVISOR).saturating_add(reordering).min(longest)
+        threshold.saturating_add(reordering).min(longest)
     }
 
     /// When the oldest datagram counts as lost, if a later one was acknowledged.

@@ -10,21 +10,23 @@ const MAX_ACK_DELAY: u32 = 30_000;
 /// 1/4.
 const GAIN: u32 = 20;
 
-/// The round-trip time in microseconds: the averages of RFC 6298 section 2, and the lowest sample.
+/// The round-trip time in microseconds: the averages of RFC 6298 section 2, the lowest sample and the latest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct RttEstimator {
     srtt: u32,
     rttvar: u32,
     min_rtt: u32,
+    latest: u32,
 }
 
 impl RttEstimator {
     pub(super) fn sample(&mut self, micros: u32) {
         let rtt = micros.clamp(1, u32::MAX / 16);
         if self.srtt == 0 {
-            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt };
+            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt, latest: rtt };
             return;
         }
+        self.latest = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
         let difference = rtt.abs_diff(self.srtt);
         self.srtt = smooth(self.srtt, rtt);
@@ -44,6 +46,11 @@ impl RttEstimator {
     /// In microseconds; zero before the first sample.
     pub(super) const fn min_rtt(&self) -> u32 {
         self.min_rtt
+    }
+
+    /// In microseconds; zero before the first sample.
+    pub(super) const fn latest(&self) -> u32 {
+        self.latest
     }
 
     /// The probe timeout in microseconds (RFC 9002 section 6.2.1): after it the oldest datagrams are sent again to elicit an
