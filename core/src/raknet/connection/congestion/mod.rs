@@ -110,7 +110,7 @@ impl Congestion {
         }
     }
 
-    /// Nothing was acknowledged for several timeouts in a row (RFC 9002 section 7.6).
+    /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
     pub(super) fn on_persistent_congestion(&mut self) {
         match &mut self.controller {
             Controller::NewReno(new_reno) => new_reno.on_persistent_congestion(),

@@ -22,8 +22,10 @@ use crate::time::{Instant, micros};
 
 /// Numbers that one acknowledgement may make this end look up; a correct peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
-/// Timeouts in a row after which the congestion is persistent (RFC 9002 section 7.6.1: the timeout and two backoffs).
-const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 3;
+/// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
+/// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
+/// everything was lost.
+const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4).
@@ -489,7 +491,7 @@ impl LossRecovery {
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
-            if self.backoff > PERSISTENT_CONGESTION_TIMEOUTS {
+            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS {
                 self.congestion.on_persistent_congestion();
             }
         }
