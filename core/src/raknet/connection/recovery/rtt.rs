@@ -6,6 +6,9 @@ use crate::time::micros;
 /// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;
 /// `max_ack_delay` in RFC 9002 section 6.2.1).
 const MAX_ACK_DELAY: u32 = 30_000;
+/// What the probe timeout allows for it, in microseconds. Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements),
+/// and a probe that leaves too early costs two datagrams and not the window, so less will do.
+const PROBE_ACK_DELAY: u32 = 15_000;
 /// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
 /// 1/4.
 const GAIN: u32 = 20;
@@ -53,10 +56,10 @@ impl RttEstimator {
         self.latest
     }
 
-    /// The probe timeout in microseconds (RFC 9002 section 6.2.1): after it the oldest datagrams are sent again to elicit an
-    /// acknowledgement.
+    /// The probe timeout in microseconds, similar to RFC 9002 section 6.2.1: after it the oldest datagrams are sent again to
+    /// elicit an acknowledgement.
     pub(super) fn probe_timeout(&self, config: &Config) -> u32 {
-        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY / 2);
+        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(PROBE_ACK_DELAY);
         self.bounded(plain, config)
     }
 
