@@ -42,8 +42,9 @@ const MAX_PACING_RTT: u32 = 1_000_000;
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
 /// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
 const GRANULARITY: u32 = 1_000;
-/// What one spurious loss adds to the reordering window, in 256ths of an RTT (RFC 8985 section 6.2 adapts its window the
-/// same way).
+/// What one spurious loss adds to the reordering window, in 256ths of an RTT. RFC 8985 section 6.2 adapts its window
+/// similarly, but in steps of a quarter of the lowest RTT, at most one a round trip, and goes back to the first step after
+/// sixteen recoveries. Here every spurious loss adds a step, and every other one takes a 256th off.
 const REORDERING_STEP: u8 = 16;
 /// The largest reordering window, in the same unit.
 const MAX_REORDERING_WINDOW: u8 = 128;
