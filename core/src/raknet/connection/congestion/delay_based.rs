@@ -294,8 +294,8 @@ impl DelayBased {
                 loss.bytes
             }
             // A peer that sends negative acknowledgements would have sent one: the acknowledgement was lost, rather.
-            LossTrigger::TimeThreshold if self.peer_sends_nacks => loss.bytes / 4,
-            LossTrigger::TimeThreshold => loss.bytes,
+            LossTrigger::TimeThreshold | LossTrigger::Timeout if self.peer_sends_nacks => loss.bytes / 4,
+            LossTrigger::TimeThreshold | LossTrigger::Timeout => loss.bytes,
         };
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
         if self.state == State::Competitive && loss.sent_at > self.reduced_at {

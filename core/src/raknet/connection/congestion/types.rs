@@ -32,9 +32,11 @@ pub(in super::super) struct AckSample {
 /// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum LossTrigger {
-    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2), or nothing was
-    /// acknowledged for several timeouts. The acknowledgement may be what was lost.
+    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2). The acknowledgement may
+    /// be what was lost.
     TimeThreshold,
+    /// Nothing was acknowledged until the retransmission timeout. The acknowledgements may be what was lost.
+    Timeout,
     /// The other peer sent a negative acknowledgement.
     Nack,
 }

@@ -477,7 +477,7 @@ impl LossRecovery {
         }
         let timeout = self.timeout(cx);
         let (most, trigger) =
-            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::TimeThreshold)) };
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
             let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
