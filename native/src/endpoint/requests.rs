@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Requests that are handled at a time: as many answers as the protocol keeps.
+/// Requests that are handled at a time: few, so that a flood of them does not keep the datagrams of connections waiting,
+/// and far fewer than the answers that the protocol keeps, so that none of those is pushed out.
 const AT_A_TIME: usize = 16;
 /// Requests that wait; further ones are dropped and counted, and their senders repeat them.
 const MOST_WAITING: usize = 1_024;
