@@ -95,7 +95,8 @@ impl Internals for GameProtocol {
 
     /// Acknowledgements go before everything else.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        let mut writer = Writer::new(buffer);
+        // All that is written here has this length. Without room for it nothing is taken out of its queue.
+        let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
         let to = peer.poll_acknowledgement(&mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
         Some((to, writer.written()))
@@ -116,9 +117,10 @@ impl Peer<'_, GameProtocol> {
     fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         loop {
             let due = self.state.acknowledgements.pop()?;
-            let slot = self.slot(due.slot)?;
-            let is_alive = slot.generation == due.generation && !slot.connection.is_over();
-            if let (true, Some(remote)) = (is_alive, slot.remote) {
+            let slot = self.slot(due.slot).filter(|slot| {
+                slot.generation == due.generation && !slot.connection.is_over()
+            });
+            if let Some(remote) = slot.and_then(|slot| slot.remote) {
                 let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
                 return header.write(writer).ok().map(|()| remote);
             }
