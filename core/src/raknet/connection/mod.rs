@@ -391,21 +391,23 @@ impl Connection {
     }
 
     fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let sizes = self.sender.sizes();
-        let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
-        match self.handshake.state() {
+        let is_aborting = match self.handshake.state() {
+            // A vacant slot has no MTU.
             State::Free | State::Opening(_) | State::Closed => return None,
-            State::Aborting => {
-                let due = self.handshake.take_closing_notification();
-                return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
-            }
+            State::Aborting => true,
             State::Requested
             | State::Unverified
             | State::AwaitingNewIncoming
             | State::RejectingPassword
             | State::Connected
             | State::Closing
-            | State::Draining => {}
+            | State::Draining => false,
+        };
+        let sizes = self.sender.sizes();
+        let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
+        if is_aborting {
+            let due = self.handshake.take_closing_notification();
+            return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
         }
         // Acknowledgements do not wait for the congestion window: they are what opens it.
         if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {
