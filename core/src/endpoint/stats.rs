@@ -63,8 +63,10 @@ impl<R: DropReasons> PeerStats<R> {
 
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: R) {
-        if let Some(count) = self.drops.as_mut().get_mut(reason.index()) {
-            *count += 1;
-        }
+        let Some(count) = self.drops.as_mut().get_mut(reason.index()) else {
+            debug_assert!(false, "a reason without a counter");
+            return;
+        };
+        *count += 1;
     }
 }

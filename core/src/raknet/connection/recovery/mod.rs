@@ -506,6 +506,7 @@ impl LossRecovery {
     ) {
         while let Some(first) = self.in_flight.oldest().or_else(|| self.lost.oldest()) {
             if datagram(cx, first).is_none() {
+                debug_assert!(false, "not a datagram: {:?}", cx.pool.header(first));
                 return;
             }
             self.untrack(cx, first);
