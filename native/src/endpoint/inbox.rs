@@ -76,13 +76,6 @@ impl<P: Protocol> Queue<P> {
     }
 }
 
-/// Whether the other peer may send more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Free,
-    Full,
-}
-
 impl<P: Protocol> Inbox<P> {
     pub(crate) fn new(remote: SocketAddr, phase: Phase<P>) -> Self {
         Self { remote, queue: Mutex::new(Queue { unread: None, phase, wakers: Wakers::default() }) }
@@ -92,12 +85,12 @@ impl<P: Protocol> Inbox<P> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message; the inbox is full when its messages take more than `limit` bytes.
-    pub(crate) fn push(&self, message: Incoming<P::Delivery>, limit: usize) -> Level {
+    /// Adds a message. True if the inbox is full now: its messages take more than `limit` bytes.
+    pub(crate) fn push(&self, message: Incoming<P::Delivery>, limit: usize) -> bool {
         self.put(|unread| {
             unread.bytes += message.bytes.len() + OVERHEAD;
             unread.messages.push_back(message);
-            if unread.bytes > limit { Level::Full } else { Level::Free }
+            unread.bytes > limit
         })
     }
 
@@ -116,9 +109,9 @@ impl<P: Protocol> Inbox<P> {
     }
 
     /// Whether so much was read of an inbox that was full that the other peer may send again.
-    pub(crate) fn level(&self, limit: usize) -> Level {
+    pub(crate) fn has_room(&self, limit: usize) -> bool {
         let bytes = self.lock().unread.as_ref().map_or(0, |unread| unread.bytes);
-        if bytes > limit / 2 { Level::Full } else { Level::Free }
+        bytes <= limit / 2
     }
 
     pub(crate) fn phase(&self) -> Phase<P> {
@@ -233,14 +226,14 @@ mod tests {
         assert!(given_up.is_err());
         let send = async {
             tokio::task::yield_now().await;
-            assert_eq!(inbox.push(message.clone(), 0), Level::Full);
+            assert!(inbox.push(message.clone(), 0));
             tokio::task::yield_now().await;
             inbox.set_phase(Phase::Closed(DisconnectReason::Remote));
         };
         let (first, second, receipt, (), ()) =
             tokio::join!(inbox.recv(), inbox.recv(), inbox.recv_receipt(), inbox.ended(), send);
         assert_eq!((first, second, receipt), (Some(message), None, None));
-        assert_eq!(inbox.level(0), Level::Free);
+        assert!(inbox.has_room(0));
     }
 
     /// A reader that comes late gets the last progress of each message; a sender that begins message after message and ends

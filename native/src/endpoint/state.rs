@@ -8,7 +8,7 @@ use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hook
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
-use super::inbox::{Inbox, Level, Phase};
+use super::inbox::{Inbox, Phase};
 use super::message::Incoming;
 use super::options::Options;
 use super::pending_wake::PendingWake;
@@ -216,7 +216,7 @@ impl<P: Protocol> Receivers<P> {
         let Some(inbox) = self.paused.get(&from) else {
             return true;
         };
-        if inbox.level(self.receive_queue) == Level::Free {
+        if inbox.has_room(self.receive_queue) {
             self.paused.remove(&from);
             return true;
         }
@@ -241,7 +241,7 @@ impl<P: Protocol> Receivers<P> {
                 let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
                 let bytes = message.to_vec();
-                if inbox.push(Incoming { bytes, delivery }, limit) == Level::Full {
+                if inbox.push(Incoming { bytes, delivery }, limit) {
                     self.pause(id);
                 }
             }
