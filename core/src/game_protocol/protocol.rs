@@ -117,9 +117,9 @@ impl Peer<'_, GameProtocol> {
     fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         loop {
             let due = self.state.acknowledgements.pop()?;
-            let slot = self.slot(due.slot).filter(|slot| {
-                slot.generation == due.generation && !slot.connection.is_over()
-            });
+            let slot = self
+                .slot(due.slot)
+                .filter(|slot| slot.generation == due.generation && !slot.connection.is_over());
             if let Some(remote) = slot.and_then(|slot| slot.remote) {
                 let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
                 return header.write(writer).ok().map(|()| remote);

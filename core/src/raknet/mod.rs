@@ -44,8 +44,8 @@ pub use wire::offline::{PingScope, Refusal};
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogDirection, LogSink, Outcome,
-    PacketLogger, PcapWriter, Progress, Receipt, SendError, Side, Verdict,
+    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger, PcapWriter,
+    Progress, Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks RakNet.

@@ -5,12 +5,12 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use rakwire::{Instant, Machine};
 use rakwire::raknet::{
     ConnectionId, Delivery, Event, FilterGroup, Hook, Hooked, LineWriter, MessageFilter, PacketLogger,
     PcapWriter, Peer, RakNet, SendError, Verdict,
 };
 use rakwire::sim::{Conditions, Pair};
+use rakwire::{Instant, Machine};
 
 use crate::support::raknet::{client_config, peer, server_config};
 

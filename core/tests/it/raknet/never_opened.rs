@@ -22,7 +22,11 @@ const EARLY: &[u8] = b"\x86early";
 
 /// Sends a reliable message with the number of its datagram.
 fn tell(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
-    peer.handle_datagram(NOW, OTHER.into(), &data(number, capsule(Reliability::Reliable, number, 0), payload));
+    peer.handle_datagram(
+        NOW,
+        OTHER.into(),
+        &data(number, capsule(Reliability::Reliable, number, 0), payload),
+    );
 }
 
 /// Sends the first part of a message of nine.

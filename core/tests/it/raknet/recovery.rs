@@ -292,9 +292,8 @@ fn the_window_grows_only_by_what_was_sent_after_the_reduction() {
 #[test]
 fn the_time_threshold_follows_the_latest_round_trip() {
     let mut sender = Sender::new(|config| config.min_resend_timeout = Duration::from_secs(1));
-    let lost = |sender: &Sender| {
-        sender.net.pair.a.connection_stats(sender.id).expect("it is open").datagrams_lost
-    };
+    let lost =
+        |sender: &Sender| sender.net.pair.a.connection_stats(sender.id).expect("it is open").datagrams_lost;
     let before = lost(&sender);
     sender.send(2);
     let sent = sender.take();

@@ -123,8 +123,7 @@ impl SendQueue {
         let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
         let is_split = count > 1;
-        let is_recorded =
-            is_split && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let is_recorded = is_split && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, purpose)?;
         let mut message = self.number(cx, delivery, is_split);
