@@ -139,8 +139,6 @@ pub struct Config {
     /// What becomes of messages from peers without a connection. Default: they are refused, since their senders may be
     /// forged.
     pub out_of_band: OutOfBand,
-    /// Whether anything is resent. Off only in tests that show what resending is worth.
-    pub resends: Resends,
     /// How the datagrams of connections are protected.
     pub(crate) security: Security,
 }
@@ -163,16 +161,6 @@ pub enum OutOfBand {
     Refuse,
     /// They are told, at most eight at a time; their senders may be forged.
     Accept,
-}
-
-/// Whether lost datagrams are sent again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resends {
-    /// As the protocol promises.
-    #[default]
-    On,
-    /// Never: for tests that show that they would notice.
-    Off,
 }
 
 impl Config {
@@ -217,7 +205,6 @@ impl Config {
             congestion_control: CongestionControl::default(),
             outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
-            resends: Resends::On,
             security: Security::None,
         }
     }

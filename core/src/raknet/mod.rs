@@ -29,7 +29,7 @@ pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
 pub use config::{
-    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
+    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
 };
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
