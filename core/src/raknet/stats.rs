@@ -38,7 +38,7 @@ pub enum DropReason {
     BadSplit,
     /// A message of RakNet itself that makes no sense in this state.
     BadControl,
-    /// A message whose id belongs to RakNet itself.
+    /// A message of a connection with an id that belongs to RakNet itself and means nothing inside a connection.
     ReservedId,
     /// An unreliable message of our own that waited too long.
     Expired,

@@ -12,7 +12,7 @@ pub(super) use state::{End, State};
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
 use super::sender::Sender;
-use crate::cursor::{Reader, Source};
+use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
@@ -316,6 +316,7 @@ impl Handshake {
             }
             (Ok(Control::DetectLost), _) => {}
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
+            (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
         Ok(())
