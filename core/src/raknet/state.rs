@@ -9,7 +9,7 @@ use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, ConnectionId, Peer, Unconnected, refill};
+use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, refill};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -92,7 +92,7 @@ impl Peer<'_, RakNet> {
 
     pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
         self.state.guids.find(&guid, |slot| {
-            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.guid() == guid)
+            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.identity() == guid)
         })
     }
 }
