@@ -20,7 +20,8 @@
 //! Silence and refusals lead from every state to `Closed`. What only this end can know, such as memory that ran out, leads
 //! an open connection there by way of `Aborting`, in which the other peer is notified that it is over.
 //!
-//! The parts know nothing of each other but what stands below them, and meet here alone:
+//! A part knows only what stands below it: the handshake sends its messages through the sender, and the sender keeps what
+//! it sent in the recovery. Everything else between parts happens here:
 //!
 //! ```text
 //!   handshake            state, opening and closing
