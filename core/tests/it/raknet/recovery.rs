@@ -300,6 +300,7 @@ fn the_time_threshold_follows_the_latest_round_trip() {
     assert_eq!(sent.len(), 2);
     sender.pass(Duration::from_millis(100));
     sender.acknowledge(&[(sent[1].number, sent[1].number)]);
+    assert_eq!(sender.take(), []);
     sender.pass(Duration::from_millis(11));
     assert_eq!(lost(&sender), before, "nine eighths of 100 ms are not over");
     sender.pass(Duration::from_millis(3));
