@@ -1,4 +1,5 @@
-//! How many answers peers without a connection get: an answer may be longer than its question, and the question's source may be forged.
+//! How many answers peers without a connection get: an answer may be longer than its question, and the question's
+//! source may be forged.
 
 use core::hash::Hasher;
 use core::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Counters of a peer. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters of a peer. They only grow, and at 64 bits never wrap in practice.
 
 /// The reasons of a protocol for dropping what arrived.
 pub trait DropReasons: Copy + 'static {

@@ -20,7 +20,7 @@ struct PongNotice {
     latency: Duration,
 }
 
-/// What a server says of itself. It should be dropped soon, as a [`Received`](super::Received).
+/// A server's advertisement. It should be dropped soon, as a [`Received`](super::Received).
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -92,7 +92,7 @@ impl core::fmt::Display for PingError {
 impl core::error::Error for PingError {}
 
 impl<'d> Handle<'d, RakNet> {
-    /// Asks the server at `to` what it says of itself.
+    /// Pings the server at `to` for its advertisement.
     ///
     /// # Errors
     /// [`PingError::NoAnswer`] when nothing came within `timeout`, [`PingError::TooMany`].

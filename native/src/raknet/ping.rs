@@ -16,7 +16,7 @@ const REPEAT: Duration = Duration::from_secs(1);
 const MOST_FOUND: usize = 1_024;
 
 impl State<RakNet> {
-    /// Asks the server at `to` what it says of itself. One datagram serves all tasks that ask at the same time.
+    /// Pings the server at `to`. One datagram serves all tasks that ask at the same time.
     fn ping(
         &mut self,
         now: rakwire::Instant,
@@ -57,7 +57,7 @@ impl State<RakNet> {
 }
 
 impl Endpoint<RakNet> {
-    /// Asks the server at `address` what it says of itself, and waits for at most `timeout`. A ping that is lost is not
+    /// Pings the server at `address` for its advertisement, and waits for at most `timeout`. A ping that is lost is not
     /// repeated. At most eight addresses can be pinged at the same time.
     ///
     /// # Errors
@@ -92,9 +92,8 @@ impl Endpoint<RakNet> {
         }
     }
 
-    /// Asks every server that hears a datagram to `address`, a broadcast or multicast address and a port, what it says
-    /// of itself, and returns what was answered within `time`, the first pong of each address. The question is repeated
-    /// every second.
+    /// Pings every server that a datagram to `address` reaches, a broadcast or multicast address and a port, and returns
+    /// the pongs that come within `time`, the first of each address. The ping is repeated every second.
     ///
     /// # Errors
     /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]; that nobody answers is no

@@ -271,7 +271,7 @@ impl DelayBased {
         (rate > random + random / 2 + margin).then_some(rate)
     }
 
-    /// The random loss rate: the lowest one of late, since losses of our own making come on top of it.
+    /// The random loss rate: the lowest recent one, since losses that this end causes come on top of it.
     fn random_loss(&self) -> u32 {
         let [current, last] = self.min_loss_rates;
         current.min(last).min(MAX_RANDOM_LOSS)
