@@ -110,6 +110,7 @@ impl Internals for GameProtocol {
 impl Peer<'_, GameProtocol> {
     /// Lets the sequences of connections made from now on start at `sequence` instead of 0, to test what happens when
     /// they wrap. The other peer need not know.
+    #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;
     }

@@ -113,6 +113,7 @@ impl Internals for RakNet {
 impl Peer<'_, RakNet> {
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
     /// they wrap. The other peer must do the same.
+    #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
     }

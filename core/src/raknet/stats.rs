@@ -167,7 +167,8 @@ impl ConnectionStats {
         share(self.bytes_resent.total, self.bytes_sent.total)
     }
 
-    /// The share of bytes that had to be sent again in the last whole second, 0 to 1.
+    /// The share of bytes that had to be sent again in the last whole second, 0 to 1: what a game shows its player as the
+    /// state of the path now, where [`loss`](Self::loss) moves too slowly.
     #[must_use]
     pub fn loss_last_second(&self) -> f64 {
         share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())
