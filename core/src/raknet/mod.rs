@@ -28,9 +28,7 @@ mod unconnected;
 pub mod wire;
 
 pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{
-    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions,
-};
+pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
