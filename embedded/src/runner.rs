@@ -6,7 +6,6 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use embassy_time::Timer;
-use rakwire::Instant;
 use rakwire::endpoint::Protocol;
 
 use crate::clock;
@@ -60,7 +59,7 @@ impl<'d, P: Protocol> Runner<'d, P> {
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };
-        let next = earlier(next, self.port.deadline());
+        let next = [next, self.port.deadline()].into_iter().flatten().min();
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
         if received == TURN || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
@@ -80,12 +79,5 @@ impl<'d, P: Protocol> Runner<'d, P> {
             count += 1;
         }
         count
-    }
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

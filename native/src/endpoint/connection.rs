@@ -9,7 +9,7 @@ use super::accept_queue::Unaccepted;
 use super::error::ConnectError;
 use super::inbox::Phase;
 use super::message::Incoming;
-use super::shared::{ConnectionRef, Shared};
+use super::shared::{ConnectionRef, Shared, retry};
 
 /// An open connection with another peer.
 ///
@@ -86,15 +86,11 @@ impl<P: Protocol> Connection<P> {
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        loop {
-            let mut room = std::pin::pin!(self.reference.shared.room.notified());
-            // From here on no room is missed.
-            room.as_mut().enable();
-            match self.try_send(message, delivery) {
-                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => room.await,
-                result => return result,
-            }
-        }
+        let attempt = || match self.try_send(message, delivery) {
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => None,
+            result => Some(result),
+        };
+        retry(&self.reference.shared.room, attempt).await
     }
 
     /// Sends a message if there is room for it now.

@@ -76,6 +76,19 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
+/// Waits until `attempt` succeeds; it is made again whenever `changed` is notified.
+pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        let mut change = std::pin::pin!(changed.notified());
+        // From here on no change is missed.
+        change.as_mut().enable();
+        if let Some(result) = attempt() {
+            return result;
+        }
+        change.await;
+    }
+}
+
 /// The application's reference to a connection: when it is dropped, the connection ends.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {

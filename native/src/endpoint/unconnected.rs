@@ -25,7 +25,7 @@ pub struct Pong<I> {
     pub identity: I,
     /// From the ping to the pong.
     pub latency: Duration,
-    /// The server's advertisement, 0 to 399 bytes.
+    /// The server's advertisement, 0 to 399 bytes, without the length before it.
     pub data: Vec<u8>,
 }
 

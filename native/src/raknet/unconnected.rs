@@ -6,7 +6,7 @@ use rakwire::Instant;
 use rakwire::raknet::{self, Guid, RakNet};
 
 use super::error::OutOfBandError;
-use crate::endpoint::{Endpoint, State, Unconnected};
+use crate::endpoint::{Endpoint, State, Unconnected, retry};
 use crate::socket::canonical;
 
 impl Endpoint<RakNet> {
@@ -60,25 +60,18 @@ impl Endpoint<RakNet> {
         if !self.reaches(to) {
             return Err(OutOfBandError::AddressFamily);
         }
-        loop {
-            let mut room = std::pin::pin!(self.shared.room.notified());
-            // From here on no room is missed.
-            room.as_mut().enable();
-            let is_sent = self.shared.act(|state, now| {
-                if !state.is_open() {
-                    return Err(OutOfBandError::EndpointClosed);
-                }
-                send(state, now, to).map(|()| true).or_else(|error| match error {
-                    raknet::OutOfBandError::TooMany => Ok(false),
-                    // Whatever else the core may report one day is about the message, too.
-                    raknet::OutOfBandError::BadLength | _ => Err(OutOfBandError::BadLength),
-                })
-            })?;
-            if is_sent {
-                return Ok(());
+        let attempt = |state: &mut State<RakNet>, now| {
+            if !state.is_open() {
+                return Some(Err(OutOfBandError::EndpointClosed));
             }
-            room.await;
-        }
+            match send(state, now, to) {
+                Ok(()) => Some(Ok(())),
+                Err(raknet::OutOfBandError::TooMany) => None,
+                // Whatever else the core may report one day is about the message, too.
+                Err(raknet::OutOfBandError::BadLength | _) => Some(Err(OutOfBandError::BadLength)),
+            }
+        };
+        retry(&self.shared.room, || self.shared.act(attempt)).await
     }
 
     /// The next message of a peer without a connection; waits until there is one. None come unless the configuration
@@ -98,18 +91,11 @@ impl Endpoint<RakNet> {
     /// }
     /// ```
     pub async fn recv_unconnected(&self) -> Option<Unconnected<Guid>> {
-        loop {
-            let mut arrived = std::pin::pin!(self.shared.unconnected.notified());
-            // From here on nothing is missed.
-            arrived.as_mut().enable();
-            {
-                let mut state = self.shared.lock();
-                let message = state.receivers.unconnected.pop();
-                if message.is_some() || !state.is_open() {
-                    return message;
-                }
-            }
-            arrived.await;
-        }
+        let take = || {
+            let mut state = self.shared.lock();
+            let message = state.receivers.unconnected.pop();
+            (message.is_some() || !state.is_open()).then_some(message)
+        };
+        retry(&self.shared.unconnected, take).await
     }
 }

@@ -6,6 +6,7 @@ use rakwire::wire::IP_UDP_OVERHEAD;
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
+use super::class::class;
 use super::error::{connect_error, error, read_entropy, send_error};
 use super::event::{Names, PeerEvent};
 use super::panic::report_panics;
@@ -52,61 +53,9 @@ impl GameProtocolPeer {
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
         Ok(receipt.map(|receipt| receipt.0))
     }
-
-    /// Begins to connect.
-    ///
-    /// # Errors
-    /// `already-connected` when it was called before.
-    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
-        self.client.connect(instant(now_ms)).map_err(connect_error)
-    }
-
-    /// Takes a datagram that arrived.
-    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle(instant(now_ms), datagram);
-    }
-
-    /// Does what is due.
-    #[wasm_bindgen(js_name = handleTimeout)]
-    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle_timeout(instant(now_ms));
-    }
-
-    /// Whether the connection is over, so that no more can come than the events that wait already.
-    #[wasm_bindgen(getter, js_name = isOver)]
-    pub fn is_over(&self) -> bool {
-        self.client.is_over()
-    }
-
-    /// Ends the connection once what was sent reliably has arrived.
-    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.disconnect(instant(now_ms));
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> PeerStats {
-        let (connection, peer) = self.client.stats();
-        PeerStats::describe(&measure(&connection), peer)
-    }
-
-    /// What happened next, if anything.
-    #[wasm_bindgen(js_name = pollEvent)]
-    pub fn poll_event(&mut self) -> Option<PeerEvent> {
-        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
-    }
-
-    /// The next datagram to send, if any.
-    #[wasm_bindgen(js_name = pollTransmit)]
-    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
-    }
-
-    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
-    #[wasm_bindgen(js_name = pollTimeout)]
-    pub fn poll_timeout(&self) -> Option<f64> {
-        self.client.poll_timeout().map(millis)
-    }
 }
+
+class!(GameProtocolPeer, NAMES, measure);
 
 /// What JavaScript is told of a connection, in the order of the names in `stats`. The Game Protocol has no pings and no
 /// congestion window; its MTU is fixed. A chunk is a datagram.

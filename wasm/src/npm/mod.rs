@@ -3,6 +3,7 @@
 #[cfg(target_arch = "wasm32")]
 mod allocator;
 mod bytes;
+mod class;
 mod error;
 mod event;
 mod game_protocol;

@@ -7,6 +7,7 @@ use rakwire::raknet::{
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
+use super::class::class;
 use super::error::{connect_error, error, read_entropy, send_error};
 use super::event::{Names, PeerEvent};
 use super::panic::report_panics;
@@ -40,25 +41,6 @@ impl RakNetPeer {
         Ok(Self { client: Client::raknet(read_entropy(entropy)?, protocol_version, progress_interval) })
     }
 
-    /// Begins to connect.
-    ///
-    /// # Errors
-    /// `already-connected` when it was called before.
-    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
-        self.client.connect(instant(now_ms)).map_err(connect_error)
-    }
-
-    /// Takes a datagram that arrived.
-    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle(instant(now_ms), datagram);
-    }
-
-    /// Does what is due.
-    #[wasm_bindgen(js_name = handleTimeout)]
-    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle_timeout(instant(now_ms));
-    }
-
     /// Takes a message for sending: reliability 0 to 4 as on the wire or 5 to 7 with a receipt, whose number comes back;
     /// channel 0 to 31, priority 0 (first) to 3.
     ///
@@ -80,42 +62,9 @@ impl RakNetPeer {
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
         Ok(receipt.map(|receipt| receipt.0))
     }
-
-    /// Ends the connection once what was sent before has arrived.
-    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.disconnect(instant(now_ms));
-    }
-
-    /// The next datagram to send, if any.
-    #[wasm_bindgen(js_name = pollTransmit)]
-    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
-    }
-
-    /// What happened next, if anything.
-    #[wasm_bindgen(js_name = pollEvent)]
-    pub fn poll_event(&mut self) -> Option<PeerEvent> {
-        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
-    }
-
-    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
-    #[wasm_bindgen(js_name = pollTimeout)]
-    pub fn poll_timeout(&self) -> Option<f64> {
-        self.client.poll_timeout().map(millis)
-    }
-
-    /// Whether the connection is over, so that no more can come than the events that wait already.
-    #[wasm_bindgen(getter, js_name = isOver)]
-    pub fn is_over(&self) -> bool {
-        self.client.is_over()
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> PeerStats {
-        let (connection, peer) = self.client.stats();
-        PeerStats::describe(&measure(&connection), peer)
-    }
 }
+
+class!(RakNetPeer, NAMES, measure);
 
 /// What JavaScript is told of a connection, in the order of the names in `stats`.
 fn measure(connection: &ConnectionStats) -> [f64; 12] {
@@ -169,7 +118,9 @@ fn failure_code(reason: ConnectFailure) -> &'static str {
     match reason {
         ConnectFailure::NoAnswer => "no-answer",
         ConnectFailure::Refused(refusal) => refusal_code(refusal),
-        ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
+        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::SilentSinceIncompatible { .. } => {
+            "incompatible-protocol"
+        }
         ConnectFailure::SecurityRequired => "security-required",
         ConnectFailure::InvalidPassword => "invalid-password",
         ConnectFailure::Closed => "closed-by-server",
