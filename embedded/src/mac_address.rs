@@ -17,7 +17,8 @@ const PRIME: u64 = 0x0000_0100_0000_01B3;
 #[must_use]
 pub fn mac_address(unique_id: &[u8]) -> [u8; 6] {
     // Ids of one production lot differ in few bits, which a hash spreads over the address.
-    let hash = unique_id.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let hash =
+        unique_id.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
     // The upper bytes depend on all others; the lower ones not.
     let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
     let first = (a ^ g) & !GROUP | LOCALLY_ADMINISTERED;

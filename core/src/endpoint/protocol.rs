@@ -55,6 +55,9 @@ pub trait Protocol: Internals {
     /// Whether a client should open each connection from a UDP port that it has not used with this server before:
     /// the original of the Game Protocol does not hear a client twice from the same port.
     const FRESH_PORT: bool;
+    /// Whether a client sends messages right behind its last request, without waiting for an answer. A driver that lets
+    /// requests wait must then let what comes behind them wait too.
+    const EARLY_DATA: bool;
 
     /// How a peer behaves.
     type Config: Clone + Debug + Send + Sync;

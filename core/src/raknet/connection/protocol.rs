@@ -91,13 +91,13 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
+        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
         if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
+        } else if let Some(progress) = self.take_progress() {
             Some(Notice::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {

@@ -22,8 +22,10 @@ use crate::time::{Instant, micros};
 
 /// Numbers that one acknowledgement may make this end look up; a correct peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
-/// Timeouts in a row after which the congestion is persistent (RFC 9002 section 7.6.1: the timeout and two backoffs).
-const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 3;
+/// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
+/// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
+/// everything was lost.
+const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4).
@@ -38,8 +40,11 @@ const SEARCHED_LOST: usize = 1_024;
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The reciprocal of the part of an RTT that the time threshold adds to it: 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
-/// What one spurious loss adds to the reordering window, in 256ths of an RTT (RFC 8985 section 6.2 adapts its window the
-/// same way).
+/// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
+const GRANULARITY: u32 = 1_000;
+/// What one spurious loss adds to the reordering window, in 256ths of an RTT. RFC 8985 section 6.2 adapts its window
+/// similarly, but in steps of a quarter of the lowest RTT, at most one a round trip, and goes back to the first step after
+/// sixteen recoveries. Here every spurious loss adds a step, and every other one takes a 256th off.
 const REORDERING_STEP: u8 = 16;
 /// The largest reordering window, in the same unit.
 const MAX_REORDERING_WINDOW: u8 = 128;
@@ -82,6 +87,8 @@ pub(super) struct SentDatagram {
 pub(super) struct AckSummary {
     /// Bytes that were in flight.
     bytes: u32,
+    /// Those of them that were not sent before a recovery period.
+    bytes_after_recovery: u32,
     /// The oldest datagram's time of sending, and the newest one's number and time of sending.
     sent: Option<(Instant, (U24, Instant))>,
     /// Numbers that may still be looked up.
@@ -90,7 +97,7 @@ pub(super) struct AckSummary {
 
 impl Default for AckSummary {
     fn default() -> Self {
-        Self { bytes: 0, sent: None, lookups: LOOKUPS_PER_ACK }
+        Self { bytes: 0, bytes_after_recovery: 0, sent: None, lookups: LOOKUPS_PER_ACK }
     }
 }
 
@@ -233,6 +240,9 @@ impl LossRecovery {
             self.on_spurious_loss(ordinal);
         } else {
             summary.bytes += datagram.bytes;
+            if !self.congestion.is_in_recovery(sent_at) {
+                summary.bytes_after_recovery += datagram.bytes;
+            }
         }
         if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
         {
@@ -259,6 +269,7 @@ impl LossRecovery {
         self.congestion.on_ack(&AckSample {
             now: cx.now,
             bytes: summary.bytes,
+            bytes_after_recovery: summary.bytes_after_recovery,
             in_flight: self.bytes_in_flight.saturating_add(summary.bytes),
             newest,
             next: self.next,
@@ -297,10 +308,11 @@ impl LossRecovery {
     /// and the reordering window. Never more than the longest timeout: a machine that slept measures an RTT that the path
     /// never had.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
-        let srtt = self.rtt.srtt();
-        let reordering = srtt / 256 * u32::from(self.reordering_window);
+        let rtt = self.rtt.srtt().max(self.rtt.latest());
+        let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
+        let reordering = self.rtt.srtt() / 256 * u32::from(self.reordering_window);
         let longest = micros(cx.config.max_resend_timeout);
-        srtt.saturating_add(srtt / TIME_THRESHOLD_DIVISOR).saturating_add(reordering).min(longest)
+        threshold.saturating_add(reordering).min(longest)
     }
 
     /// When the oldest datagram counts as lost, if a later one was acknowledged.
@@ -466,7 +478,7 @@ impl LossRecovery {
         }
         let timeout = self.timeout(cx);
         let (most, trigger) =
-            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::TimeThreshold)) };
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
             let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
@@ -481,7 +493,7 @@ impl LossRecovery {
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
-            if self.backoff > PERSISTENT_CONGESTION_TIMEOUTS {
+            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS {
                 self.congestion.on_persistent_congestion();
             }
         }
@@ -495,6 +507,7 @@ impl LossRecovery {
     ) {
         while let Some(first) = self.in_flight.oldest().or_else(|| self.lost.oldest()) {
             if datagram(cx, first).is_none() {
+                debug_assert!(false, "not a datagram: {:?}", cx.pool.header(first));
                 return;
             }
             self.untrack(cx, first);

@@ -23,7 +23,6 @@ use super::sizes::Sizes;
 use crate::cursor::{Reader, WireError, Writer};
 use crate::endpoint::SendError;
 use crate::endpoint::{Outcome, Progress, Receipt};
-use crate::raknet::config::Resends;
 use crate::raknet::delivery::{Delivery, Priority, Reliability};
 use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
@@ -395,7 +394,8 @@ impl Sender {
         self.queue.pop(cx, queue);
         if queue == QueueId::Resend {
             self.count(cx.now, SentBytes::Resent, bytes);
-            return self.compose_resend(cx, writer, block, &message, tracked);
+            tracked.push(cx.pool, block);
+            return write_capsule(cx, writer, block, &message).is_ok();
         }
         self.count(cx.now, SentBytes::Sent, bytes);
         self.compose_new(cx, writer, block, message, tracked)
@@ -429,26 +429,6 @@ impl Sender {
             tracked.push(cx.pool, block);
         }
         written
-    }
-
-    fn compose_resend(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        writer: &mut Writer<'_>,
-        block: Block,
-        message: &OutgoingMessage,
-        tracked: &mut Queue,
-    ) -> bool {
-        match cx.config.resends {
-            Resends::On => {
-                tracked.push(cx.pool, block);
-                write_capsule(cx, writer, block, message).is_ok()
-            }
-            Resends::Off => {
-                self.queue.free(cx, block);
-                true
-            }
-        }
     }
 
     /// Queues the messages of the next lost datagram, unless lost messages are queued already.
