@@ -5,7 +5,7 @@ use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// Datagrams behind the newest that are recently_lost.
+/// Datagrams behind the newest that are remembered.
 const WINDOW: u32 = 1024;
 /// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
