@@ -50,8 +50,8 @@ pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
     DropReason, Endpoint, EndpointStats, Guid, Incoming, Options, OutOfBand, OutOfBandError, Outcome,
-    PeerStats, PingError, PingScope, Pong, Priority, Progress, Receipt, Reliability, SendError, SetError,
-    Unconnected, UnconnectedKind, id,
+    PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability, SendError,
+    SetError, Unconnected, UnconnectedKind, id,
 };
 pub use simulation::{BadSimulation, Simulation};
 

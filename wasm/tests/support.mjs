@@ -44,7 +44,7 @@ async function start(context, name, path, args, pattern) {
 
 /** Our echo server: sends every message back with its reliability and channel. */
 export function startEcho(context, ...more) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-native`.");
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/);
 }
 

@@ -138,7 +138,10 @@ export interface ConnectOptions {
   target: string;
   /** The protocol of the server. Default `raknet`. */
   protocol?: Protocol;
-  /** The RakNet protocol version: 6 is the original, 10 and 11 are Minecraft Bedrock. Default 6. */
+  /**
+   * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
+   * server names another one, the attempt goes on with that. Default 6.
+   */
   protocolVersion?: number;
   /** The number of parts of a large message between two `progress` events. Default 0, which means no events. */
   progressInterval?: number;

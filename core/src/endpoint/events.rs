@@ -143,13 +143,19 @@ impl<P: Protocol> Peer<'_, P> {
             Lent::Nothing => {}
             Lent::Unconnected(_) => {
                 if let Some(unconnected) = self.state.pop_unconnected() {
-                    self.tables.pool.free(unconnected.data);
+                    self.tables.pool.free_common(unconnected.data);
                 }
             }
             Lent::Message { message, id } => {
+                let is_receipt = P::delivery(self.tables.pool.header(message)).is_err();
                 let blocks = self.tables.pool.free(message);
-                let Some(slot) = self.slot_mut(id.slot).filter(|slot| slot.is(id)) else { return };
-                if slot.connection.on_read(blocks) {
+                if self.get(id).is_none() {
+                    return;
+                }
+                let Some((connection, mut cx)) = self.borrow(id.slot) else { return };
+                if is_receipt {
+                    connection.on_receipt_read(&mut cx, blocks);
+                } else if connection.on_read(&mut cx, blocks) {
                     self.with_quietly(id.slot, P::Connection::nack_deferred);
                 }
             }

@@ -9,7 +9,7 @@ use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool};
+use crate::storage::{Block, Index, Pool, Share};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -191,9 +191,6 @@ pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) index: &'x mut Index<'a>,
     pub(crate) stats: &'x mut PeerStats<P::DropReason>,
     pub(crate) state: &'x mut P::State<'a>,
-    /// Blocks that one connection may use for what it sends, and for what it receives.
-    pub(crate) send_quota: usize,
-    pub(crate) receive_quota: usize,
 }
 
 /// One other peer, as the endpoint knows it.
@@ -231,9 +228,17 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
 
+    /// What the connection holds for sending.
+    fn send_share(&self) -> &Share;
+
+    /// The application has read a receipt of so many blocks.
+    fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
+        let _ = (cx, blocks);
+    }
+
     /// The application has read a message of so many blocks. True if the connection may now take what it had no room
     /// for, and wants [`nack_deferred`](Self::nack_deferred).
-    fn on_read(&mut self, blocks: usize) -> bool;
+    fn on_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) -> bool;
 
     /// Asks the other peer for what found no room.
     fn nack_deferred(&mut self, cx: &mut Context<'_, '_, P>) {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use heapless::Vec;
 
-use super::wire::{Guid, MAX_MTU, MIN_MTU};
+use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
 
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
@@ -61,7 +61,8 @@ pub struct Config {
     pub guid: Guid,
     /// The key of cookies and hash tables; must be random and stay secret.
     pub secret: [u8; 16],
-    /// The protocol version that `connect` announces. Default: 6, that of the original; Minecraft Bedrock of today has
+    /// The protocol version that `connect` announces first; the server may name another one
+    /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Default: 6, that of the original; Minecraft Bedrock of today has
     /// 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
     /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
@@ -87,6 +88,12 @@ pub struct Config {
     /// How many pongs a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 20, a fiftieth of all, so that
     /// one network cannot have all pongs.
     pub pongs_per_network: u16,
+    /// What stands before the data of pongs, in those that this peer sends and in those that it receives. Default: what
+    /// goes with the version. A server that accepts only versions above 6 writes the length before the data, as Minecraft
+    /// Bedrock does, and any other none; a client takes the length away if the data begin with it
+    /// (`docs/raknet.md#advertisements`). Advertisements and the data of [`Event::Pong`](super::Event::Pong) are always
+    /// without it.
+    pub pong_framing: Option<PongFraming>,
     /// Whether clients must prove their address. Default: they must, so that forged addresses take no slots.
     pub cookies: CookiePolicy,
     /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
@@ -198,6 +205,7 @@ impl Config {
             connection_interval: None,
             pongs_per_second: 1_000,
             pongs_per_network: 20,
+            pong_framing: None,
             cookies: CookiePolicy::Required,
             dialled_address: DialledAddress::Known,
             mtu: MAX_MTU,
@@ -228,8 +236,8 @@ impl Config {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 
-    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs carry an
-    /// advertisement with a length before it.
+    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs have the length
+    /// before their data.
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
         Self {
@@ -239,6 +247,21 @@ impl Config {
             cookies: CookiePolicy::Required,
             ..Self::new(entropy)
         }
+    }
+
+    /// What stands before the data of the pongs that this peer sends.
+    pub(crate) fn sent_pong_framing(&self) -> PongFraming {
+        let versions = &self.accepted_versions;
+        let is_prefixed = |version: &u8| PongFraming::of_version(*version) == PongFraming::Prefixed;
+        self.pong_framing.unwrap_or_else(|| {
+            let all_prefixed = !versions.is_empty() && versions.iter().all(is_prefixed);
+            if all_prefixed { PongFraming::Prefixed } else { PongFraming::Raw }
+        })
+    }
+
+    /// What stands before the data of a pong that arrived.
+    pub(crate) fn received_pong_framing(&self, data: &[u8]) -> PongFraming {
+        self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
     }
 
     pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {

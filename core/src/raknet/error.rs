@@ -44,8 +44,8 @@ error_enum! {
     /// ```
     #[non_exhaustive]
     pub enum SetError {
-        /// The advertisement has more than 399 bytes.
-        AdvertisementTooLong => "an advertisement has at most 399 bytes; shorten it",
+        /// The advertisement has more than 399 bytes, with the length before it if there is one.
+        AdvertisementTooLong => "an advertisement has at most 399 bytes with the length before it; shorten it",
         /// The password has more than 255 bytes.
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
         /// There is no such connection, or nothing is left of it.

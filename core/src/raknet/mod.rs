@@ -12,6 +12,7 @@ pub(crate) mod connection;
 pub(crate) mod delivery;
 mod error;
 mod features;
+mod known_versions;
 #[cfg(feature = "server")]
 mod listening;
 mod message_filter;
@@ -38,8 +39,8 @@ pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
 pub use types::{ConnectOptions, RakNet};
-pub use wire::Guid;
 pub use wire::offline::{PingScope, Refusal};
+pub use wire::{Guid, PongFraming};
 
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;

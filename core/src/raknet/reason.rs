@@ -16,9 +16,16 @@ pub enum ConnectFailure {
     NoAnswer,
     /// The server refused.
     Refused(Refusal),
-    /// The server speaks another version of the protocol.
+    /// The server speaks another version of the protocol than the one that the application insists on, or none that it
+    /// names.
     IncompatibleProtocol {
         /// The version that the server named.
+        server: u8,
+    },
+    /// The server named another version of the protocol, and has not answered to that one. Some servers hear nothing from
+    /// an address for 10 to 20 seconds after a request with another version.
+    SilentSinceIncompatible {
+        /// The version that the server named, with which to try again.
         server: u8,
     },
     /// The server wants an encrypted connection.
@@ -46,6 +53,13 @@ impl core::fmt::Display for ConnectFailure {
             }
             Self::IncompatibleProtocol { server } => {
                 return write!(f, "the server speaks protocol version {server}");
+            }
+            Self::SilentSinceIncompatible { server } => {
+                return write!(
+                    f,
+                    "the server speaks protocol version {server} and has been silent since it said so; it may hear \
+                     nothing from this address for 20 s after a request with another version"
+                );
             }
             Self::SecurityRequired => "the server wants an encrypted connection",
             Self::InvalidPassword => "the server wants another password",

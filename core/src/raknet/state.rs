@@ -5,6 +5,7 @@ use heapless::{Deque, Vec};
 use super::bans::BanList;
 use super::config::Config;
 use super::features::{SERVER, UNCONNECTED, room};
+use super::known_versions::KnownVersions;
 use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
@@ -42,6 +43,7 @@ pub(crate) struct State<'a> {
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
+    pub(super) known_versions: KnownVersions,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
 }
@@ -51,11 +53,12 @@ impl<'a> State<'a> {
     #[inline(always)] // or it is copied
     pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
         Self {
-            responder: StatelessResponder::default(),
+            responder: StatelessResponder::new(config),
             bans: Bans::None,
             password: Vec::new(),
             unconnected: Deque::new(),
             guids: SlotIndex::new(guids, config.secret),
+            known_versions: KnownVersions::default(),
             first_number: U24::new(0),
         }
     }

@@ -23,8 +23,13 @@ pub struct RakNet;
 pub struct ConnectOptions<'p> {
     /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
     pub password: &'p [u8],
-    /// The protocol version to announce.
+    /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
+    /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
     pub protocol_version: Option<u8>,
+    /// How long the attempt may take until the connection is open. Default: what `attempts` and `interval` make of it, or
+    /// 21 s after the server named another version, and then the configuration's `handshake_timeout`. The first request
+    /// is repeated all that time.
+    pub connect_timeout: Option<Duration>,
     /// How often the first request is repeated, at least 3.
     pub attempts: Option<u8>,
     /// The time between two first requests, at most 71 minutes; more counts as that.

@@ -186,11 +186,13 @@ impl<P: Protocol> Endpoint<P> {
         Self { shared, local, has_ipv6 }
     }
 
-    /// Opens a connection to `address` and waits until it is open. The attempt ends when the future is dropped.
+    /// Opens a connection to `address` and waits until it is open. The attempt ends when the future is dropped. In RakNet
+    /// it goes on with the protocol version that the server names, if that is another one.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] with the reason when the server refuses or does not answer, which takes RakNet 6.5 seconds
-    /// and the Game Protocol 15 unless the configuration says otherwise; others at once.
+    /// [`ConnectError::Failed`] with the reason when the server refuses or does not answer, which takes RakNet 6.5 seconds,
+    /// or 21 after the server named another version, and the Game Protocol 15 unless the configuration says otherwise;
+    /// others at once.
     ///
     /// ```
     /// use rakwire_native::{ConnectError, ConnectFailure, Endpoint};
@@ -210,7 +212,7 @@ impl<P: Protocol> Endpoint<P> {
         Connection::open(attempt).await
     }
 
-    /// As [`connect`](Self::connect), in RakNet with a password, another protocol version or other times than the
+    /// As [`connect`](Self::connect), in RakNet with a password, a fixed protocol version or other times than the
     /// configuration says.
     ///
     /// # Errors
@@ -224,7 +226,7 @@ impl<P: Protocol> Endpoint<P> {
     ///     let options = ConnectOptions {
     ///         password: b"friends",
     ///         protocol_version: Some(11),
-    ///         timeout: Some(Duration::from_secs(30)),
+    ///         connect_timeout: Some(Duration::from_secs(30)),
     ///         ..Default::default()
     ///     };
     ///     endpoint.connect_with(server, &options).await

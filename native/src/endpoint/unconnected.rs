@@ -25,7 +25,7 @@ pub struct Pong<I> {
     pub identity: I,
     /// From the ping to the pong.
     pub latency: Duration,
-    /// What the server says of itself, 0 to 399 bytes.
+    /// What the server says of itself, 0 to 399 bytes, without the length before it.
     pub data: Vec<u8>,
 }
 

@@ -14,7 +14,8 @@ impl Endpoint<RakNet> {
         self.shared.lock().hooked.peer.config().guid
     }
 
-    /// Sets what the answers to pings say, 0 to 399 bytes.
+    /// Sets what the answers to pings say, 0 to 399 bytes, or 397 where the configuration's
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) has them begin with their length.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; nothing changed then.

@@ -14,7 +14,8 @@ mod unconnected;
 pub use rakwire::raknet::{
     AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
     CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, Hook, OutOfBand, Outcome,
-    PeerStats, PingScope, Priority, Progress, RakNet, Receipt, Reliability, SendError, SetError, Verdict,
+    PeerStats, PingScope, PongFraming, Priority, Progress, RakNet, Receipt, Reliability, SendError, SetError,
+    Verdict,
 };
 pub use rakwire::wire::id;
 

@@ -118,7 +118,9 @@ fn failure_code(reason: ConnectFailure) -> &'static str {
     match reason {
         ConnectFailure::NoAnswer => "no-answer",
         ConnectFailure::Refused(refusal) => refusal_code(refusal),
-        ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
+        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::SilentSinceIncompatible { .. } => {
+            "incompatible-protocol"
+        }
         ConnectFailure::SecurityRequired => "security-required",
         ConnectFailure::InvalidPassword => "invalid-password",
         ConnectFailure::Closed => "closed-by-server",

@@ -20,7 +20,8 @@ pub type Message = connection::Message<RakNet>;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// The protocol version that the server is told: 6 is the original, 11 is Minecraft Bedrock of today.
+    /// The protocol version that the server is told first: 6 is the original, 11 is Minecraft Bedrock of today. If the
+    /// server names another one, the attempt goes on with that.
     pub protocol_version: u8,
     /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
     /// A part has about 1,400 bytes.

@@ -14,10 +14,9 @@
 //! `\;` is the only escape; any other backslash is itself. A text that ends with a backslash would swallow the end of
 //! its field and cannot be written.
 
-mod framing;
 mod text;
 
-pub use framing::PongFraming;
+pub use crate::raknet::wire::PongFraming;
 pub use text::Text;
 
 use core::fmt::Write;

@@ -56,14 +56,16 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake) {
-        let sender = Sender::starting_at(cx.state.first_sequence);
-        *self = Self { side, handshake, sender, last_received: cx.now, ..Self::default() };
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side) {
+        self.side = side;
+        self.last_received = cx.now;
+        self.sender.start_sequences_at(cx.state.first_sequence);
     }
 
     /// Takes a client that has answered its challenge with `token`.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: HandshakeWord) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, token));
+        self.begin(cx, Side::Server);
+        self.handshake.accept(cx.now, token);
     }
 
     /// Ends a connection that its application has closed, once everything is delivered or `close_timeout` is over.

@@ -4,19 +4,21 @@ use core::time::Duration;
 
 use super::Connection;
 use super::context::{Context, Ending};
-use super::handshake::{Handshake, State};
+use super::handshake::State;
 use crate::cursor::Writer;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
 use crate::game_protocol::wire::{HandshakeWord, Header, Reliability};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<GameProtocol> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, (): &()) -> Result<(), ConnectError> {
         let salt = HandshakeWord(cx.state.responder.salt(cx.config));
-        self.begin(cx, Side::Client, Handshake::open(cx.now, salt));
+        self.begin(cx, Side::Client);
+        self.handshake.open(cx.now, salt);
         Ok(())
     }
 
@@ -110,15 +112,18 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
-    fn on_read(&mut self, blocks: usize) -> bool {
-        self.receiver.on_read(blocks);
+    fn send_share(&self) -> &Share {
+        self.sender.share()
+    }
+
+    fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) -> bool {
+        self.receiver.on_read(cx, blocks);
         false
     }
 
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.sender.clear(cx);
         self.receiver.clear(cx);
-        self.handshake.release();
     }
 
     fn side(&self) -> Side {

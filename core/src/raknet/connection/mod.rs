@@ -88,23 +88,18 @@ pub(crate) struct Connection {
 impl Connection {
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
+        self.begin(cx, Side::Server, mtu);
+        self.set_timeout(cx.config.timeout);
+        self.handshake.await_request(cx.now, guid);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
-        let protection = ConnectionProtection::new(cx.config.security);
-        *self = Self {
-            side,
-            handshake,
-            protection,
-            sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
-            made_at: cx.now,
-            last_received: cx.now,
-            ..Self::default()
-        };
-        self.set_timeout(cx.config.timeout);
-        self.receiver = Receiver::starting_at(cx.state.first_number);
-        self.sender.start_numbers_at(cx.state.first_number);
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
+        self.side = side;
+        self.protection = ConnectionProtection::new(cx.config.security);
+        self.made_at = cx.now;
+        self.last_received = cx.now;
+        self.sender.begin(cx, Sizes::new(mtu, self.protection.overhead()));
+        self.receiver.start_numbers_at(cx.state.first_number);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -199,8 +194,8 @@ impl Connection {
 
     /// Moves receipts to where the application reads.
     fn collect_receipts(&mut self, cx: &mut Context<'_, '_>) {
-        let (receipts, count) = self.sender.take_receipts();
-        self.receiver.push_receipts(cx, receipts, count);
+        let receipts = self.sender.take_receipts();
+        self.receiver.push_receipts(cx, receipts);
     }
 
     fn handle_data(
@@ -210,7 +205,7 @@ impl Connection {
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+        if matches!(state, State::Free | State::Opening | State::Aborting | State::Closed) {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -320,7 +315,7 @@ impl Connection {
     fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
-        if matches!(self.handshake.state(), State::Free | State::Opening(_) | State::Closed) {
+        if matches!(self.handshake.state(), State::Free | State::Opening | State::Closed) {
             return None;
         }
         if matches!(self.handshake.state(), State::Aborting) {

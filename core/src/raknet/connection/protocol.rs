@@ -2,21 +2,21 @@
 
 use super::Connection;
 use super::context::Context;
-use super::handshake::{Handshake, State};
+use super::handshake::State;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, id};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<(), ConnectError> {
-        let handshake = Handshake::open(cx, options)?;
-        self.begin(cx, Side::Client, handshake, cx.config.mtu);
+        self.begin(cx, Side::Client, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
-        Ok(())
+        self.handshake.open(cx, options)
     }
 
     fn send(
@@ -25,7 +25,7 @@ impl endpoint::Connection<RakNet> for Connection {
         payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        if !matches!(self.handshake.state(), State::Connected) {
+        if self.handshake.state() != State::Connected {
             return Err(SendError::NotConnected);
         }
         let first = payload.first().ok_or(SendError::Empty)?;
@@ -48,7 +48,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
         }
         self.sender.on_timeout(cx);
-        if matches!(self.handshake.state(), State::Connected) {
+        if self.handshake.state() == State::Connected {
             self.sender.keep_alive(cx, self.timeout());
         } else {
             let result = self.handshake.on_timeout(cx);
@@ -57,7 +57,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if let State::Opening(_) = self.handshake.state() {
+        let length = if self.handshake.state() == State::Opening {
             self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
         } else {
             let length = self.compose(cx, buffer);
@@ -100,8 +100,16 @@ impl endpoint::Connection<RakNet> for Connection {
         }
     }
 
-    fn on_read(&mut self, blocks: usize) -> bool {
-        self.receiver.on_read(blocks);
+    fn send_share(&self) -> &Share {
+        self.sender.share()
+    }
+
+    fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.sender.on_receipt_read(cx, blocks);
+    }
+
+    fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) -> bool {
+        self.receiver.on_read(cx, blocks);
         self.receiver.has_deferred()
     }
 
@@ -110,9 +118,9 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.sender.clear(cx);
         self.receiver.clear(cx);
-        self.handshake.release(cx);
+        self.sender.release(cx);
+        self.handshake.forget_password(cx);
     }
 
     fn side(&self) -> Side {

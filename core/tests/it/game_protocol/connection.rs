@@ -79,16 +79,19 @@ fn memory_has_an_end_and_says_so() {
     let mut server = Peer::new(&mut resources, server_config());
     let id = enter(&mut server, START, CLIENT.into(), 7);
     let other = enter(&mut server, START, UNKNOWN_SOURCE.into(), 8);
-    assert_eq!(server.send(START, id, &payload(504 * 16), Reliable), Err(SendError::NeverFits));
+    assert_eq!(server.send(START, id, &payload(504 * 12), Reliable), Err(SendError::NeverFits));
     server
-        .send(START, id, &payload(504 * 15), Reliable)
-        .expect("15 chunks and a record are half of the blocks");
+        .send(START, id, &payload(504 * 11), Reliable)
+        .expect("11 chunks and a record are the 4 guaranteed blocks and half of the 16 common ones");
     assert_eq!(server.send(START, id, b"x", Unreliable), Err(SendError::QuotaExceeded));
-    server.send(START, other, &payload(504 * 7), Reliable).expect("room");
-    assert_eq!(server.send(START, other, b"x", Reliable), Err(SendError::PoolExhausted));
+    server.send(START, other, &payload(504 * 7), Reliable).expect("as much as is left free then");
+    assert_eq!(server.send(START, other, b"x", Reliable), Err(SendError::QuotaExceeded));
+    assert_eq!(server.send(START, other, &payload(504 * 5), Reliable), Err(SendError::PoolExhausted));
     output(&mut server, START);
-    server.handle_datagram(START, CLIENT.into(), &packet(6, 3, 0, &[]));
-    server.send(START, other, b"x", Reliable).expect("a chunk was acknowledged");
+    for chunk in 0..4 {
+        server.handle_datagram(START, CLIENT.into(), &packet(6, chunk, 0, &[]));
+    }
+    server.send(START, other, b"x", Reliable).expect("chunks were acknowledged");
 }
 
 #[test]

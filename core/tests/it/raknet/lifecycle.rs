@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
-    DropReason, Reliability, SendError, SetError,
+    Channel, ConnectFailure, ConnectOptions, ConnectionState, CookiePolicy, Delivery, DialledAddress,
+    DisconnectReason, DropReason, Reliability, SendError, SetError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
@@ -178,10 +178,9 @@ fn a_peer_that_falls_silent_is_lost() {
 
 #[test]
 fn another_protocol_version_is_refused_with_the_servers_own() {
-    let mut config = client_config();
-    config.protocol_version = 9;
-    let mut net = Net::with(peer(config), peer(server_config()), latency(1), 1);
-    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+    let mut net = Net::new(latency(1), 1);
+    let options = ConnectOptions { protocol_version: Some(9), ..ConnectOptions::default() };
+    let id = net.pair.a.connect_with(net.pair.now, net.pair.b_address, &options).expect("a free slot");
     net.run_for(Duration::from_secs(1));
     let reason = ConnectFailure::IncompatibleProtocol { server: 11 };
     assert_eq!(net.client, [Told::Failed(id, reason)]);

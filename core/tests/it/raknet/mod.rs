@@ -19,4 +19,5 @@ mod recovery;
 mod shares;
 mod soak;
 mod unconnected;
+mod versions;
 mod wire_laws;

@@ -2,6 +2,7 @@
 
 mod opening;
 mod state;
+mod version;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -23,7 +24,7 @@ use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
-use crate::storage::{Link, Purpose};
+use crate::storage::Link;
 use crate::time::Instant;
 
 /// How long a connection that is over still answers what the other peer sends again.
@@ -33,6 +34,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -48,28 +51,33 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+    /// Begins to open a connection.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
-            let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+        if !options.password.is_empty() {
+            let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        Ok(())
     }
 
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -150,26 +158,19 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
-    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.forget_password(cx);
-        self.state = State::Free;
-    }
-
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
-            cx.pool.free(password);
+            cx.pool.free_common(password);
         }
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_request()),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                Some(self.since + cx.config.handshake_timeout)
-            }
+            State::Opening => Some(self.opening.next_deadline()),
+            State::Requested => Some(self.opening.deadline()),
+            State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
             State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
         }
@@ -179,8 +180,8 @@ impl Handshake {
         if self.deadline(cx).is_none_or(|at| at > cx.now) {
             return Ok(());
         }
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
             State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
@@ -191,7 +192,7 @@ impl Handshake {
                 self.state = State::Closed;
                 Ok(())
             }
-            State::Free | State::Opening(_) | State::Connected | State::Closed => Ok(()),
+            State::Free | State::Opening | State::Connected | State::Closed => Ok(()),
         }
     }
 
@@ -202,8 +203,7 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -213,11 +213,11 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
+        }
+        match self.opening.on_reply(cx, message).map_err(End::failed)? {
             Some(reply) => self.request(cx, sender, reply),
             None => Ok(()),
         }
@@ -266,7 +266,7 @@ impl Handshake {
     ) -> Result<(), End> {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
+        match (control, self.state) {
             (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
                 if SERVER =>
             {

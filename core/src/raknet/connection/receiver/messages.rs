@@ -6,7 +6,7 @@ use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::context::Context;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::id;
-use crate::storage::{Block, Purpose, Queue};
+use crate::storage::{Block, Queue};
 
 /// The bytes of a message.
 #[derive(Clone, Copy)]
@@ -163,16 +163,14 @@ impl Receiver {
             Payload::Borrowed(payload) => payload,
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        let stored = if self.budget.admits(cx, blocks, disposition) {
-            cx.pool.store(payload, Purpose::Receive, &BlockHeader::Received(*message))
-        } else {
-            None
-        };
-        let Some(message) = stored else {
+        if !self.budget.take(cx, blocks, disposition) {
+            return Err(self.no_room(cx));
+        }
+        let Some(message) = cx.pool.store(payload, &BlockHeader::Received(*message)) else {
+            self.budget.give_back(cx, blocks);
             return Err(self.no_room(cx));
         };
         self.budget.on_fit();
-        self.budget.take(blocks);
         Ok(message)
     }
 
@@ -189,19 +187,14 @@ impl Receiver {
 
     fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         if let Payload::Stored(message) = payload {
-            self.budget.give_back(cx.pool.free(message));
+            let freed = cx.pool.free(message);
+            self.budget.give_back(cx, freed);
         }
     }
 
-    /// Queues receipts for the application, one block each.
-    pub(in super::super) fn push_receipts(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        receipts: Queue,
-        count: usize,
-    ) {
+    /// Queues receipts for the application. Their blocks stay charged to what is sent.
+    pub(in super::super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
         self.inbox.append(cx.pool, receipts);
-        self.budget.take(count);
     }
 
     /// Whether nothing waits for the application.

@@ -26,8 +26,7 @@ use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::Record;
-use crate::serial::U24;
-use crate::storage::{Purpose, Queue};
+use crate::storage::{Claim, Queue};
 use crate::time::Instant;
 
 /// Bytes that are counted.
@@ -64,27 +63,20 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(cx: &Context<'_, '_>, sizes: Sizes) -> Self {
-        Self {
-            sizes,
-            recovery: LossRecovery::new(cx.config.congestion_control, sizes.data_datagram(), U24::default()),
-            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu())),
-            last_sent: cx.now,
-            ..Self::default()
-        }
-    }
-
-    /// Starts the numbers of datagrams and messages at `start`.
-    pub(super) fn start_numbers_at(&mut self, start: U24) {
-        self.queue = SendQueue::starting_at(start);
-        self.recovery = self.recovery.starting_at(start);
+    /// Makes a new sender what a connection that begins needs.
+    pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
+        self.sizes = sizes;
+        self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
+        self.last_sent = cx.now;
+        self.queue.start_numbers_at(cx.state.first_number);
+        self.recovery.start_numbers_at(cx.state.first_number);
+        self.recovery.set_congestion_control(cx.config.congestion_control, sizes.data_datagram());
     }
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.sizes = self.sizes.with_mtu(mtu);
-        let next = self.recovery.next_number();
-        self.recovery = LossRecovery::new(cx.config.congestion_control, self.sizes.data_datagram(), next);
+        self.recovery.set_congestion_control(cx.config.congestion_control, self.sizes.data_datagram());
     }
 
     pub(super) const fn sizes(&self) -> Sizes {
@@ -123,7 +115,7 @@ impl Sender {
         payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
         self.messages_sent += 1;
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
@@ -141,7 +133,7 @@ impl Sender {
         if control.write(&mut writer).is_err() {
             return false;
         }
-        self.queue.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
+        self.queue.push(cx, self.sizes, writer.finish(), delivery, Claim::Control).is_ok()
     }
 
     /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.
@@ -254,8 +246,8 @@ impl Sender {
         self.last_sent + timeout / 2
     }
 
-    /// Takes the receipts for the application, one block each, and how many they are.
-    pub(super) fn take_receipts(&mut self) -> (Queue, usize) {
+    /// Takes the receipts for the application, one block each, which stay charged.
+    pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }
 
@@ -274,6 +266,17 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+    }
+
+    /// The application has read a receipt.
+    pub(super) fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.queue.give_back(cx, blocks);
+    }
+
+    /// Gives everything back for good, with the receipts that the application did not read.
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear(cx);
+        self.queue.close_share(cx);
     }
 }
 

@@ -12,7 +12,7 @@ use tracing::info;
 use crate::capture::Capture;
 use crate::failure::Failure;
 use crate::host;
-use crate::protocol::{ProtocolArgument, reject_options_of_raknet};
+use crate::protocol::{PongFramingArgument, ProtocolArgument, reject_options_of_raknet};
 
 /// The protocol versions that are accepted by default.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
@@ -36,9 +36,12 @@ pub(crate) struct Arguments {
     /// Do not use cookies, for clients that do not support them
     #[arg(long)]
     no_cookies: bool,
-    /// The data of pongs, at most 399 bytes
+    /// The data of pongs, at most 399 bytes, or 397 with a length before them
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     advertise: String,
+    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pong_framing: Option<PongFramingArgument>,
     /// The largest MTU to offer, in bytes including IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
     mtu: u16,
@@ -94,6 +97,7 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
         ("another --protocol", arguments.protocols.len() > 1),
         ("--no-cookies", arguments.no_cookies),
         ("--advertise", arguments.advertise != ADVERTISEMENT),
+        ("--pong-framing", arguments.pong_framing.is_some()),
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
         ("--password", !arguments.password.is_empty()),
         ("--ban", !arguments.bans.is_empty()),
@@ -110,6 +114,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
         Capacity { connections: usize::from(arguments.max_connections), blocks: 65_536, block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
     options.config.mtu = arguments.mtu;
+    options.config.pong_framing = arguments.pong_framing.map(Into::into);
     options.simulate = arguments.simulate;
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
