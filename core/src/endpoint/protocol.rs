@@ -9,7 +9,7 @@ use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool, Share};
+use crate::storage::{Block, Index, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -242,9 +242,6 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
-
-    /// What the connection holds for sending.
-    fn send_share(&self) -> &Share;
 
     /// The application has read a receipt of so many blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {

@@ -9,7 +9,6 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, id};
-use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
@@ -105,10 +104,6 @@ impl endpoint::Connection<RakNet> for Connection {
         } else {
             self.handshake.take_ending().map(Notice::Ended)
         }
-    }
-
-    fn send_share(&self) -> &Share {
-        self.sender.share()
     }
 
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {

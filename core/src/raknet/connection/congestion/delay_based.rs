@@ -304,7 +304,7 @@ impl DelayBased {
         }
     }
 
-    pub(super) const fn on_spurious_loss(&mut self) {
+    pub(super) const fn on_spurious_loss(&mut self, _ordinal: u32) {
         self.lost_bytes = self.lost_bytes.saturating_sub(self.datagram);
     }
 

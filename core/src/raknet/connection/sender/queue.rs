@@ -429,10 +429,6 @@ impl SendQueue {
         cx.pool.shares.close(&mut self.share);
     }
 
-    pub(super) const fn share(&self) -> &Share {
-        &self.share
-    }
-
     /// Gives everything that waits back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.receipts.free_all(cx.pool);
