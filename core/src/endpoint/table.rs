@@ -78,7 +78,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.vacant.pop()
     }
 
-    /// Enters a new connection into the tables. `begin` makes it what it shall be; if that fails the slot stays vacant.
+    /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,
@@ -90,7 +90,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             // A slot whose names are used up is not vacant.
             slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
-            slot.is_paused = false;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
         let begun = begin(connection, &mut cx);
@@ -99,25 +98,15 @@ impl<'a, P: Protocol> Peer<'a, P> {
             self.state.on_identity(at, None, Some(identity));
             self.tables.addresses.insert(&AddressKey(remote), at);
             self.list_changed(at, identity);
-        } else if let Some(slot) = self.slot_mut(at) {
-            slot.remote = None;
-            slot.is_attached = false;
+        } else {
             self.vacate(at);
         }
         begun
     }
 
-    /// Lists a slot as vacant, unless every name that a connection in it can have was used.
-    fn vacate(&mut self, at: u16) {
-        if self.slot(at).is_some_and(|slot| slot.generation < u32::MAX) {
-            self.tables.vacant.push(at);
-        }
-    }
-
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn borrow(&mut self, slot: u16) -> Option<(&mut P::Connection, Context<'_, 'a, P>)> {
         let entry = self.tables.slots.get_mut(usize::from(slot))?;
-        let quota = self.tables.pool.share(P::connection_blocks(&self.config));
         let cx = Context {
             now: self.last_now,
             slot,
@@ -128,8 +117,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             index: &mut self.tables.index,
             stats: &mut self.stats,
             state: &mut self.state,
-            send_quota: quota,
-            receive_quota: quota,
         };
         Some((&mut entry.connection, cx))
     }
@@ -217,12 +204,20 @@ impl<'a, P: Protocol> Peer<'a, P> {
         connection.release(&mut cx);
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         self.state.on_identity(at, Some(slot.connection.identity()), None);
-        slot.is_attached = false;
-        if let Some(remote) = slot.remote.take() {
+        if let Some(remote) = slot.remote {
             self.tables.addresses.remove(&AddressKey(remote), at);
         }
-        self.vacate(at);
         self.tables.deadlines.set(at, None);
+        self.vacate(at);
+    }
+
+    /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
+    fn vacate(&mut self, at: u16) {
+        let Some(slot) = self.slot_mut(at) else { return };
+        slot.vacate();
+        if slot.generation < u32::MAX {
+            self.tables.vacant.push(at);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use heapless::Vec;
 use super::config::Config;
 use super::connection::BlockHeader;
 use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
-use crate::storage::{Link, Pool, Purpose};
+use crate::storage::{Link, Pool};
 
 /// The most addresses in a list.
 pub(super) const MAX_ADDRESSES: usize = 20;
@@ -33,14 +33,14 @@ impl StoredAddresses {
         let mut buffer = [0; MAX_ADDRESS_LIST];
         let Ok(list) = AddressList::encode(addresses.take(MAX_ADDRESSES), &mut buffer) else { return false };
         if !list.as_bytes().is_empty() {
-            self.0 = pool.store(list.as_bytes(), Purpose::Receive, &BlockHeader::Raw);
+            self.0 = pool.store_common(list.as_bytes(), &BlockHeader::Raw);
         }
         list.as_bytes().is_empty() || self.0.is_some()
     }
 
     pub(super) fn forget(&mut self, pool: &mut Pool<'_, BlockHeader>) {
         if let Some(list) = self.0.take() {
-            pool.free(list);
+            pool.free_common(list);
         }
     }
 

@@ -12,6 +12,7 @@ use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
+use crate::time::Instant;
 
 /// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
 const MAX_DATAGRAMS: u32 = 8_192;
@@ -29,6 +30,17 @@ enum Controller {
     NewReno(NewReno),
     #[cfg(feature = "delay-based")]
     DelayBased(DelayBased),
+}
+
+/// Calls a method of the controller, whichever it is.
+macro_rules! dispatch {
+    ($controller:expr, $method:ident($($argument:expr)?)) => {
+        match $controller {
+            Controller::NewReno(controller) => controller.$method($($argument)?),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(controller) => controller.$method($($argument)?),
+        }
+    };
 }
 
 impl Default for Congestion {
@@ -49,11 +61,7 @@ impl Congestion {
 
     /// Bytes that may be in flight.
     pub(super) fn window(&self) -> u32 {
-        let wanted = match &self.controller {
-            Controller::NewReno(new_reno) => new_reno.window(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.window(),
-        };
+        let wanted = dispatch!(&self.controller, window());
         // The controllers keep to the smallest window themselves, but may aim above the largest one.
         wanted.min(MAX_DATAGRAMS * self.datagram)
     }
@@ -69,12 +77,17 @@ impl Congestion {
         u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
     }
 
-    fn pace(&self) -> Pace {
+    /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
         match &self.controller {
-            Controller::NewReno(new_reno) => new_reno.pace(),
+            Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
             #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.pace(),
+            Controller::DelayBased(_) => false,
         }
+    }
+
+    fn pace(&self) -> Pace {
+        dispatch!(&self.controller, pace())
     }
 
     /// Whether the window grows as fast as it can.
@@ -83,37 +96,21 @@ impl Congestion {
     }
 
     pub(super) fn on_ack(&mut self, sample: &AckSample) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_ack(sample),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_ack(sample),
-        }
+        dispatch!(&mut self.controller, on_ack(sample))
     }
 
     /// A datagram was declared lost.
     pub(super) fn on_lost(&mut self, loss: &Loss) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_lost(loss),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_lost(loss),
-        }
+        dispatch!(&mut self.controller, on_lost(loss))
     }
 
     /// A datagram that was declared lost was acknowledged; `ordinal` is that of its loss.
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_spurious_loss(ordinal),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_spurious_loss(),
-        }
+        dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
 
-    /// Nothing was acknowledged for several timeouts in a row (RFC 9002 section 7.6).
+    /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
     pub(super) fn on_persistent_congestion(&mut self) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_persistent_congestion(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_persistent_congestion(),
-        }
+        dispatch!(&mut self.controller, on_persistent_congestion())
     }
 }

@@ -3,6 +3,7 @@
 mod opening;
 mod security;
 mod state;
+mod version;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,7 +14,7 @@ pub(super) use state::{End, State};
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
 use super::sender::Sender;
-use crate::cursor::{Reader, Source};
+use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
@@ -24,8 +25,8 @@ use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
-use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, Wire};
-use crate::storage::{Link, Purpose};
+use crate::raknet::wire::{Guid, Wire};
+use crate::storage::Link;
 use crate::time::Instant;
 
 /// How long a connection that is over still answers what the other peer sends again.
@@ -36,6 +37,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub(super) struct Handshake {
     side: Side,
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -43,13 +46,15 @@ pub(super) struct Handshake {
     password: Link,
     /// The connection opened, and the application was not told yet.
     opened: bool,
+    /// The connection is open, or was before it ended.
+    was_open: bool,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
     /// Why the attempt of this end failed, if only that of the other peer goes on.
     failure: Option<ConnectFailure>,
     /// Whether the other peer, which dialled this end while this end dialled it, may want to hear that it is accepted.
     owes_acceptance: bool,
-    /// The addresses that the other peer has said are its own, as bytes of the wire.
+    /// The addresses that the other peer has said are its own.
     internal_addresses: StoredAddresses,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
@@ -57,27 +62,72 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { side: Side::Server, state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.side = Side::Server;
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
-        if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) {
-            return Err(ConnectError::InvalidMtu);
-        }
+    /// Begins to open a connection. It may be one of which only the second request of the other peer has arrived.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
-            let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+        if !options.password.is_empty() {
+            let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        let crosses = self.is_unverified().then_some(self.guid);
+        self.side = Side::Client;
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        if let Some(guid) = crosses {
+            self.cross(guid);
+        }
+        Ok(())
+    }
+
+    /// Makes this end a client, too, of a connection that the other peer opens. False if this end does not wait for the
+    /// last message of the other peer.
+    pub(super) fn adopt(&mut self) -> bool {
+        let adopts = self.state == State::AwaitingNewIncoming;
+        if adopts {
+            self.side = Side::Client;
+        }
+        adopts
+    }
+
+    /// The other peer dials this end, which dials it, and its second request is answered: whichever attempt comes
+    /// further opens the connection (docs/raknet.md#both-dial). False if this end does not dial, or has answered before.
+    pub(super) fn cross(&mut self, guid: Guid) -> bool {
+        let crosses = self.state == State::Opening && !self.opening.is_crossed();
+        if crosses {
+            self.opening.cross();
+            self.guid = guid;
+            self.owes_acceptance = true;
+        }
+        crosses
+    }
+
+    /// Whether the second request of the other peer was answered, and nothing has come of it.
+    pub(super) const fn is_unverified(&self) -> bool {
+        match self.state {
+            State::Unverified => true,
+            State::Opening => self.opening.is_crossed(),
+            _ => false,
+        }
+    }
+
+    /// Whether datagrams of the connection may arrive.
+    pub(super) const fn takes_datagrams(&self) -> bool {
+        self.is_unverified()
+            || !matches!(self.state, State::Free | State::Opening | State::Aborting | State::Closed)
     }
 
     pub(super) const fn side(&self) -> Side {
@@ -94,66 +144,8 @@ impl Handshake {
         self.internal_addresses.keep(cx.pool, addresses.iter().filter(is_assigned));
     }
 
-    /// This end begins to open the connection, too; nothing but the second request of the other peer has arrived.
-    pub(super) fn dial(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        options: &ConnectOptions<'_>,
-    ) -> Result<(), ConnectError> {
-        let guid = self.guid;
-        *self = Self::open(cx, options)?;
-        self.cross(guid);
-        Ok(())
-    }
-
-    /// This end begins to open a connection that the other peer is opening already. True if this end waits for the last
-    /// message of the other peer.
-    pub(super) fn adopt(&mut self) -> bool {
-        let adopts = matches!(self.state, State::AwaitingNewIncoming);
-        if adopts {
-            self.side = Side::Client;
-        }
-        adopts
-    }
-
-    /// The other peer dials this end, which dials it, and its second request is answered: whichever attempt comes
-    /// further opens the connection (docs/raknet.md#both-dial). False if this end does not dial, or has come too far.
-    pub(super) fn cross(&mut self, guid: Guid) -> bool {
-        let State::Opening(opening) = &mut self.state else { return false };
-        if opening.is_crossed() {
-            return false;
-        }
-        opening.cross();
-        self.guid = guid;
-        self.owes_acceptance = true;
-        true
-    }
-
-    /// Whether the second request of the other peer was answered, and nothing has come of it.
-    pub(super) const fn is_unverified(&self) -> bool {
-        match &self.state {
-            State::Unverified => true,
-            State::Opening(opening) => opening.is_crossed(),
-            State::Free
-            | State::Requested
-            | State::AwaitingNewIncoming
-            | State::Rejecting
-            | State::Connected
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => false,
-        }
-    }
-
-    /// Whether datagrams of the connection may arrive.
-    pub(super) const fn takes_datagrams(&self) -> bool {
-        self.is_unverified()
-            || !matches!(self.state, State::Free | State::Opening(_) | State::Aborting | State::Closed)
-    }
-
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -174,12 +166,9 @@ impl Handshake {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Whether the application may read messages that arrived.
-    pub(super) const fn may_read(&self) -> bool {
-        !matches!(
-            self.state,
-            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::Rejecting
-        )
+    /// Whether the connection is open, or was before it ended. Nothing else has messages for the application.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open
     }
 
     /// Whether there is something to tell the application.
@@ -202,16 +191,11 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
-        let is_known = match (self.side, &self.state) {
-            (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
-            // If the application knew of the connection, it was told when the rejection began.
-            (_, State::Rejecting) => false,
-            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming,
-            ) => false,
-        };
+        if matches!(self.state, State::Free) || self.state.is_over() {
+            return false;
+        }
+        // An application that knows of a connection is told of its rejection when that begins.
+        let is_known = self.state.is_open() || self.side == Side::Client && self.state != State::Rejecting;
         self.enter(now, end.state);
         if is_known {
             self.ending = Some(end.ending);
@@ -222,17 +206,17 @@ impl Handshake {
     /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
         self.closing_notification_sent = false;
-        // To the other peer the connection may be open before it is so here.
-        let is_notified = self.state.is_open() || matches!(self.state, State::AwaitingNewIncoming);
-        // A silent peer would not receive a notification either.
-        let state =
-            if is_notified && reason != DisconnectReason::Lost { State::Aborting } else { State::Closed };
-        let ending = if self.state.is_open() {
+        let is_open = self.state.is_open();
+        // To the other peer the connection may be open before it is so here. A silent peer would not receive a
+        // notification.
+        let is_notified =
+            (is_open || self.state == State::AwaitingNewIncoming) && reason != DisconnectReason::Lost;
+        let ending = if is_open {
             Ending::Disconnected(reason)
         } else {
             Ending::Failed(self.failure.unwrap_or(failure))
         };
-        End { state, ending }
+        End { state: if is_notified { State::Aborting } else { State::Closed }, ending }
     }
 
     /// The attempt of this end failed. That of the other peer goes on, if it has begun.
@@ -264,26 +248,26 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password and the addresses, and the slot of the connection.
+    /// Frees what stands in the pool.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.forget_password(cx);
         self.internal_addresses.forget(cx.pool);
-        self.state = State::Free;
     }
 
     fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
-            cx.pool.free(password);
+            cx.pool.free_common(password);
         }
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_request()),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                Some(self.since + cx.config.handshake_timeout)
+            State::Opening => Some(self.opening.next_deadline()),
+            State::Requested => Some(self.opening.deadline()),
+            State::Unverified | State::AwaitingNewIncoming => {
+                Some(self.opening.deadline_or(self.since + cx.config.handshake_timeout))
             }
             State::Closing | State::Rejecting => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
@@ -291,32 +275,22 @@ impl Handshake {
     }
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
-        let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => {
-                self.on_failure(cx.now, ConnectFailure::NoAnswer)
-            }
-            State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
+        if self.deadline(cx).is_none_or(|at| at > cx.now) {
+            return Ok(());
+        }
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => self.on_failure(cx.now, self.opening.failure()),
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::Rejecting if is_due => {
+            State::Closing | State::Rejecting => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
-            State::Draining | State::Aborting if is_due => {
+            State::Draining | State::Aborting => {
                 self.state = State::Closed;
                 Ok(())
             }
-            State::Free
-            | State::Opening(_)
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::Rejecting
-            | State::Connected
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ok(()),
+            State::Free | State::Opening | State::Connected | State::Closed => Ok(()),
         }
     }
 
@@ -327,8 +301,10 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        if self.state != State::Opening {
+            return None;
+        }
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -338,14 +314,25 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message) {
+        }
+        match self.opening.on_reply(cx, message) {
             Ok(Some(reply)) => self.request(cx, sender, reply),
             Ok(None) => Ok(()),
             Err(failure) => self.on_failure(cx.now, failure),
+        }
+    }
+
+    /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
+    /// None if it is nothing of the kind.
+    pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
+        let failure = security::failure_of(datagram)?;
+        match self.state {
+            State::Opening => Some(self.on_failure(now, failure)),
+            State::Requested => Some(Err(End::failed(failure))),
+            _ => None,
         }
     }
 
@@ -384,17 +371,6 @@ impl Handshake {
         }
     }
 
-    /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
-    /// False if it is nothing of the kind.
-    pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
-        let failure = security::failure_of(datagram)?;
-        match &self.state {
-            State::Opening(_) => Some(self.on_failure(now, failure)),
-            State::Requested => Some(Err(End::failed(failure))),
-            _ => None,
-        }
-    }
-
     /// Handles a message of RakNet itself.
     pub(super) fn on_control(
         &mut self,
@@ -404,16 +380,16 @@ impl Handshake {
         payload: &[u8],
     ) -> Result<(), End> {
         if let (Some(failure), State::Requested | State::AwaitingNewIncoming) =
-            (security::failure_in_connection(payload), &self.state)
+            (security::failure_in_connection(payload), self.state)
         {
             return Err(End::told(failure));
         }
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
+        match (control, self.state) {
             (
                 Ok(Control::Request { guid, time, password, .. }),
-                State::Opening(_) | State::Unverified | State::Requested,
+                State::Opening | State::Unverified | State::Requested,
             ) if SERVER => {
                 return self.on_request(cx, sender, remote, Introduction { guid, time, password });
             }
@@ -424,7 +400,7 @@ impl Handshake {
                 return self.send_accepted(cx, sender, remote, time);
             }
             // What is left of an earlier connection ends no attempt of this end.
-            (_, State::Opening(_)) => cx.stats.drop(DropReason::BadControl),
+            (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
             // Anything else from a client that has not introduced itself ends the connection. Its address is not banned.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
@@ -460,6 +436,7 @@ impl Handshake {
                 cx.stats.drop(DropReason::Unexpected);
             }
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
+            (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
         Ok(())
@@ -490,7 +467,7 @@ impl Handshake {
     /// Another peer than the one whose second request was answered introduced itself.
     fn on_stranger(&mut self) -> Result<(), End> {
         match self.state {
-            State::Opening(_) => Ok(()),
+            State::Opening => Ok(()),
             _ => Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed)),
         }
     }
@@ -545,46 +522,34 @@ impl Handshake {
     fn on_open(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) {
         self.enter(cx.now, State::Connected);
         self.opened = true;
+        self.was_open = true;
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 
     /// The end of the connection by a disconnection notification of the other peer.
     const fn on_closing_notification(&self) -> End {
-        let ending = match self.state {
-            State::Connected => Ending::Disconnected(DisconnectReason::Remote),
-            State::Closing => Ending::Disconnected(DisconnectReason::Local),
-            State::Free
-            | State::Opening(_)
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::Rejecting
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ending::Failed(ConnectFailure::Closed),
+        let ending = if matches!(self.state, State::Connected) {
+            Ending::Disconnected(DisconnectReason::Remote)
+        } else if matches!(self.state, State::Closing) {
+            Ending::Disconnected(DisconnectReason::Local)
+        } else {
+            Ending::Failed(ConnectFailure::Closed)
         };
         End { state: State::Draining, ending }
     }
 
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
-        match self.state {
-            State::Opening(_) | State::Requested | State::Unverified => {
-                return Err(End::failed(ConnectFailure::Cancelled));
-            }
-            // To the other peer the connection may be open. Nothing but the acceptance has been sent before.
-            State::AwaitingNewIncoming => {
+        match self.public_state() {
+            // To the other peer the connection may be open. Nothing but the acceptance was sent before.
+            ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
                 self.reject(cx.now, ConnectFailure::Cancelled);
                 let delivery = Delivery::RELIABLE_ORDERED;
                 self.closing_notification_sent = sender.send_control(cx, &Control::Disconnect, delivery);
             }
-            State::Connected => self.enter(cx.now, State::Closing),
-            State::Free
-            | State::Rejecting
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => {}
+            ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
+            ConnectionState::Connected => self.enter(cx.now, State::Closing),
+            ConnectionState::Disconnecting | ConnectionState::Disconnected => {}
         }
         Ok(())
     }
