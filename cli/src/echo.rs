@@ -10,7 +10,7 @@ use rakwire_native::{AddressPattern, Capacity, CookiePolicy, SetError, Simulatio
 use tracing::info;
 
 use crate::capture::Capture;
-use crate::failure::{Failure, print};
+use crate::failure::Failure;
 use crate::host;
 use crate::protocol::{PongFramingArgument, ProtocolArgument, reject_options_of_raknet};
 
@@ -142,18 +142,11 @@ async fn serve<P: Protocol>(
     log_connected: fn(&Connection<P>),
 ) -> Result<(), Failure> {
     start_logging();
-    let stop = stop_signal()?;
-    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
-    let serve = async {
-        while let Some(connection) = endpoint.accept().await {
-            log_connected(&connection);
-            tokio::spawn(echo(connection, is_echoed));
-        }
-    };
-    tokio::select! {
-        () = serve => {}
-        () = stop => {}
-    }
+    host::serve(&endpoint, |connection| {
+        log_connected(&connection);
+        tokio::spawn(echo(connection, is_echoed));
+    })
+    .await?;
     info!("closing");
     endpoint.close().await;
     Ok(())
@@ -175,31 +168,6 @@ async fn echo<P: Protocol>(connection: Connection<P>, is_echoed: fn(&[u8]) -> bo
     }
     let reason = connection.closed_reason().map_or_else(String::new, |reason| reason.to_string());
     info!(%remote, messages, bytes, %reason, "disconnected");
-}
-
-/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
-pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
-    #[cfg(unix)]
-    let mut terminate = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::terminate()).map_err(cannot)?
-    };
-    #[cfg(unix)]
-    let mut interrupt = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::interrupt()).map_err(cannot)?
-    };
-    #[cfg(windows)]
-    let mut terminate = tokio::signal::windows::ctrl_close().map_err(cannot)?;
-    #[cfg(windows)]
-    let mut interrupt = tokio::signal::windows::ctrl_c().map_err(cannot)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 fn start_logging() {

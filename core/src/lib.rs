@@ -101,6 +101,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[macro_use]
+mod enums;
+
 mod chunks;
 pub mod codec;
 mod cookie;

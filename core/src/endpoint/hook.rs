@@ -37,25 +37,34 @@ impl Verdict {
 ///
 /// ```
 /// use core::net::SocketAddr;
-/// use rakwire::Instant;
-/// use rakwire::endpoint::{Event, Hook, Protocol, Verdict};
+/// use rakwire::{Instant, Machine};
+/// use rakwire::endpoint::{Hook, Protocol, Verdict};
+/// use rakwire::raknet::{Config, Hooked, Peer, Resources};
 ///
-/// /// Lets nobody in from one address, and counts what the others tell.
-/// struct Gate {
-///     shut_out: SocketAddr,
-///     events: u64,
+/// /// Drops and counts datagrams from one address.
+/// struct Firewall {
+///     blocked: SocketAddr,
+///     dropped: u64,
 /// }
 ///
-/// impl<P: Protocol> Hook<P> for Gate {
+/// impl<P: Protocol> Hook<P> for Firewall {
 ///     fn on_received(&mut self, _now: Instant, from: SocketAddr, _datagram: &[u8]) -> Verdict {
-///         if from.ip() == self.shut_out.ip() { Verdict::Drop } else { Verdict::Pass }
-///     }
-///
-///     fn on_event(&mut self, _now: Instant, _event: &Event<'_, P>) -> Verdict {
-///         self.events += 1;
-///         Verdict::Pass
+///         if from.ip() != self.blocked.ip() {
+///             return Verdict::Pass;
+///         }
+///         self.dropped += 1;
+///         Verdict::Drop
 ///     }
 /// }
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let (blocked, other) = ("192.0.2.1:1".parse()?, "192.0.2.2:1".parse()?);
+/// let mut hooked = Hooked::new(peer, Firewall { blocked, dropped: 0 });
+/// hooked.handle_datagram(Instant::ZERO, blocked, b"hello");
+/// hooked.handle_datagram(Instant::ZERO, other, b"hello");
+/// assert_eq!((hooked.hook.dropped, hooked.peer.stats().datagrams_received), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook<P: Protocol> {
     /// A datagram arrived. Dropped, the peer never sees it.
@@ -120,18 +129,7 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 }
 
-/// A peer whose datagrams and events pass a hook.
-///
-/// ```
-/// use rakwire::Instant;
-/// use rakwire::raknet::{Config, Hooked, MessageFilter, Peer, Resources};
-///
-/// let mut resources = Resources::<1, 32, 128>::new();
-/// let peer = Peer::new(&mut resources, Config::new([7; 32]));
-/// let mut hooked = Hooked::new(peer, MessageFilter::<4>::new());
-/// hooked.peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A peer whose datagrams and events pass a hook. [`Hook`] has an example.
 #[derive(Debug)]
 pub struct Hooked<'a, P: Protocol, H> {
     /// The peer. What is called on it directly passes no hook; datagrams and events pass if they go through this.

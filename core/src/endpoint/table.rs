@@ -89,7 +89,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             slot.remote = Some(remote);
             slot.generation = slot.generation.wrapping_add(1);
             slot.is_attached = true;
-            slot.is_paused = false;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
         let begun = begin(connection, &mut cx);
@@ -98,10 +97,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
             self.state.on_identity(at, None, Some(identity));
             self.tables.addresses.insert(&AddressKey(remote), at);
             self.list_changed(at, identity);
-        } else if let Some(slot) = self.slot_mut(at) {
-            slot.remote = None;
-            slot.is_attached = false;
-            self.tables.vacant.push(at);
+        } else {
+            self.vacate(at);
         }
         begun
     }
@@ -109,7 +106,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn borrow(&mut self, slot: u16) -> Option<(&mut P::Connection, Context<'_, 'a, P>)> {
         let entry = self.tables.slots.get_mut(usize::from(slot))?;
-        let quota = self.tables.pool.share(P::connection_blocks(&self.config));
         let cx = Context {
             now: self.last_now,
             slot,
@@ -120,8 +116,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             index: &mut self.tables.index,
             stats: &mut self.stats,
             state: &mut self.state,
-            send_quota: quota,
-            receive_quota: quota,
         };
         Some((&mut entry.connection, cx))
     }
@@ -209,12 +203,18 @@ impl<'a, P: Protocol> Peer<'a, P> {
         connection.release(&mut cx);
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         self.state.on_identity(at, Some(slot.connection.identity()), None);
-        slot.is_attached = false;
-        if let Some(remote) = slot.remote.take() {
+        if let Some(remote) = slot.remote {
             self.tables.addresses.remove(&AddressKey(remote), at);
         }
-        self.tables.vacant.push(at);
         self.tables.deadlines.set(at, None);
+        self.vacate(at);
+    }
+
+    fn vacate(&mut self, at: u16) {
+        if let Some(slot) = self.slot_mut(at) {
+            slot.vacate();
+        }
+        self.tables.vacant.push(at);
     }
 }
 

@@ -42,6 +42,15 @@ impl<C: Default> Default for Slot<C> {
     }
 }
 
+impl<C: Default> Slot<C> {
+    /// Forgets the connection. The next one finds everything as in a new slot, but for the generation.
+    pub(crate) fn vacate(&mut self) {
+        let generation = self.generation;
+        *self = Self::default();
+        self.generation = generation;
+    }
+}
+
 impl<C> Slot<C> {
     pub(crate) const fn is_vacant(&self) -> bool {
         self.remote.is_none()

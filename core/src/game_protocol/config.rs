@@ -48,9 +48,12 @@ pub enum Redial {
 /// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
 ///
 /// ```
-/// use rakwire::game_protocol::{Config, Resend};
+/// use core::time::Duration;
+/// use rakwire::game_protocol::{Config, Redial, Resend};
 ///
-/// let mut config = Config::new([7; 32]);
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// assert_eq!((config.max_incoming, config.redial), (0, Redial::FreshPort));
+/// assert_eq!((config.handshake_timeout, config.timeout), (Duration::from_secs(15), Duration::from_secs(15)));
 /// config.max_incoming = 64;
 /// config.resend = Resend::ROUND_TRIP;
 /// ```

@@ -55,11 +55,11 @@ pub enum CongestionControl {
 /// ```
 /// use rakwire::raknet::Config;
 ///
-/// let mut config = Config::new([7; 32]);
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// assert_eq!((config.max_incoming, config.protocol_version), (0, 6));
+/// assert_eq!(config.accepted_versions, [6, 10, 11]);
 /// config.max_incoming = 64;
-/// config.accepted_versions.clear();
-/// config.accepted_versions.push(11).map_err(|_| "at most eight")?;
-/// # Ok::<(), &str>(())
+/// config.accepted_versions = [11].into_iter().collect();
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -28,7 +28,7 @@ mod types;
 mod unconnected;
 pub mod wire;
 
-pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
+pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
 pub use config::{
     Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
 };

@@ -3,12 +3,6 @@
 use super::wire::offline::Refusal;
 
 /// Why a connection could not be opened.
-///
-/// ```
-/// use rakwire::raknet::ConnectFailure;
-///
-/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
@@ -72,36 +66,19 @@ impl core::fmt::Display for ConnectFailure {
 
 impl core::error::Error for ConnectFailure {}
 
-/// Why a connection ended.
-///
-/// ```
-/// use rakwire::raknet::DisconnectReason;
-///
-/// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DisconnectReason {
-    /// This application asked for it.
-    Local,
-    /// The other peer said goodbye.
-    Remote,
-    /// The other peer fell silent.
-    Lost,
-    /// A message of the other peer can never fit into the memory that one connection may take.
-    MessageTooLarge,
-    /// The other peer leaves gaps that hold more memory than one connection may take.
-    ReceiveMemory,
-}
-
-impl core::fmt::Display for DisconnectReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Local => "this side disconnected",
-            Self::Remote => "the other peer disconnected",
-            Self::Lost => "the other peer fell silent",
-            Self::MessageTooLarge => "a message of the other peer is larger than a connection may hold",
-            Self::ReceiveMemory => "the other peer left gaps that hold too much memory",
-        })
+error_enum! {
+    /// Why a connection ended.
+    #[non_exhaustive]
+    pub enum DisconnectReason {
+        /// This application asked for it.
+        Local => "this side disconnected",
+        /// The other peer said goodbye.
+        Remote => "the other peer disconnected",
+        /// The other peer fell silent.
+        Lost => "the other peer fell silent",
+        /// A message of the other peer can never fit into the memory that one connection may take.
+        MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        /// The other peer leaves gaps that hold more memory than one connection may take.
+        ReceiveMemory => "the other peer left gaps that hold too much memory",
     }
 }

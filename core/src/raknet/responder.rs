@@ -286,7 +286,7 @@ fn write_out_of_band(
 ) -> Result<(), WireError> {
     let mut buffer = [0; MAX_OUT_OF_BAND_DATA];
     let data = pool.copy(stored, &mut buffer);
-    pool.free(stored);
+    pool.free_common(stored);
     Offline::OutOfBand { guid: config.guid, data: data.unwrap_or(&[]) }.write(writer)
 }
 

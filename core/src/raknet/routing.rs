@@ -16,8 +16,7 @@ use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Peer, Slot, Unconnected, UnconnectedKind};
-use crate::storage::Purpose;
+use crate::endpoint::{Connection as _, Peer, Slot, Unconnected, UnconnectedKind};
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -135,7 +134,7 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::AnswersFull);
             return;
         }
-        match self.tables.pool.store(data, Purpose::Receive, &BlockHeader::default()) {
+        match self.tables.pool.store_common(data, &BlockHeader::default()) {
             Some(data) => {
                 // There is room, as was just seen.
                 let _ = self.state.unconnected.push_back(Unconnected { from, identity: guid, kind, data });

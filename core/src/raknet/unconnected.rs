@@ -9,7 +9,6 @@ use super::types::RakNet;
 use super::wire::id;
 use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
 use crate::endpoint::Peer;
-use crate::storage::Purpose;
 use crate::time::Instant;
 
 impl Peer<'_, RakNet> {
@@ -61,12 +60,12 @@ impl Peer<'_, RakNet> {
         if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
             return Err(OutOfBandError::BadLength);
         }
-        let stored = self.tables.pool.store(data, Purpose::Send, &BlockHeader::default());
+        let stored = self.tables.pool.store_common(data, &BlockHeader::default());
         let stored = stored.ok_or(OutOfBandError::TooMany)?;
         if self.state.responder.out_of_band(to, stored) {
             return Ok(());
         }
-        self.tables.pool.free(stored);
+        self.tables.pool.free_common(stored);
         Err(OutOfBandError::TooMany)
     }
 

@@ -12,20 +12,22 @@ mod order_heap;
 mod pool;
 mod queue;
 mod ring;
+mod share;
 mod slot_index;
 mod slots;
 mod window;
 
 pub(crate) use deadlines::{Deadline, Deadlines};
 pub(crate) use index::Index;
-pub(crate) use link::{Block, Link};
+pub(crate) use link::{Block, Link, RawLink};
 pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
 #[cfg(test)]
 pub(crate) use pool::tests::with_pool;
-pub(crate) use pool::{Node, Pool, Purpose};
+pub(crate) use pool::{Node, Pool};
 pub(crate) use queue::Queue;
 pub(crate) use ring::Ring;
+pub(crate) use share::{Claim, NoRoom, Share, Shares};
 pub(crate) use slot_index::{AddressKey, SlotEntry, SlotIndex};
 pub(crate) use slots::{SlotQueue, Slots};
 pub(crate) use window::{Arrival, SparseWindow};

@@ -37,6 +37,7 @@ const CORE: Crate = Crate {
     layers: &[
         // What knows no protocol.
         Layer::together(&[
+            "enums",
             "time",
             "serial",
             "cursor",
@@ -165,4 +166,4 @@ pub(super) struct Foreign {
 
 /// Other crates that stand behind one module each.
 pub(super) const FOREIGN: &[Foreign] =
-    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" }];

@@ -144,12 +144,6 @@ pub enum PingScope {
 }
 
 /// Why a server refuses a connection before it exists.
-///
-/// ```
-/// use rakwire::raknet::{ConnectFailure, Refusal};
-///
-/// assert_eq!(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections).to_string(), "the server is full");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The attempt failed (11). The original tells its own application so and sends it to nobody, but believes it.

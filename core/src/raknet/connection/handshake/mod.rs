@@ -24,7 +24,7 @@ use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
-use crate::storage::{Link, Purpose};
+use crate::storage::Link;
 use crate::time::Instant;
 
 /// How long a connection that is over still answers what the other peer sends again.
@@ -34,6 +34,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -49,28 +51,33 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+    /// Begins to open a connection.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
-            let stored = cx.pool.store(options.password, Purpose::Send, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+        if !options.password.is_empty() {
+            let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        Ok(())
     }
 
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -95,7 +102,7 @@ impl Handshake {
     pub(super) const fn may_read(&self) -> bool {
         !matches!(
             self.state,
-            State::AwaitingNewIncoming | State::Requested(_) | State::Unverified | State::RejectingPassword
+            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
         )
     }
 
@@ -119,18 +126,10 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, &self.state) {
-            (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
-            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening(_)
-                | State::Requested(_)
-                | State::Unverified
-                | State::AwaitingNewIncoming
-                | State::RejectingPassword,
-            ) => false,
-        };
+        if matches!(self.state, State::Free) || self.state.is_over() {
+            return false;
+        }
+        let is_known = side == Side::Client || self.state.is_open();
         self.enter(now, end.state);
         if is_known {
             self.ending = Some(end.ending);
@@ -159,24 +158,18 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
-    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.forget_password(cx);
-        self.state = State::Free;
-    }
-
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
-            cx.pool.free(password);
+            cx.pool.free_common(password);
         }
     }
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_deadline()),
-            State::Requested(deadline) => Some(*deadline),
+            State::Opening => Some(self.opening.next_deadline()),
+            State::Requested => Some(self.opening.deadline()),
             State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
             State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
@@ -184,30 +177,22 @@ impl Handshake {
     }
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
-        let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(opening.failure())),
-            State::Requested(_) | State::Unverified | State::AwaitingNewIncoming if is_due => {
+        if self.deadline(cx).is_none_or(|at| at > cx.now) {
+            return Ok(());
+        }
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::RejectingPassword if is_due => {
+            State::Closing | State::RejectingPassword => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
-            State::Draining | State::Aborting if is_due => {
+            State::Draining | State::Aborting => {
                 self.state = State::Closed;
                 Ok(())
             }
-            State::Free
-            | State::Opening(_)
-            | State::Requested(_)
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Connected
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ok(()),
+            State::Free | State::Opening | State::Connected | State::Closed => Ok(()),
         }
     }
 
@@ -218,8 +203,7 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -229,11 +213,11 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
+        }
+        match self.opening.on_reply(cx, message).map_err(End::failed)? {
             Some(reply) => self.request(cx, sender, reply),
             None => Ok(()),
         }
@@ -243,7 +227,7 @@ impl Handshake {
     fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
         self.guid = reply.guid;
         sender.set_mtu(cx, reply.mtu);
-        self.enter(cx.now, State::Requested(reply.deadline));
+        self.enter(cx.now, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
             Some(stored) => cx.pool.copy(stored, &mut password).unwrap_or(&[]),
@@ -282,8 +266,8 @@ impl Handshake {
     ) -> Result<(), End> {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested(_))
+        match (control, self.state) {
+            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
                 if SERVER =>
             {
                 let accepted = Control::Accepted {
@@ -300,14 +284,14 @@ impl Handshake {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested(_) | State::AwaitingNewIncoming) => {
+            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
                 return self.confirm(cx, sender, remote, time);
             }
             (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
                 on_pong(cx, sender, accepted_time, time);
                 self.on_open(cx, sender);
             }
-            (Ok(Control::InvalidPassword { .. }), State::Requested(_)) => {
+            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
                 let ending = Ending::Failed(ConnectFailure::InvalidPassword);
                 return Err(End { state: State::Draining, ending });
             }
@@ -377,35 +361,22 @@ impl Handshake {
 
     /// The end of the connection by a disconnection notification of the other peer.
     const fn on_closing_notification(&self) -> End {
-        let ending = match self.state {
-            State::Connected => Ending::Disconnected(DisconnectReason::Remote),
-            State::Closing => Ending::Disconnected(DisconnectReason::Local),
-            State::Free
-            | State::Opening(_)
-            | State::Requested(_)
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ending::Failed(ConnectFailure::Closed),
+        let ending = if matches!(self.state, State::Connected) {
+            Ending::Disconnected(DisconnectReason::Remote)
+        } else if matches!(self.state, State::Closing) {
+            Ending::Disconnected(DisconnectReason::Local)
+        } else {
+            Ending::Failed(ConnectFailure::Closed)
         };
         End { state: State::Draining, ending }
     }
 
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
-        match self.state {
-            State::Opening(_) | State::Requested(_) | State::Unverified | State::AwaitingNewIncoming => {
-                return Err(End::failed(ConnectFailure::Cancelled));
-            }
-            State::Connected => self.enter(now, State::Closing),
-            State::Free
-            | State::RejectingPassword
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => {}
+        match self.public_state() {
+            ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
+            ConnectionState::Connected => self.enter(now, State::Closing),
+            ConnectionState::Disconnecting | ConnectionState::Disconnected => {}
         }
         Ok(())
     }

@@ -46,12 +46,11 @@ struct Reply1 {
     mtu: u16,
 }
 
-/// What reply 2 said, and how long the rest of the handshake may take.
+/// What reply 2 said.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reply2 {
     pub(super) guid: Guid,
     pub(super) mtu: u16,
-    pub(super) deadline: Instant,
 }
 
 impl Opening {
@@ -69,6 +68,11 @@ impl Opening {
             has_timeout: options.connect_timeout.is_some(),
             ..Self::default()
         }
+    }
+
+    /// When nothing more is waited for: a reply at first, the end of the handshake after reply 2.
+    pub(super) const fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// When the next request is due, or the attempt is over.
@@ -96,9 +100,10 @@ impl Opening {
             }
             Offline::Reply2 { guid, mtu, .. } => {
                 let mtu = cx.config.clamp_mtu(mtu);
-                let deadline =
-                    if self.has_timeout { self.deadline } else { cx.now + cx.config.handshake_timeout };
-                Ok(Some(Reply2 { guid, mtu, deadline }))
+                if !self.has_timeout {
+                    self.deadline = cx.now + cx.config.handshake_timeout;
+                }
+                Ok(Some(Reply2 { guid, mtu }))
             }
             Offline::Refused { refusal, .. } => Err(ConnectFailure::Refused(refusal)),
             Offline::IncompatibleProtocol { protocol, .. } => {

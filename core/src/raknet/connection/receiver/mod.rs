@@ -25,7 +25,7 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::raknet::wire::id;
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, Link, Purpose, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, Claim, Link, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -78,10 +78,10 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects the numbers of datagrams and messages to start at `start`.
-    pub(super) fn starting_at(start: U24) -> Self {
-        let (datagrams, reliable) = (AckTracker::starting_at(start), SparseWindow::new(start));
-        Self { datagrams, reliable, ..Self::default() }
+    /// Lets a new receiver expect the numbers of datagrams and messages to start at `start`.
+    pub(super) fn start_numbers_at(&mut self, start: U24) {
+        self.datagrams.start_numbers_at(start);
+        self.reliable = SparseWindow::new(start);
     }
 
     /// Adds its figures to the statistics.
@@ -182,11 +182,13 @@ impl Receiver {
                 Ok(None)
             }
             Arrival::TooFar => Err(ReceiveError::OutsideWindow),
-            Arrival::New if !self.reliable.prepare(cx.pool, capsule.reliable) => Err(ReceiveError::NoMemory),
+            Arrival::New if !self.reliable.prepare(cx.pool, &mut self.budget.share, capsule.reliable) => {
+                Err(ReceiveError::NoMemory)
+            }
             Arrival::New => {
                 let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
                 if handled.is_ok() {
-                    self.reliable.mark(cx.pool, capsule.reliable);
+                    self.reliable.mark(cx.pool, &mut self.budget.share, capsule.reliable);
                 }
                 handled
             }
@@ -220,7 +222,7 @@ impl Receiver {
     #[inline]
     fn prepare_channel(&mut self, cx: &mut Context<'_, '_>, channel: u8) -> Result<(), ReceiveError> {
         let missing = self.channels.missing_blocks(cx.pool, channel);
-        if missing == 0 || self.channels.prepare(cx.pool, channel, Purpose::Receive) {
+        if missing == 0 || self.channels.prepare(cx.pool, &mut self.budget.share, Claim::Receive, channel) {
             Ok(())
         } else {
             Err(self.no_room(cx))
@@ -385,16 +387,14 @@ impl Receiver {
             Payload::Borrowed(payload) => payload,
         };
         let blocks = cx.pool.blocks_for(payload.len());
-        let stored = if self.budget.admits(cx, blocks, disposition) {
-            cx.pool.store(payload, Purpose::Receive, &BlockHeader::Received(*message))
-        } else {
-            None
-        };
-        let Some(message) = stored else {
+        if !self.budget.take(cx, blocks, disposition) {
+            return Err(self.no_room(cx));
+        }
+        let Some(message) = cx.pool.store(payload, &BlockHeader::Received(*message)) else {
+            self.budget.give_back(cx, blocks);
             return Err(self.no_room(cx));
         };
         self.budget.on_fit();
-        self.budget.take(blocks);
         Ok(message)
     }
 
@@ -421,14 +421,14 @@ impl Receiver {
 
     fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
         if let Payload::Stored(message) = payload {
-            self.budget.give_back(cx.pool.free(message));
+            let freed = cx.pool.free(message);
+            self.budget.give_back(cx, freed);
         }
     }
 
-    /// Queues receipts for the application, one block each.
-    pub(super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue, count: usize) {
+    /// Queues receipts for the application. Their blocks stay charged to what is sent.
+    pub(super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
         self.inbox.append(cx.pool, receipts);
-        self.budget.take(count);
     }
 
     /// Whether nothing waits for the application.
@@ -462,8 +462,8 @@ impl Receiver {
     }
 
     /// The application has read a message, whose blocks went back to the pool.
-    pub(super) const fn on_read(&mut self, blocks: usize) {
-        self.budget.give_back(blocks);
+    pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.budget.give_back(cx, blocks);
     }
 
     /// Whether datagrams were deferred for which there may be memory now.
@@ -481,12 +481,12 @@ impl Receiver {
     /// Frees what arrived and cannot be delivered any more. Messages for the application stay.
     pub(super) fn clear_undelivered(&mut self, cx: &mut Context<'_, '_>) {
         self.reassembly.clear(cx, &mut self.budget);
-        self.reliable.clear(cx.pool);
+        self.reliable.clear(cx.pool, &mut self.budget.share);
         for channel in 0..Channel::COUNT as u8 {
             let freed = self.channels.get(cx.pool, channel).free_all(cx);
-            self.budget.give_back(freed);
+            self.budget.give_back(cx, freed);
         }
-        self.channels.clear(cx.pool);
+        self.channels.clear(cx.pool, &mut self.budget.share);
         self.budget.on_fit();
     }
 
@@ -495,6 +495,7 @@ impl Receiver {
         self.clear_undelivered(cx);
         self.inbox.free_all(cx.pool);
         self.reassembly.progress = None;
+        cx.pool.shares.close(&mut self.budget.share);
         self.budget = ReceiveBudget::default();
     }
 }

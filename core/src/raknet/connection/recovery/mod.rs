@@ -95,14 +95,15 @@ impl Default for AckSummary {
 }
 
 impl LossRecovery {
-    pub(super) fn new(control: CongestionControl, datagram_bytes: usize, next: U24) -> Self {
+    /// Chooses the congestion control for datagrams of this length, before anything was sent.
+    pub(super) fn set_congestion_control(&mut self, control: CongestionControl, datagram_bytes: usize) {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
-        Self { congestion: Congestion::new(control, bytes), next, ..Self::default() }
+        self.congestion = Congestion::new(control, bytes);
     }
 
-    /// The same with another number for the next datagram.
-    pub(super) fn starting_at(self, next: U24) -> Self {
-        Self { next, ..self }
+    /// Lets the numbers of datagrams start at `start`.
+    pub(super) const fn start_numbers_at(&mut self, start: U24) {
+        self.next = start;
     }
 
     /// Whether everything was acknowledged, or queued to be sent again.

@@ -29,8 +29,7 @@ use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, Record, SLOW_START};
 use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
-use crate::serial::U24;
-use crate::storage::{Block, Purpose, Queue};
+use crate::storage::{Block, Claim, Queue, Share};
 use crate::time::Instant;
 
 /// How far the reliable numbers of two lost messages in the same datagram may be apart.
@@ -72,27 +71,20 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(cx: &Context<'_, '_>, sizes: Sizes) -> Self {
-        Self {
-            sizes,
-            recovery: LossRecovery::new(cx.config.congestion_control, sizes.data_datagram(), U24::default()),
-            pacer: Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu())),
-            last_sent: cx.now,
-            ..Self::default()
-        }
-    }
-
-    /// Starts the numbers of datagrams and messages at `start`.
-    pub(super) fn start_numbers_at(&mut self, start: U24) {
-        self.queue = SendQueue::starting_at(start);
-        self.recovery = self.recovery.starting_at(start);
+    /// Makes a new sender what a connection that begins needs.
+    pub(super) fn begin(&mut self, cx: &Context<'_, '_>, sizes: Sizes) {
+        self.sizes = sizes;
+        self.pacer = Pacer::new(INITIAL_DATAGRAMS * u32::from(sizes.mtu()));
+        self.last_sent = cx.now;
+        self.queue.start_numbers_at(cx.state.first_number);
+        self.recovery.start_numbers_at(cx.state.first_number);
+        self.recovery.set_congestion_control(cx.config.congestion_control, sizes.data_datagram());
     }
 
     /// Sets the MTU that the peers agreed on, before anything was sent.
     pub(super) fn set_mtu(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.sizes = self.sizes.with_mtu(mtu);
-        let next = self.recovery.next_number();
-        self.recovery = LossRecovery::new(cx.config.congestion_control, self.sizes.data_datagram(), next);
+        self.recovery.set_congestion_control(cx.config.congestion_control, self.sizes.data_datagram());
     }
 
     pub(super) const fn sizes(&self) -> Sizes {
@@ -131,10 +123,20 @@ impl Sender {
         payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Purpose::Send)?;
+        let receipt = self.queue.push(cx, self.sizes, payload, delivery, Claim::Send)?;
         self.messages_sent += 1;
         self.count(cx.now, SentBytes::Pushed, payload.len());
         Ok(receipt)
+    }
+
+    /// Whether a message of the application would be queued now.
+    pub(super) fn can_send(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        self.queue.can_push(cx, self.sizes, length, delivery)
     }
 
     /// Queues a message of RakNet itself; false when there is no memory for it.
@@ -149,7 +151,7 @@ impl Sender {
         if control.write(&mut writer).is_err() {
             return false;
         }
-        self.queue.push(cx, self.sizes, writer.finish(), delivery, Purpose::Receive).is_ok()
+        self.queue.push(cx, self.sizes, writer.finish(), delivery, Claim::Control).is_ok()
     }
 
     /// Sends a ping. An unreliable one takes no memory and carries the time at which it leaves.
@@ -461,8 +463,8 @@ impl Sender {
         }
     }
 
-    /// Takes the receipts for the application, one block each, and how many they are.
-    pub(super) fn take_receipts(&mut self) -> (Queue, usize) {
+    /// Takes the receipts for the application, one block each, which stay charged.
+    pub(super) fn take_receipts(&mut self) -> Queue {
         self.queue.take_receipts()
     }
 
@@ -481,6 +483,22 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+    }
+
+    /// The application has read a receipt.
+    pub(super) fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        self.queue.give_back(cx, blocks);
+    }
+
+    /// Gives everything back for good, with the receipts that the application did not read.
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.clear(cx);
+        self.queue.close_share(cx);
+    }
+
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        self.queue.share()
     }
 }
 
