@@ -199,18 +199,22 @@ impl<P: Protocol> Inner<'_, P> {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
-        match self.peer.poll_event_of(slot.id) {
-            Some(Event::Connected { identity, .. }) => {
-                slot.state = SlotState::Connected;
-                Poll::Ready(Ok(identity))
+        while let Some(event) = self.peer.poll_event_of(slot.id) {
+            match event {
+                Event::Connected { identity, .. } => {
+                    slot.state = SlotState::Connected;
+                    return Poll::Ready(Ok(identity));
+                }
+                Event::ConnectFailed { reason, .. } => {
+                    slot.state = SlotState::Ended(None);
+                    return Poll::Ready(Err(reason));
+                }
+                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
+                // after the last event, so none may be left.
+                _ => {}
             }
-            Some(Event::ConnectFailed { reason, .. }) => {
-                slot.state = SlotState::Ended(None);
-                Poll::Ready(Err(reason))
-            }
-            // A connection that is not open has no other events.
-            _ => Poll::Pending,
         }
+        Poll::Pending
     }
 
     /// The next event of an open connection; `None` once it has ended and all events have been taken.

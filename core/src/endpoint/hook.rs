@@ -33,7 +33,7 @@ impl Verdict {
     }
 }
 
-/// Something that watches a peer. Every method may be left out.
+/// Something that watches a peer. Every method may be left out. The time that it is told never steps back.
 ///
 /// ```
 /// use core::net::SocketAddr;
@@ -146,6 +146,12 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         Self { peer, hook, last_now: Instant::ZERO }
     }
 
+    /// Moves the clock; it never steps back, as that of the peer.
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.last_now = self.last_now.max(now);
+        self.last_now
+    }
+
     /// As [`Peer::send`], past the hook.
     ///
     /// # Errors
@@ -157,6 +163,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
+        let now = self.advance(now);
         match self.hook.on_send(now, id, message, delivery) {
             Verdict::Pass => self.peer.send(now, id, message, delivery),
             Verdict::Drop => Err(SendError::Filtered),
@@ -172,20 +179,20 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
 
 impl<P: Protocol, H: Hook<P>> Machine for Hooked<'_, P, H> {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        self.last_now = now;
+        let now = self.advance(now);
         if self.hook.on_received(now, from, datagram) == Verdict::Pass {
             self.peer.handle_datagram(now, from, datagram);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.last_now = now;
+        let now = self.advance(now);
         self.peer.handle_timeout(now);
         self.hook.update(now, &mut self.peer);
     }
 
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
-        self.last_now = now;
+        let now = self.advance(now);
         self.hook.update(now, &mut self.peer);
         let (to, length) = loop {
             let transmit = self.peer.poll_transmit(now, buffer)?;

@@ -9,7 +9,7 @@ use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool, Share};
+use crate::storage::{Block, Index, Pool};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -55,6 +55,9 @@ pub trait Protocol: Internals {
     /// Whether a client should open each connection from a UDP port that it has not used with this server before:
     /// the original of the Game Protocol does not hear a client twice from the same port.
     const FRESH_PORT: bool;
+    /// Whether a client sends messages right behind its last request, without waiting for an answer. A driver that lets
+    /// requests wait must then let what comes behind them wait too.
+    const EARLY_DATA: bool;
 
     /// How a peer behaves.
     type Config: Clone + Debug + Send + Sync;
@@ -239,9 +242,6 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
-
-    /// What the connection holds for sending.
-    fn send_share(&self) -> &Share;
 
     /// The application has read a receipt of so many blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {

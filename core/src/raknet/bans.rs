@@ -44,28 +44,38 @@ impl core::fmt::Display for PatternSyntaxError {
 impl core::error::Error for PatternSyntaxError {}
 
 impl AddressPattern {
-    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits.
+    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits. A prefix of
+    /// IPv4 addresses inside IPv6, such as `::ffff:192.0.2.0/120`, becomes that of the IPv4 addresses.
     #[must_use]
     pub const fn prefix(address: IpAddr, bits: u8) -> Option<Self> {
         let most = match address {
             IpAddr::V4(_) => 32,
             IpAddr::V6(_) => 128,
         };
-        if bits <= most { Some(Self { address, bits }) } else { None }
+        if bits > most {
+            return None;
+        }
+        match (address, address.to_canonical()) {
+            (IpAddr::V6(_), IpAddr::V4(ip)) if bits >= MAPPED_BITS => {
+                Some(Self { address: IpAddr::V4(ip), bits: bits - MAPPED_BITS })
+            }
+            _ => Some(Self { address, bits }),
+        }
     }
 
-    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6.
+    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6. An IPv4 address inside IPv6
+    /// counts as what it is.
     pub(super) const fn network_of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(_) => Self { address, bits: 24 },
-            IpAddr::V6(_) => Self { address, bits: 64 },
+        match address.to_canonical() {
+            address @ IpAddr::V4(_) => Self { address, bits: 24 },
+            address @ IpAddr::V6(_) => Self { address, bits: 64 },
         }
     }
 
     /// Whether `address` begins like this one. An IPv4 address inside IPv6 counts as what it is.
     #[must_use]
     pub fn matches(&self, address: IpAddr) -> bool {
-        match (self.address.to_canonical(), address.to_canonical()) {
+        match (self.address, address.to_canonical()) {
             (IpAddr::V4(left), IpAddr::V4(right)) => {
                 let difference = u64::from(left.to_bits() ^ right.to_bits());
                 difference >> (32 - self.bits.min(32)) == 0
@@ -92,6 +102,7 @@ impl FromStr for AddressPattern {
             return wildcard(head);
         }
         let address: IpAddr = text.parse().map_err(|_| PatternSyntaxError)?;
+        let address = address.to_canonical();
         let bits = if address.is_ipv4() { 32 } else { 128 };
         Ok(Self { address, bits })
     }
@@ -114,6 +125,9 @@ fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
         Err(PatternSyntaxError)
     }
 }
+
+/// Bits that all IPv4 addresses inside IPv6 begin with.
+const MAPPED_BITS: u8 = 96;
 
 #[derive(Clone, Copy, Debug)]
 struct Ban {
@@ -215,7 +229,10 @@ impl From<Ipv4Addr> for AddressPattern {
 
 impl From<Ipv6Addr> for AddressPattern {
     fn from(address: Ipv6Addr) -> Self {
-        Self { address: address.into(), bits: 128 }
+        match address.to_ipv4_mapped() {
+            Some(address) => address.into(),
+            None => Self { address: address.into(), bits: 128 },
+        }
     }
 }
 
@@ -242,6 +259,20 @@ mod tests {
         assert!(matches("2001:db8::/32", "2001:db8:ffff::1"));
         assert!(!matches("2001:db8::/32", "2001:db9::1"));
         assert!(matches("::/0", "2001:db8::1"));
+    }
+
+    /// A socket for IPv4 and IPv6 gives all addresses as IPv6.
+    #[test]
+    fn ipv4_addresses_inside_ipv6_are_ipv4_addresses() {
+        assert!(matches("192.0.2.0/24", "::ffff:192.0.2.1"));
+        assert!(matches("::ffff:192.0.2.1", "192.0.2.1"));
+        assert!(matches("::ffff:192.0.2.0/120", "192.0.2.7"));
+        assert!(!matches("::ffff:192.0.2.0/120", "::ffff:192.0.3.7"));
+        assert!(!matches("::/64", "::ffff:192.0.2.1"));
+        let network = |text: &str| AddressPattern::network_of(text.parse().expect("an address"));
+        assert!(network("::ffff:192.0.2.1").matches(IpAddr::from([192, 0, 2, 200])));
+        assert!(!network("::ffff:192.0.2.1").matches(IpAddr::from([192, 0, 3, 1])));
+        assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
     }
 
     #[test]

@@ -76,13 +76,6 @@ impl<P: Protocol> Inner<P> {
     }
 }
 
-/// Whether the receive queue has room for more messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Free,
-    Full,
-}
-
 impl<P: Protocol> Inbox<P> {
     pub(crate) fn new(remote: SocketAddr, phase: Phase<P>) -> Self {
         Self { remote, inner: Mutex::new(Inner { queue: None, phase, wakers: Wakers::default() }) }
@@ -92,12 +85,12 @@ impl<P: Protocol> Inbox<P> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message. The queue is full when its messages take more than `limit` bytes.
-    pub(crate) fn push(&self, message: Message<P::Delivery>, limit: usize) -> Level {
+    /// Adds a message. True if the queue is full now: its messages take more than `limit` bytes.
+    pub(crate) fn push(&self, message: Message<P::Delivery>, limit: usize) -> bool {
         self.update_queue(|queue| {
             queue.bytes += message.bytes.len() + OVERHEAD;
             queue.messages.push_back(message);
-            if queue.bytes > limit { Level::Full } else { Level::Free }
+            queue.bytes > limit
         })
     }
 
@@ -116,9 +109,9 @@ impl<P: Protocol> Inbox<P> {
     }
 
     /// Whether a full queue has been read down to half of `limit`, so that the other peer may send again.
-    pub(crate) fn level(&self, limit: usize) -> Level {
+    pub(crate) fn has_room(&self, limit: usize) -> bool {
         let bytes = self.lock().queue.as_ref().map_or(0, |queue| queue.bytes);
-        if bytes > limit / 2 { Level::Full } else { Level::Free }
+        bytes <= limit / 2
     }
 
     pub(crate) fn phase(&self) -> Phase<P> {
@@ -233,14 +226,14 @@ mod tests {
         assert!(given_up.is_err());
         let send = async {
             tokio::task::yield_now().await;
-            assert_eq!(inbox.push(message.clone(), 0), Level::Full);
+            assert!(inbox.push(message.clone(), 0));
             tokio::task::yield_now().await;
             inbox.set_phase(Phase::Disconnected(DisconnectReason::Remote));
         };
         let (first, second, receipt, (), ()) =
             tokio::join!(inbox.recv(), inbox.recv(), inbox.recv_receipt(), inbox.ended(), send);
         assert_eq!((first, second, receipt), (Some(message), None, None));
-        assert_eq!(inbox.level(0), Level::Free);
+        assert!(inbox.has_room(0));
     }
 
     /// A late reader gets the latest progress of each message. The memory is bounded even if the other peer starts many

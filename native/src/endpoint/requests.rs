@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// The size of a batch: the number of replies that the protocol queues.
+/// The size of a batch: small, so that a flood of requests does not keep the datagrams of connections waiting, and far
+/// smaller than the queue of replies, so that none of those is pushed out.
 const BATCH: usize = 16;
 /// The length of the queue. Further requests are dropped and counted; their senders repeat them.
 const MAX_QUEUED: usize = 1_024;

@@ -9,7 +9,7 @@ use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
 use super::boxed_hook::BoxedHook;
-use super::inbox::{Inbox, Level, Phase};
+use super::inbox::{Inbox, Phase};
 use super::message::Message;
 use super::options::Options;
 use super::pending_wake::PendingWake;
@@ -114,10 +114,9 @@ impl<P: Protocol> State<P> {
         }
     }
 
-    /// Whether a datagram may belong to a handshake whose last request is still queued. A client of the Game Protocol
-    /// sends messages right after its answer to the challenge.
+    /// Whether a datagram may belong to a handshake whose last request is still queued.
     fn follows_a_request(&self, from: SocketAddr) -> bool {
-        if self.requests.is_empty() {
+        if !P::EARLY_DATA || self.requests.is_empty() {
             return false;
         }
         let info = self.hooked.peer.connection_at(from).and_then(|id| self.hooked.peer.connection(id));
@@ -219,7 +218,7 @@ impl<P: Protocol> Dispatcher<P> {
         let Some(inbox) = self.paused.get(&from) else {
             return true;
         };
-        if inbox.level(self.receive_queue) == Level::Free {
+        if inbox.has_room(self.receive_queue) {
             self.paused.remove(&from);
             return true;
         }
@@ -244,7 +243,7 @@ impl<P: Protocol> Dispatcher<P> {
                 let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
                 let bytes = message.to_vec();
-                if inbox.push(Message { bytes, delivery }, limit) == Level::Full {
+                if inbox.push(Message { bytes, delivery }, limit) {
                     self.pause(id);
                 }
             }
@@ -315,8 +314,27 @@ impl<P: Protocol> Dispatcher<P> {
 #[cfg(test)]
 mod tests {
     use rakwire::game_protocol::{Capacity, Config, GameProtocol, Reliability};
+    use rakwire::raknet::{self, DropReason, RakNet};
 
     use super::*;
+
+    /// A client of RakNet waits for the answer to its last request. What else comes from an unknown address takes no
+    /// place from the requests that wait.
+    #[test]
+    fn junk_does_not_wait_with_the_requests_of_raknet() {
+        let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
+        options.config.max_incoming = 1;
+        let mut server = State::new(options, BoxedHook::NONE);
+        let clock = Clock::start();
+        let arrived = ArrivalQueue::new(1 << 20, None);
+        let (at, from) = (clock.now(), SocketAddr::from(([127, 0, 0, 1], 1)));
+        let request = RecvBatch { at, from, stride: 1, bytes: [0x05].into() };
+        let junk = RecvBatch { at, from, stride: 4, bytes: [0x84, 0, 0, 0].into() };
+        arrived.push([request, junk].into_iter());
+        server.catch_up(&arrived, &clock);
+        assert_eq!(server.requests.take().count(), 1);
+        assert_eq!(server.hooked.peer.stats().dropped(DropReason::UnknownSource), 1);
+    }
 
     /// Delivers the datagrams of `client` to `server` in one batch, and the answers to `client`.
     fn exchange(

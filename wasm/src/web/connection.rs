@@ -103,12 +103,13 @@ impl<P: Protocol> Connection<P> {
 
     fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectError<P>>> {
         let driver = &mut *self.driver.borrow_mut();
-        match driver.client.poll_event() {
-            Some(Event::Connected { .. }) => return Poll::Ready(Ok(())),
-            Some(Event::ConnectFailed { reason, .. }) => {
-                return Poll::Ready(Err(ConnectError::Server(reason)));
+        while let Some(event) = driver.client.poll_event() {
+            match event {
+                Event::Connected { .. } => return Poll::Ready(Ok(())),
+                Event::ConnectFailed { reason, .. } => return Poll::Ready(Err(ConnectError::Server(reason))),
+                // Not of this connection, such as the pong of a peer without one.
+                _ => {}
             }
-            _ => {}
         }
         if let Some(refusal) = driver.refusal {
             return Poll::Ready(Err(ConnectError::Refused(refusal)));

@@ -276,11 +276,6 @@ impl Sender {
         cx.pool.shares.credit(&mut self.share, freed);
     }
 
-    /// Blocks of what waits or is in flight.
-    pub(super) const fn share(&self) -> &Share {
-        &self.share
-    }
-
     /// Frees everything.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         while let Some(chunk) = self.in_flight.oldest() {

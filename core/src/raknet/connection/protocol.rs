@@ -9,7 +9,6 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, id};
-use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
@@ -91,13 +90,13 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
+        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
         if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
+        } else if let Some(progress) = self.take_progress() {
             Some(Notice::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {
@@ -105,10 +104,6 @@ impl endpoint::Connection<RakNet> for Connection {
         } else {
             self.handshake.take_ending().map(Notice::Ended)
         }
-    }
-
-    fn send_share(&self) -> &Share {
-        self.sender.share()
     }
 
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {

@@ -56,7 +56,7 @@ pub enum Offline<'a> {
         time: u64,
         /// The server.
         guid: Guid,
-        /// What the server says of itself, at most 399 bytes.
+        /// The server's advertisement, at most 399 bytes.
         data: &'a [u8],
     },
     /// 05: id, magic, protocol version (u8), zeros up to the probed size.

@@ -9,7 +9,7 @@ use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::connection::sizes::Sizes;
-use crate::raknet::delivery::{Delivery, Parts, Priority};
+use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
 use crate::storage::{Block, Claim, Link, NoRoom, Queue, Share};
@@ -122,12 +122,12 @@ impl SendQueue {
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
-        let parts = if count > 1 { Parts::Many } else { Parts::One };
-        let is_recorded = parts == Parts::Many && Self::is_followed(cx, delivery);
+        let is_split = count > 1;
+        let is_recorded = is_split && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
-        let mut message = self.number(cx, delivery, parts);
-        if parts == Parts::Many {
+        let mut message = self.number(cx, delivery, is_split);
+        if is_split {
             message.split_count = u32::try_from(count).unwrap_or(u32::MAX);
             message.split_id = self.splits.take_id();
         }
@@ -232,9 +232,9 @@ impl SendQueue {
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
-    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> OutgoingMessage {
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
-        let reliability = delivery.reliability.on_wire(parts);
+        let reliability = delivery.reliability.on_wire(is_split);
         let mut message = OutgoingMessage { reliability, receipt, ..OutgoingMessage::default() };
         if !delivery.reliability.has_channel() {
             return message;
@@ -427,10 +427,6 @@ impl SendQueue {
     /// Credits all that is still charged.
     pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
         cx.pool.shares.close(&mut self.share);
-    }
-
-    pub(super) const fn share(&self) -> &Share {
-        &self.share
     }
 
     /// Gives everything that waits back to the pool.
