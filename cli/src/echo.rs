@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     max_connections: u16,
-    /// Do not use cookies, for clients that do not support them
+    /// Do not use cookies, for clients that do not support them, among them those of the original with its security
     #[arg(long)]
     no_cookies: bool,
     /// The data of pongs, at most 399 bytes, or 397 with a length before them

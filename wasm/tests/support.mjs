@@ -37,8 +37,8 @@ function firstMatch(child, name, pattern) {
 async function start(context, name, path, args, pattern) {
   // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
-  const stop = () => child.kill("SIGKILL");
-  context.after(stop);
+  const stop = (signal = "SIGKILL") => child.kill(signal);
+  context.after(() => stop());
   return { address: await firstMatch(child, name, pattern), stop };
 }
 

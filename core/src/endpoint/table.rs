@@ -78,7 +78,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.vacant.pop()
     }
 
-    /// Enters a new connection into the tables. `begin` makes it what it shall be; if that fails the slot stays vacant.
+    /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,

@@ -2,12 +2,6 @@
 
 error_enum! {
     /// Why a connection could not be opened.
-    ///
-    /// ```
-    /// use rakwire::game_protocol::ConnectFailure;
-    ///
-    /// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-    /// ```
     #[non_exhaustive]
     pub enum ConnectFailure {
         /// No challenge came.
@@ -19,12 +13,6 @@ error_enum! {
 
 error_enum! {
     /// Why a connection ended.
-    ///
-    /// ```
-    /// use rakwire::game_protocol::DisconnectReason;
-    ///
-    /// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-    /// ```
     #[non_exhaustive]
     pub enum DisconnectReason {
         /// This application asked for it.

@@ -1,4 +1,4 @@
-//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters. They only grow, and at 64 bits never wrap in practice.
 
 use core::time::Duration;
 

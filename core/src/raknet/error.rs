@@ -4,7 +4,16 @@ error_enum! {
     /// Why a ping cannot be sent.
     ///
     /// ```
-    /// assert_eq!(rakwire::raknet::PingError::TooMany.to_string(), "too many pings wait for their pongs");
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Config, Peer, PingError, Resources};
+    ///
+    /// let mut memory = Resources::<1, 8, 64>::new();
+    /// let mut peer = Peer::new(&mut memory, Config::new([7; 32]));
+    /// let address = |port| ([192, 0, 2, 1], port).into();
+    /// assert!((1..=8).all(|port| peer.ping(Instant::ZERO, address(port)).is_ok()));
+    /// assert_eq!(peer.ping(Instant::ZERO, address(9)), Err(PingError::TooMany));
+    /// peer.forget_ping(address(1));
+    /// assert_eq!(peer.ping(Instant::ZERO, address(9)), Ok(()));
     /// ```
     #[non_exhaustive]
     pub enum PingError {
@@ -18,9 +27,15 @@ error_enum! {
     /// Why an out-of-band message cannot be sent.
     ///
     /// ```
-    /// use rakwire::raknet::OutOfBandError;
+    /// use rakwire::Instant;
+    /// use rakwire::raknet::{Config, OutOfBandError, Peer, Resources};
     ///
-    /// assert_eq!(OutOfBandError::BadLength.to_string(), "an out-of-band message has 1 to 399 bytes");
+    /// let mut memory = Resources::<1, 32, 64>::new();
+    /// let mut peer = Peer::new(&mut memory, Config::new([7; 32]));
+    /// let to = ([192, 0, 2, 1], 19132).into();
+    /// assert_eq!(peer.send_out_of_band(Instant::ZERO, to, &[0; 400]), Err(OutOfBandError::BadLength));
+    /// assert!((1..=8).all(|_| peer.send_out_of_band(Instant::ZERO, to, b"hello").is_ok()));
+    /// assert_eq!(peer.send_out_of_band(Instant::ZERO, to, b"hello"), Err(OutOfBandError::TooMany));
     /// ```
     #[non_exhaustive]
     pub enum OutOfBandError {

@@ -28,10 +28,8 @@ mod types;
 mod unconnected;
 pub mod wire;
 
-pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{
-    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
-};
+pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
+pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
@@ -45,8 +43,8 @@ pub use wire::{Guid, PongFraming};
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogDirection, LogSink, Outcome,
-    PacketLogger, PcapWriter, Progress, Receipt, SendError, Side, Verdict,
+    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger, PcapWriter,
+    Progress, Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks RakNet.

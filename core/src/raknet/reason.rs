@@ -3,12 +3,6 @@
 use super::wire::offline::Refusal;
 
 /// Why a connection could not be opened.
-///
-/// ```
-/// use rakwire::raknet::ConnectFailure;
-///
-/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
@@ -74,12 +68,6 @@ impl core::error::Error for ConnectFailure {}
 
 error_enum! {
     /// Why a connection ended.
-    ///
-    /// ```
-    /// use rakwire::raknet::DisconnectReason;
-    ///
-    /// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-    /// ```
     #[non_exhaustive]
     pub enum DisconnectReason {
         /// This application asked for it.

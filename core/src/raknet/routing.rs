@@ -235,7 +235,7 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::HalfOpenLimit);
             return None;
         }
-        let Some(slot) = self.tables.vacant.pop() else {
+        let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open();
         };
         let accepted = self.insert(slot, from, |connection, cx| {

@@ -10,7 +10,7 @@ use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, Unconnected, refill};
+use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, refill};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -83,6 +83,20 @@ impl endpoint::State<RakNet> for State<'_> {
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {
         self.unconnected.pop_front()
+    }
+}
+
+impl Peer<'_, RakNet> {
+    /// The connection with the peer of this GUID, if there is one.
+    #[must_use]
+    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
+        self.slot_of(guid).map(|slot| self.id(slot))
+    }
+
+    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
+        self.state.guids.find(&guid, |slot| {
+            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.identity() == guid)
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters. They only grow, and at 64 bits never wrap in practice.
 
 use core::time::Duration;
 
@@ -35,7 +35,7 @@ drop_reasons! {
         BadSplit,
         /// A message of RakNet itself that makes no sense in this state.
         BadControl,
-        /// A message whose id belongs to RakNet itself.
+        /// A message of a connection with an id that belongs to RakNet itself and means nothing inside a connection.
         ReservedId,
         /// An unreliable message of our own that waited too long.
         Expired,
@@ -129,7 +129,8 @@ impl ConnectionStats {
         share(self.bytes_resent.total, self.bytes_sent.total)
     }
 
-    /// The share of bytes that had to be sent again in the last whole second, 0 to 1.
+    /// The share of bytes that had to be sent again in the last whole second, 0 to 1: what a game shows its player as the
+    /// state of the path now, where [`loss`](Self::loss) moves too slowly.
     #[must_use]
     pub fn loss_last_second(&self) -> f64 {
         share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())

@@ -11,13 +11,15 @@ pub struct RakNet;
 /// ```
 /// use core::time::Duration;
 /// use rakwire::Instant;
-/// use rakwire::raknet::{Config, ConnectOptions, Peer, Resources};
+/// use rakwire::raknet::{Config, ConnectError, ConnectOptions, Peer, Resources};
 ///
 /// let mut resources = Resources::<1, 32, 128>::new();
 /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let to = ([192, 0, 2, 1], 19132).into();
+/// let options = ConnectOptions { password: &[b'x'; 256], ..Default::default() };
+/// assert_eq!(peer.connect_with(Instant::ZERO, to, &options), Err(ConnectError::PasswordTooLong));
 /// let options = ConnectOptions { password: b"secret", timeout: Some(Duration::from_secs(3)), ..Default::default() };
-/// peer.connect_with(Instant::ZERO, "127.0.0.1:19132".parse()?, &options)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert!(peer.connect_with(Instant::ZERO, to, &options).is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions<'p> {

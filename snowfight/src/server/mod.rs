@@ -71,7 +71,11 @@ pub enum Output<'b, K> {
 /// The error for a connection beyond [`MAX_SESSIONS`]; it should be closed.
 ///
 /// ```
-/// assert_eq!(snowfight::server::Full.to_string(), "the server has no room for another connection");
+/// use snowfight::server::{Full, MAX_SESSIONS, Server};
+///
+/// let mut server = Server::new(1);
+/// assert!((0..MAX_SESSIONS).all(|connection| server.handle_connected(connection).is_ok()));
+/// assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;

@@ -9,7 +9,8 @@ macro_rules! class {
             /// Begins to connect.
             ///
             /// # Errors
-            /// `already-connected` when it was called before.
+            /// `already-connected` when it was called before, `bad-option` when the password is too long, `no-memory` when
+            /// the memory is too small for it.
             pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
                 self.client.connect(instant(now_ms)).map_err(connect_error)
             }

@@ -7,11 +7,12 @@ use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
 use super::class::class;
-use super::error::{connect_error, error, read_entropy, send_error};
+use super::error::{connect_error, error, is_accepted, out_of_memory, read_entropy, send_error};
 use super::event::{Names, PeerEvent};
+use super::memory::memory;
 use super::panic::report_panics;
 use super::stats::{PeerStats, count, ms};
-use crate::client::{Client, instant, millis};
+use crate::client::{Client, Memory, instant, millis};
 
 /// The numbers by which JavaScript knows the reliabilities of both protocols.
 const UNRELIABLE: u8 = 0;
@@ -26,14 +27,21 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`.
+    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Its memory has 4,096 blocks of 512 bytes
+    /// unless it is told otherwise.
     ///
     /// # Errors
-    /// `bad-entropy` when there are not 32 bytes.
+    /// `bad-entropy` when there are not 32 bytes, `no-memory` when there is not so much memory.
     #[wasm_bindgen(constructor)]
-    pub fn new(entropy: &[u8]) -> Result<Self, JsValue> {
+    pub fn new(
+        entropy: &[u8],
+        blocks: Option<u32>,
+        #[wasm_bindgen(js_name = blockSize)] block_size: Option<u32>,
+    ) -> Result<Self, JsValue> {
         report_panics();
-        Ok(Self { client: Client::game_protocol(read_entropy(entropy)?) })
+        let memory = memory(Memory::GAME_PROTOCOL, blocks, block_size);
+        let client = Client::game_protocol(read_entropy(entropy)?, memory).map_err(out_of_memory)?;
+        Ok(Self { client })
     }
 
     /// Takes a message for sending: reliability 0 (unreliable) or 2 (reliable); channel and priority mean nothing here,
@@ -52,6 +60,21 @@ impl GameProtocolPeer {
         let delivery = read_reliability(reliability)?;
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
         Ok(receipt.map(|receipt| receipt.0))
+    }
+
+    /// Whether `send` would take a message of so many bytes now.
+    ///
+    /// # Errors
+    /// An `Error` whose `code` says why it never would.
+    #[wasm_bindgen(js_name = canSend)]
+    pub fn can_send(
+        &mut self,
+        length: u32,
+        reliability: u8,
+        _channel: u8,
+        _priority: u8,
+    ) -> Result<bool, JsValue> {
+        is_accepted(self.client.can_send(length as usize, read_reliability(reliability)?))
     }
 }
 

@@ -7,6 +7,7 @@ mod class;
 mod error;
 mod event;
 mod game_protocol;
+mod memory;
 mod panic;
 mod raknet;
 mod stats;

@@ -140,6 +140,7 @@ const XTASK: Crate = Crate {
             "interop",
             "mcu",
             "modules",
+            "msrv",
             "named_tests",
             "own_files",
             "npm_size",
@@ -165,4 +166,4 @@ pub(super) struct Foreign {
 
 /// Other crates that stand behind one module each.
 pub(super) const FOREIGN: &[Foreign] =
-    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" }];

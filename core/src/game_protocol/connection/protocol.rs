@@ -33,6 +33,13 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Reliability) -> Result<(), SendError> {
+        match self.handshake.state() {
+            State::Connected => self.sender.can_push(cx, length, delivery),
+            State::Free | State::Opening | State::Closing | State::Closed => Err(SendError::NotConnected),
+        }
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         match self.handshake.state() {
             State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),

@@ -20,7 +20,8 @@
 //! Silence and refusals lead from every state to `Closed`. What only this end can know, such as memory that ran out, leads
 //! an open connection there by way of `Aborting`, in which the other peer is notified that it is over.
 //!
-//! The parts know nothing of each other but what stands below them, and meet here alone:
+//! A part knows only what stands below it: the handshake sends its messages through the sender, and the sender keeps what
+//! it sent in the recovery. Everything else between parts happens here:
 //!
 //! ```text
 //!   handshake            state, opening and closing
@@ -62,7 +63,7 @@ use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::Side;
+use crate::endpoint::{Progress, Side};
 use crate::serial::U24;
 use crate::time::Instant;
 
@@ -127,11 +128,17 @@ impl Connection {
         matches!(self.handshake.state(), State::Unverified)
     }
 
-    /// Ends the connection, if it has not ended before: nothing is sent any more.
+    /// Ends the connection, if it has not ended before: nothing is sent any more. What was received stays for the
+    /// application if that knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
-        if self.handshake.end(cx.now, self.side, end) {
-            self.sender.clear(cx);
+        if !self.handshake.end(cx.now, self.side, end) {
+            return;
+        }
+        self.sender.clear(cx);
+        if self.handshake.was_open() {
             self.receiver.clear_undelivered(cx);
+        } else {
+            self.receiver.clear(cx);
         }
     }
 
@@ -149,7 +156,19 @@ impl Connection {
 
     /// Whether there are events other than messages and receipts.
     const fn has_notices(&self) -> bool {
-        self.handshake.has_events() || self.receiver.has_progress() || self.sender.has_progress()
+        self.handshake.has_events() || self.has_progress()
+    }
+
+    const fn has_progress(&self) -> bool {
+        self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
+    }
+
+    /// Takes how far a message in parts has come.
+    fn take_progress(&mut self) -> Option<Progress> {
+        if !self.has_progress() {
+            return None;
+        }
+        self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
     /// Takes an offline message that answers a client's request.
@@ -313,11 +332,12 @@ impl Connection {
     }
 
     fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let sizes = self.sender.sizes();
-        let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
+        // A vacant slot has no MTU.
         if matches!(self.handshake.state(), State::Free | State::Opening | State::Closed) {
             return None;
         }
+        let sizes = self.sender.sizes();
+        let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         if matches!(self.handshake.state(), State::Aborting) {
             let due = self.handshake.take_closing_notification();
             return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };

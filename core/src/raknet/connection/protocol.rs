@@ -34,6 +34,13 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.send(cx, payload, delivery)
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Delivery) -> Result<(), SendError> {
+        if self.handshake.state() != State::Connected {
+            return Err(SendError::NotConnected);
+        }
+        self.sender.can_send(cx, length, delivery)
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         let result = self.handshake.disconnect(cx.now);
         self.end_on_error(cx, result);
@@ -83,13 +90,13 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
+        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
         if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
+        } else if let Some(progress) = self.take_progress() {
             Some(Notice::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {

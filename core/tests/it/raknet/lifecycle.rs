@@ -229,6 +229,38 @@ fn mistakes_of_the_application_are_named() {
 }
 
 #[test]
+fn room_for_a_message_is_known_before_it_is_sent() {
+    let mut net = Net::new(latency(1), 1);
+    let (client, _) = net.connect();
+    let now = net.now();
+    let a = &mut net.pair.a;
+    let far = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("a channel"));
+    let recorded = Delivery::new(Reliability::ReliableWithReceipt);
+    let mut refusals = [0; 3];
+    for length in [0, 5_000_000, 3_000 * 512, 1, 900_000, 60_000, 60_000, 60_000, 512, 512, 512, 1, 512, 512]
+    {
+        for delivery in [Delivery::RELIABLE, recorded, far] {
+            let expected = a.can_send(client, length, delivery);
+            assert_eq!(a.can_send(client, length, delivery), expected, "it changes nothing");
+            let sent = a.send(now, client, &vec![0x86; length], delivery);
+            assert_eq!(sent.map(|_| ()), expected, "{length} bytes");
+            for (count, refusal) in
+                refusals.iter_mut().zip([SendError::Empty, SendError::NeverFits, SendError::QuotaExceeded])
+            {
+                *count += usize::from(expected == Err(refusal));
+            }
+        }
+    }
+    assert!(refusals.iter().all(|count| *count > 0), "{refusals:?}");
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.pair.a.can_send(client, 900_000, recorded), Ok(()), "all was acknowledged");
+    net.pair.a.disconnect(net.pair.now, client);
+    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected));
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected), "it is over");
+}
+
+#[test]
 fn a_connection_that_is_cancelled_is_over_at_once() {
     let mut net = Net::new(latency(1), 1);
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");

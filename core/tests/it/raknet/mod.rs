@@ -10,6 +10,7 @@ mod hostile;
 mod ids;
 mod lifecycle;
 mod lossy;
+mod never_opened;
 mod operations;
 mod outcomes;
 mod pauses;

@@ -12,6 +12,7 @@ use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
+use crate::time::Instant;
 
 /// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
 const MAX_DATAGRAMS: u32 = 8_192;
@@ -77,6 +78,15 @@ impl Congestion {
         u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
     }
 
+    /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
+        match &self.controller {
+            Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(_) => false,
+        }
+    }
+
     pub(super) fn on_ack(&mut self, sample: &AckSample) {
         dispatch!(&mut self.controller, on_ack(sample))
     }
@@ -91,7 +101,7 @@ impl Congestion {
         dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
 
-    /// Nothing was acknowledged for several timeouts in a row (RFC 9002 section 7.6).
+    /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
     pub(super) fn on_persistent_congestion(&mut self) {
         dispatch!(&mut self.controller, on_persistent_congestion())
     }

@@ -13,7 +13,7 @@ pub(super) use state::{End, State};
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
 use super::sender::Sender;
-use crate::cursor::{Reader, Source};
+use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
@@ -43,6 +43,8 @@ pub(super) struct Handshake {
     password: Link,
     /// The connection opened, and the application was not told yet.
     opened: bool,
+    /// The connection is open, or was before it ended.
+    was_open: bool,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
@@ -98,12 +100,9 @@ impl Handshake {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Whether the application may read messages that arrived.
-    pub(super) const fn may_read(&self) -> bool {
-        !matches!(
-            self.state,
-            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
-        )
+    /// Whether the connection is open, or was before it ended. Nothing else has messages for the application.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open
     }
 
     /// Whether there is something to tell the application.
@@ -301,6 +300,7 @@ impl Handshake {
             }
             (Ok(Control::DetectLost), _) => {}
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
+            (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
         Ok(())
@@ -356,6 +356,7 @@ impl Handshake {
     fn on_open(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) {
         self.enter(cx.now, State::Connected);
         self.opened = true;
+        self.was_open = true;
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 

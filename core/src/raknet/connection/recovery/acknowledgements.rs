@@ -14,8 +14,9 @@ use crate::time::{Instant, micros};
 
 /// Numbers that one acknowledgement may make this end look up; a correct peer needs far fewer.
 const LOOKUPS_PER_ACK: u32 = 8_192;
-/// What one spurious loss adds to the reordering window, in 256ths of an RTT (RFC 8985 section 6.2 adapts its window the
-/// same way).
+/// What one spurious loss adds to the reordering window, in 256ths of an RTT. RFC 8985 section 6.2 adapts its window
+/// similarly, but in steps of a quarter of the lowest RTT, at most one a round trip, and goes back to the first step after
+/// sixteen recoveries. Here every spurious loss adds a step, and every other one takes a 256th off.
 const REORDERING_STEP: u8 = 16;
 /// The largest reordering window, in the same unit.
 const MAX_REORDERING_WINDOW: u8 = 128;
@@ -25,6 +26,8 @@ const MAX_REORDERING_WINDOW: u8 = 128;
 pub(in super::super) struct AckSummary {
     /// Bytes that were in flight.
     bytes: u32,
+    /// Those of them that were not sent before a recovery period.
+    bytes_after_recovery: u32,
     /// The oldest datagram's time of sending, and the newest one's number and time of sending.
     sent: Option<(Instant, (U24, Instant))>,
     /// Numbers that may still be looked up.
@@ -33,7 +36,7 @@ pub(in super::super) struct AckSummary {
 
 impl Default for AckSummary {
     fn default() -> Self {
-        Self { bytes: 0, sent: None, lookups: LOOKUPS_PER_ACK }
+        Self { bytes: 0, bytes_after_recovery: 0, sent: None, lookups: LOOKUPS_PER_ACK }
     }
 }
 
@@ -98,6 +101,9 @@ impl LossRecovery {
             self.on_spurious_loss(ordinal);
         } else {
             summary.bytes += datagram.bytes;
+            if !self.congestion.is_in_recovery(sent_at) {
+                summary.bytes_after_recovery += datagram.bytes;
+            }
         }
         if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
         {
@@ -124,6 +130,7 @@ impl LossRecovery {
         self.congestion.on_ack(&AckSample {
             now: cx.now,
             bytes: summary.bytes,
+            bytes_after_recovery: summary.bytes_after_recovery,
             in_flight: self.bytes_in_flight.saturating_add(summary.bytes),
             newest,
             next: self.next,

@@ -22,8 +22,10 @@ use crate::serial::U24;
 use crate::storage::{Block, Link, List};
 use crate::time::{Instant, micros};
 
-/// Timeouts in a row after which the congestion is persistent (RFC 9002 section 7.6.1: the timeout and two backoffs).
-const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 3;
+/// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
+/// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
+/// everything was lost.
+const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4).
@@ -33,6 +35,8 @@ const PROBES: u8 = 2;
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The reciprocal of the part of an RTT that the time threshold adds to it: 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
+/// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
+const GRANULARITY: u32 = 1_000;
 
 /// Datagrams in flight that carry messages to acknowledge, and what their acknowledgements say of the path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -163,10 +167,11 @@ impl LossRecovery {
     /// and the reordering window. Never more than the longest timeout: a machine that slept measures an RTT that the path
     /// never had.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
-        let srtt = self.rtt.srtt();
-        let reordering = srtt / 256 * u32::from(self.reordering_window);
+        let rtt = self.rtt.srtt().max(self.rtt.latest());
+        let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
+        let reordering = self.rtt.srtt() / 256 * u32::from(self.reordering_window);
         let longest = micros(cx.config.max_resend_timeout);
-        srtt.saturating_add(srtt / TIME_THRESHOLD_DIVISOR).saturating_add(reordering).min(longest)
+        threshold.saturating_add(reordering).min(longest)
     }
 
     /// When the oldest datagram counts as lost, if a later one was acknowledged.
@@ -209,7 +214,7 @@ impl LossRecovery {
         }
         let timeout = self.timeout(cx);
         let (most, trigger) =
-            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::TimeThreshold)) };
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
             let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
@@ -224,7 +229,7 @@ impl LossRecovery {
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
-            if self.backoff > PERSISTENT_CONGESTION_TIMEOUTS {
+            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS {
                 self.congestion.on_persistent_congestion();
             }
         }
@@ -238,6 +243,7 @@ impl LossRecovery {
     ) {
         while let Some(first) = self.in_flight.oldest().or_else(|| self.lost.oldest()) {
             if datagram(cx, first).is_none() {
+                debug_assert!(false, "not a datagram: {:?}", cx.pool.header(first));
                 return;
             }
             self.untrack(cx, first);

@@ -4,7 +4,7 @@ use super::queue::QueueId;
 use super::{Sender, SentBytes, bytes_a_second};
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::Outcome;
-use crate::raknet::config::Resends;
+
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::recovery::SentDatagram;
@@ -153,7 +153,8 @@ impl Sender {
         self.queue.pop(cx, queue);
         if queue == QueueId::Resend {
             self.count(cx.now, SentBytes::Resent, bytes);
-            return self.compose_resend(cx, writer, block, &message, tracked);
+            tracked.push(cx.pool, block);
+            return write_capsule(cx, writer, block, &message).is_ok();
         }
         self.count(cx.now, SentBytes::Sent, bytes);
         self.compose_new(cx, writer, block, message, tracked)
@@ -187,26 +188,6 @@ impl Sender {
             tracked.push(cx.pool, block);
         }
         written
-    }
-
-    fn compose_resend(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        writer: &mut Writer<'_>,
-        block: Block,
-        message: &OutgoingMessage,
-        tracked: &mut Queue,
-    ) -> bool {
-        match cx.config.resends {
-            Resends::On => {
-                tracked.push(cx.pool, block);
-                write_capsule(cx, writer, block, message).is_ok()
-            }
-            Resends::Off => {
-                self.queue.free(cx, block);
-                true
-            }
-        }
     }
 
     /// Queues the messages of the next lost datagram, unless lost messages are queued already.

@@ -121,6 +121,16 @@ impl Sender {
         Ok(receipt)
     }
 
+    /// Whether a message of the application would be queued now.
+    pub(super) fn can_send(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        self.queue.can_push(cx, self.sizes, length, delivery)
+    }
+
     /// Queues a message of RakNet itself; false when there is no memory for it.
     pub(super) fn send_control(
         &mut self,
