@@ -9,7 +9,7 @@ use blocked_receiver::BlockedReceiver;
 use recently_lost::RecentlyLost;
 use rtt::RttEstimator;
 
-use super::block_header::{BlockHeader, Datagram, OutgoingMessage, Queued, key};
+use super::block_header::{BlockHeader, Datagram, OutgoingMessage, SendStatus, key};
 use super::congestion::{AckSample, Congestion, Loss, LossTrigger};
 use super::context::Context;
 use super::send_source::SendSource;
@@ -154,9 +154,9 @@ impl LossRecovery {
         let SentDatagram { number, bytes, source } = sent;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (owner, sent_at) = (cx.slot, cx.now);
-        let header = cx.pool.header_mut(first);
-        let message = *header.outgoing();
-        *header = BlockHeader::InFlight(Datagram { message, owner, number, bytes, sent_at }, source);
+        if let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) {
+            *status = SendStatus::InFlight { owner, number, bytes, sent_at, source };
+        }
         self.bytes_in_flight += bytes;
         self.in_flight.push(cx.pool, first);
         cx.index.insert(cx.pool, key::datagram(owner, number), first);
@@ -226,20 +226,23 @@ impl LossRecovery {
     }
 
     fn on_datagram_acked(&mut self, cx: &mut Context<'_, '_>, first: Block, summary: &mut AckSummary) {
-        let header = cx.pool.header(first);
-        let Some(datagram) = header.datagram() else { return };
-        let (number, sent_at) = (datagram.number, datagram.sent_at);
-        if let BlockHeader::Lost(_, ordinal) = *header {
-            self.on_spurious_loss(ordinal);
-        } else {
-            summary.bytes += datagram.bytes;
-        }
-        if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
-        {
-            blocked.on_ack(*source, &datagram.message);
-        }
+        let BlockHeader::Outgoing(message, status) = cx.pool.header(first) else { return };
+        let sent = match *status {
+            SendStatus::Queued { .. } => return,
+            SendStatus::InFlight { number, bytes, sent_at, source, .. } => {
+                summary.bytes += bytes;
+                if let Some(blocked) = &mut self.blocked_receiver {
+                    blocked.on_ack(source, message);
+                }
+                (number, sent_at)
+            }
+            SendStatus::Lost { number, sent_at, ordinal, .. } => {
+                self.on_spurious_loss(ordinal);
+                (number, sent_at)
+            }
+        };
+        let (_, sent_at) = sent;
         self.datagrams_acknowledged += 1;
-        let sent = (number, sent_at);
         let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
         summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.untrack(cx, first);
@@ -279,11 +282,11 @@ impl LossRecovery {
     /// Takes a datagram out of the index and out of its list. Its header stays as it is.
     fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
-        let Some(&Datagram { number, bytes, .. }) = header.datagram() else {
+        let Some(Datagram { number, bytes, .. }) = header.datagram() else {
             debug_assert!(false, "not a datagram: {header:?}");
             return;
         };
-        let is_lost = matches!(header, BlockHeader::Lost(..));
+        let is_lost = matches!(header, BlockHeader::Outgoing(_, SendStatus::Lost { .. }));
         cx.index.remove(cx.pool, key::datagram(cx.slot, number), first);
         if is_lost {
             self.lost.remove(cx.pool, first);
@@ -338,8 +341,8 @@ impl LossRecovery {
             let Some(first) = Self::find(cx, oldest.plus(offset)) else {
                 continue;
             };
-            if let BlockHeader::InFlight(datagram, _) = cx.pool.header(first)
-                && cx.now.micros_since(datagram.sent_at) >= min_age
+            if let BlockHeader::Outgoing(_, SendStatus::InFlight { sent_at, .. }) = cx.pool.header(first)
+                && cx.now.micros_since(*sent_at) >= min_age
             {
                 self.declare_lost(cx, first, Some(LossTrigger::Nack));
             }
@@ -365,16 +368,15 @@ impl LossRecovery {
     /// congestion window stays.
     fn declare_lost(&mut self, cx: &mut Context<'_, '_>, first: Block, trigger: Option<LossTrigger>) {
         let ordinal = self.datagrams_lost as u32;
-        let header = cx.pool.header_mut(first);
-        let BlockHeader::InFlight(datagram, source) = *header else {
-            debug_assert!(false, "not a datagram in flight: {header:?}");
+        let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) else { return };
+        let SendStatus::InFlight { owner, number, bytes, sent_at, source } = *status else {
+            debug_assert!(false, "not in flight: {status:?}");
             return;
         };
-        *header = BlockHeader::Lost(datagram, ordinal);
+        *status = SendStatus::Lost { owner, number, bytes, sent_at, ordinal };
         if let Some(blocked) = &mut self.blocked_receiver {
             blocked.on_lost(source);
         }
-        let Datagram { bytes, sent_at, .. } = datagram;
         if let Some(trigger) = trigger {
             self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
         }
@@ -382,7 +384,8 @@ impl LossRecovery {
         self.in_flight.remove(cx.pool, first);
         self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
         self.lost.insert(cx.pool, first, SORTED_LOST, |this, other| {
-            this.outgoing().reliable.is_older_than(other.outgoing().reliable)
+            let (Some(this), Some(other)) = (this.outgoing(), other.outgoing()) else { return false };
+            this.reliable.is_older_than(other.reliable)
         });
     }
 
@@ -409,14 +412,12 @@ impl LossRecovery {
             self.blocked_receiver = None;
         }
         let first = next?;
-        let BlockHeader::Lost(Datagram { number, message, .. }, ordinal) = *cx.pool.header(first) else {
-            debug_assert!(false, "not a lost datagram: {:?}", cx.pool.header(first));
-            return None;
-        };
         self.untrack(cx, first);
-        let replaced = self.recently_lost.push(number, ordinal);
-        self.reordering_window = self.reordering_window.saturating_sub(replaced);
-        *cx.pool.header_mut(first) = BlockHeader::Outgoing(Queued { message, ..Queued::default() });
+        let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) else { return None };
+        if let SendStatus::Lost { number, ordinal, .. } = core::mem::replace(status, SendStatus::RESEND) {
+            let replaced = self.recently_lost.push(number, ordinal);
+            self.reordering_window = self.reordering_window.saturating_sub(replaced);
+        }
         Some(first)
     }
 
@@ -426,7 +427,7 @@ impl LossRecovery {
         cx: &'c Context<'_, '_>,
     ) -> impl Iterator<Item = (Block, &'c OutgoingMessage)> + use<'c> {
         let lost = self.lost.members(cx.pool).take(SEARCHED_LOST);
-        lost.map(|(first, header)| (first, header.outgoing()))
+        lost.filter_map(|(first, header)| Some((first, header.outgoing()?)))
     }
 
     /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but
@@ -469,7 +470,7 @@ impl LossRecovery {
             if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::TimeThreshold)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
-            let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
+            let is_over = |datagram: Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
             if declared == most || !datagram(cx, first).is_some_and(is_over) {
                 break;
             }
@@ -503,7 +504,7 @@ impl LossRecovery {
     }
 }
 
-fn datagram<'c>(cx: &'c Context<'_, '_>, first: Block) -> Option<&'c Datagram> {
+fn datagram(cx: &Context<'_, '_>, first: Block) -> Option<Datagram> {
     cx.pool.header(first).datagram()
 }
 

@@ -13,7 +13,7 @@ use pacing::Pacer;
 use pings::Pings;
 use queue::{QueueId, SendQueue};
 
-use super::block_header::{BlockHeader, OutgoingMessage};
+use super::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use super::congestion::INITIAL_DATAGRAMS;
 use super::context::Context;
 use super::metrics::Metrics;
@@ -375,7 +375,7 @@ impl Sender {
             return false;
         };
         let bytes = cx.pool.size(block);
-        let message = cx.pool.header(block).queued().message;
+        let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         if writer.written() + message.header_size() + bytes > limit {
             return false;
         }
@@ -401,13 +401,16 @@ impl Sender {
     ) -> bool {
         if message.reliability.is_reliable() {
             message.reliable = self.queue.take_reliable_number();
-            if let BlockHeader::Outgoing(queued) = cx.pool.header_mut(block) {
-                queued.message.reliable = message.reliable;
+            if let BlockHeader::Outgoing(queued, _) = cx.pool.header_mut(block) {
+                queued.reliable = message.reliable;
             }
             tracked.push(cx.pool, block);
             return write_capsule(cx, writer, block, &message).is_ok();
         }
-        if cx.pool.header(block).queued().queued_at + cx.config.unreliable_timeout < cx.now {
+        let status = cx.pool.header(block);
+        if let BlockHeader::Outgoing(_, SendStatus::Queued { queued_at, .. }) = status
+            && *queued_at + cx.config.unreliable_timeout < cx.now
+        {
             cx.stats.drop(DropReason::Expired);
             self.queue.resolve(cx, block, Outcome::Lost);
             return true;
@@ -479,8 +482,8 @@ impl Sender {
 /// Whether a lost message may be sent in the same datagram as those in `tracked`. A receiver whose memory is full drops new
 /// messages and takes old ones; in one datagram it would drop the old ones for the sake of the new ones.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
-    let last = tracked.back().map(|last| cx.pool.header(last).outgoing().reliable);
-    last.is_none_or(|last| message.reliable.since(last) <= MAX_RESEND_GAP)
+    let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
+    last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
 }
 
 fn bytes_a_second(bits: u64) -> u32 {
