@@ -244,7 +244,7 @@ impl SendQueue {
     /// The message with the earliest virtual time among the first ones of each priority that `may` be sent.
     fn earliest(&self, cx: &Context<'_, '_>, may: impl Fn(&OutgoingMessage) -> bool) -> Option<Head> {
         let mut best: Option<Head> = None;
-        for (priority, queue) in Priority::ALL.into_iter().zip(&self.new) {
+        for (&priority, queue) in Priority::ALL.iter().zip(&self.new) {
             let Some(block) = queue.front() else { continue };
             let BlockHeader::Outgoing(message, SendStatus::Queued { virtual_time, .. }) =
                 *cx.pool.header(block)
