@@ -6,7 +6,7 @@ use super::protocol::{Lent, Peer, Protocol, Storage};
 use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
 use crate::storage::{
-    Block, Deadline, Deadlines, Index, Link, Node, Pool, SlotEntry, SlotIndex, SlotQueue, Slots,
+    Block, Deadline, Deadlines, Index, Node, Pool, RawLink, Shares, SlotEntry, SlotIndex, SlotQueue, Slots,
 };
 use crate::time::Instant;
 
@@ -49,7 +49,7 @@ pub struct Resources<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
     nodes: Vec<Node<P::BlockHeader>, BLOCKS>,
-    buckets: Vec<Link, BLOCKS>,
+    buckets: Vec<RawLink, BLOCKS>,
     state: P::Storage<CONNECTIONS, BLOCKS>,
 }
 
@@ -110,6 +110,7 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
                 Slots::Lent(self.bytes.as_flattened_mut()),
                 Slots::Lent(&mut self.nodes),
                 BLOCK_SIZE,
+                Shares::new(BLOCKS, CONNECTIONS, P::connection_blocks(config)),
             ),
             index: Index::new(Slots::Lent(&mut self.buckets), index_secret(secret)),
         };
@@ -166,9 +167,34 @@ pub struct Capacity {
 
 #[cfg(feature = "alloc")]
 impl Default for Capacity {
-    /// A client or a small server: 64 connections, 16,384 blocks of 512 bytes, about 10 MB.
+    /// A client or a small server: 64 connections, 32,768 blocks of 512 bytes, about 19 MB of addresses. Each connection
+    /// is sure of 64 KB in each direction, and may hold 4 MB while the others leave it.
     fn default() -> Self {
-        Self { connections: 64, blocks: 16_384, block_size: 512 }
+        Self::for_connections(64)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Capacity {
+    /// Memory for a server with so many connections, which takes none of the machine before it is used: 128 blocks of 512
+    /// bytes a connection, at least 32,768 blocks in all and at most 2,097,152, which is 1 GiB.
+    ///
+    /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 256 to 16,384
+    /// connections.
+    ///
+    /// ```
+    /// use rakwire::raknet::Capacity;
+    ///
+    /// assert_eq!(Capacity::for_connections(1_000).blocks, 128_000);
+    /// ```
+    #[must_use]
+    pub const fn for_connections(connections: usize) -> Self {
+        let blocks = match connections.saturating_mul(128) {
+            0..=32_768 => 32_768,
+            blocks @ 32_769..=2_097_152 => blocks,
+            _ => 2_097_152,
+        };
+        Self { connections, blocks, block_size: 512 }
     }
 }
 
@@ -199,8 +225,13 @@ impl Capacity {
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
-            pool: Pool::new(Slots::zeros(blocks * block_size), Slots::owned(blocks), block_size),
-            index: Index::new(Slots::owned(blocks), index_secret(secret)),
+            pool: Pool::new(
+                Slots::zeros(0, blocks * block_size),
+                Slots::owned(0),
+                block_size,
+                Shares::new(blocks, connections, P::connection_blocks(config)),
+            ),
+            index: Index::new(Slots::zeros(0, blocks), index_secret(secret)),
         };
         (tables, <P::Storage<0, 0> as Storage<P>>::allocate(connections, blocks))
     }

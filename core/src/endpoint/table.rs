@@ -78,7 +78,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.vacant.pop()
     }
 
-    /// Enters a new connection into the tables. `begin` makes it what it shall be; if that fails the slot stays vacant.
+    /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,
@@ -106,7 +106,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn borrow(&mut self, slot: u16) -> Option<(&mut P::Connection, Context<'_, 'a, P>)> {
         let entry = self.tables.slots.get_mut(usize::from(slot))?;
-        let quota = self.tables.pool.share(P::connection_blocks(&self.config));
         let cx = Context {
             now: self.last_now,
             slot,
@@ -117,8 +116,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             index: &mut self.tables.index,
             stats: &mut self.stats,
             state: &mut self.state,
-            send_quota: quota,
-            receive_quota: quota,
         };
         Some((&mut entry.connection, cx))
     }

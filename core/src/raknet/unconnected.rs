@@ -9,12 +9,11 @@ use super::types::RakNet;
 use super::wire::id;
 use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
 use crate::endpoint::Peer;
-use crate::storage::Purpose;
 use crate::time::Instant;
 
 impl Peer<'_, RakNet> {
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::endpoint::Event::Pong) tells. A lost ping is not
-    /// repeated.
+    /// Pings the server at `to` for its advertisement, which comes with [`Event::Pong`](crate::endpoint::Event::Pong). A
+    /// lost ping is not repeated.
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
@@ -22,8 +21,8 @@ impl Peer<'_, RakNet> {
         self.ping_as(now, to, Answerers::One, PingScope::Any)
     }
 
-    /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
+    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches. Each answer of the next five
+    /// seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
@@ -61,12 +60,12 @@ impl Peer<'_, RakNet> {
         if data.is_empty() || data.len() > MAX_OUT_OF_BAND_DATA {
             return Err(OutOfBandError::BadLength);
         }
-        let stored = self.tables.pool.store(data, Purpose::Send, &BlockHeader::default());
+        let stored = self.tables.pool.store_common(data, &BlockHeader::default());
         let stored = stored.ok_or(OutOfBandError::TooMany)?;
         if self.state.responder.out_of_band(to, stored) {
             return Ok(());
         }
-        self.tables.pool.free(stored);
+        self.tables.pool.free_common(stored);
         Err(OutOfBandError::TooMany)
     }
 

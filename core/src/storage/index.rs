@@ -1,6 +1,6 @@
 //! A table that finds messages by a number, threaded through their first blocks.
 
-use super::{Block, Link, Pool, Slots};
+use super::{Block, Link, Pool, RawLink, Slots};
 
 /// A hash table with as many buckets as the pool has blocks, shared by all connections.
 ///
@@ -8,20 +8,21 @@ use super::{Block, Link, Pool, Slots};
 /// cannot aim at one bucket.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
-    buckets: Slots<'a, Link>,
+    buckets: Slots<'a, RawLink>,
     multiplier: u64,
 }
 
 impl<'a> Index<'a> {
-    pub(crate) const fn new(buckets: Slots<'a, Link>, secret: u64) -> Self {
+    pub(crate) const fn new(buckets: Slots<'a, RawLink>, secret: u64) -> Self {
         Self { buckets, multiplier: secret | 1 }
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn bucket(&mut self, key: u64) -> Option<&mut Link> {
+    fn bucket(&mut self, key: u64) -> Option<&mut RawLink> {
         let hash = key.wrapping_add(1).wrapping_mul(self.multiplier) >> 32;
         let place = (hash * self.buckets.len() as u64) >> 32;
+        debug_assert!(place < self.buckets.len() as u64 || self.buckets.is_empty(), "no bucket {place}");
         usize::try_from(place).ok().and_then(|place| self.buckets.get_mut(place))
     }
 
@@ -29,9 +30,11 @@ impl<'a> Index<'a> {
     #[inline]
     pub(crate) fn insert<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
+            debug_assert!(false, "a message for a table without buckets");
             return;
         };
-        pool.node_mut(message).bucket = bucket.replace(message);
+        pool.node_mut(message).bucket = Block::from_raw(*bucket);
+        *bucket = Block::to_raw(Some(message));
     }
 
     /// The first message under `key` of which `is_it` is true.
@@ -42,7 +45,7 @@ impl<'a> Index<'a> {
         key: u64,
         is_it: impl Fn(&H) -> bool,
     ) -> Link {
-        let mut at = *self.bucket(key)?;
+        let mut at = Block::from_raw(*self.bucket(key)?);
         while let Some(message) = at {
             if is_it(pool.header(message)) {
                 return Some(message);
@@ -57,14 +60,15 @@ impl<'a> Index<'a> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
+            debug_assert!(false, "a message in a table without buckets");
             return;
         };
         let rest = pool.node_mut(message).bucket.take();
-        if *bucket == Some(message) {
-            *bucket = rest;
+        let mut at = Block::from_raw(*bucket);
+        if at == Some(message) {
+            *bucket = Block::to_raw(rest);
             return;
         }
-        let mut at = *bucket;
         while let Some(before) = at {
             at = pool.node(before).bucket;
             if at == Some(message) {
@@ -72,12 +76,12 @@ impl<'a> Index<'a> {
                 return;
             }
         }
+        debug_assert!(false, "a message that is not in the table");
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
     use super::super::pool::tests::with_pool;
     use super::*;
     use heapless::Vec;
@@ -85,11 +89,11 @@ mod tests {
     #[test]
     fn messages_are_found_until_removed() {
         with_pool(|pool| {
-            let mut buckets: Vec<Link, 4> = Vec::new();
+            let mut buckets: Vec<RawLink, 4> = Vec::new();
             buckets.resize_default(4).expect("as long as its capacity");
             let mut index = Index::new(Slots::Lent(&mut buckets), 0x9E37_79B9_7F4A_7C15);
             for key in 0..16_u32 {
-                let message = pool.store(b"x", Purpose::Receive, &key).expect("room");
+                let message = pool.store(b"x", &key).expect("room");
                 index.insert(pool, key.into(), message);
             }
             for key in [3, 0, 15, 7, 8, 1, 2, 4, 5, 6, 9, 10, 11, 12, 13, 14] {

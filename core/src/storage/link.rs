@@ -20,6 +20,9 @@ pub(crate) struct Block(NonZeroRaw);
 /// A block, or none; none is all zero bits.
 pub(crate) type Link = Option<Block>;
 
+/// A link as a number, so that the allocator can give a table of them that is zero without being written.
+pub(crate) type RawLink = Raw;
+
 impl Block {
     /// The largest number of blocks that a pool can have.
     pub(crate) const MAX_COUNT: usize = Raw::MAX as usize;
@@ -28,6 +31,20 @@ impl Block {
     #[inline]
     pub(crate) fn at(index: usize) -> Link {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
+    }
+
+    pub(crate) const fn from_raw(link: RawLink) -> Link {
+        match NonZeroRaw::new(link) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    pub(crate) const fn to_raw(link: Link) -> RawLink {
+        match link {
+            Some(Self(number)) => number.get(),
+            None => 0,
+        }
     }
 
     /// The block that has this number.

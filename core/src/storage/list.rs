@@ -91,7 +91,6 @@ impl List {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
     use super::super::pool::tests::with_pool;
     use super::*;
     use std::vec::Vec;
@@ -101,7 +100,7 @@ mod tests {
         with_pool(|pool| {
             let mut list = List::default();
             for key in [5_u32, 3, 9, 1, 4, 7, 8] {
-                let member = pool.store(b"x", Purpose::Receive, &key).expect("room");
+                let member = pool.store(b"x", &key).expect("room");
                 list.insert(pool, member, 3, |left, right| left < right);
             }
             let mut keys = Vec::new();

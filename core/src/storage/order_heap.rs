@@ -90,7 +90,6 @@ fn meld<H: Copy + Default>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
     use super::super::pool::tests::with_pool;
     use super::*;
 
@@ -100,7 +99,7 @@ mod tests {
             for stride in [1, 3, 5, 7, 9, 11] {
                 let mut heap = OrderHeap::default();
                 for index in 0..16_u32 {
-                    let message = pool.store(b"x", Purpose::Receive, &(index * stride % 16)).expect("room");
+                    let message = pool.store(b"x", &(index * stride % 16)).expect("room");
                     heap.push(pool, message, |a, b| a < b);
                 }
                 for expected in 0..16 {
@@ -119,7 +118,7 @@ mod tests {
         with_pool(|pool| {
             let mut heap = OrderHeap::default();
             for index in 0..8_u32 {
-                let message = pool.store(&[0; 12], Purpose::Receive, &index).expect("room");
+                let message = pool.store(&[0; 12], &index).expect("room");
                 heap.push(pool, message, |a, b| a < b);
             }
             assert_eq!(heap.free_all(pool), 16);

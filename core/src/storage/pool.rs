@@ -1,6 +1,6 @@
 //! The pool: blocks of one size, chained into messages.
 
-use super::{Block, Link, Slots};
+use super::{Block, Link, Shares, Slots};
 use crate::chunks::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
@@ -27,17 +27,6 @@ pub(crate) struct Node<H> {
     pub(crate) header: H,
 }
 
-/// What a block is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Sending, which leaves a reserve of blocks to receiving. Without it two peers whose pools are full could not receive the
-    /// acknowledgements that they wait for.
-    Send,
-    Receive,
-    /// Receiving a part of a message for which blocks were promised.
-    Promised,
-}
-
 /// Blocks of one size.
 #[derive(Debug)]
 pub(crate) struct Pool<'a, H> {
@@ -51,19 +40,23 @@ pub(crate) struct Pool<'a, H> {
     free: Link,
     /// The first block that was never used.
     fresh: usize,
+    /// All blocks.
+    capacity: usize,
     /// Free blocks.
     available: usize,
-    /// Free blocks that are promised to messages that arrive in parts.
-    promised: usize,
-    /// Blocks that sending leaves to receiving.
-    reserve: usize,
-    /// Blocks of tables that stay for as long as a connection.
-    tables: usize,
+    /// Who may take them.
+    pub(crate) shares: Shares,
 }
 
 impl<'a, H: Copy + Default> Pool<'a, H> {
-    pub(crate) fn new(bytes: Slots<'a, u8>, nodes: Slots<'a, Node<H>>, block_size: usize) -> Self {
-        let count = nodes.len().min(Block::MAX_COUNT);
+    pub(crate) fn new(
+        bytes: Slots<'a, u8>,
+        nodes: Slots<'a, Node<H>>,
+        block_size: usize,
+        shares: Shares,
+    ) -> Self {
+        // The table of nodes may be made as far as blocks are used.
+        let capacity = bytes.len().checked_div(block_size).unwrap_or(0).min(Block::MAX_COUNT);
         Self {
             bytes,
             nodes,
@@ -71,23 +64,15 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             block_size,
             free: None,
             fresh: 0,
-            available: count,
-            promised: 0,
-            reserve: count / 4,
-            tables: 0,
+            capacity,
+            available: capacity,
+            shares,
         }
     }
 
     /// All blocks, free or not.
-    pub(crate) fn capacity(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// How many blocks one connection may hold for what it sends, and how many for what it receives.
-    #[inline]
-    pub(crate) fn share(&self, limit: Option<u32>) -> usize {
-        let half = self.capacity() / 2;
-        limit.map_or(half, |limit| half.min(limit as usize))
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Blocks that are free.
@@ -111,47 +96,6 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         bytes / size + if bytes.is_multiple_of(size) { 0 } else { 1 }
     }
 
-    /// How many blocks are free for `purpose`.
-    pub(crate) const fn room(&self, purpose: Purpose) -> usize {
-        match purpose {
-            Purpose::Promised => self.available,
-            Purpose::Receive => self.available.saturating_sub(self.promised),
-            Purpose::Send => self.available.saturating_sub(self.promised).saturating_sub(self.reserve),
-        }
-    }
-
-    /// How many blocks are free for `purpose` once all messages are gone, with the tables that there are.
-    pub(crate) fn most(&self, purpose: Purpose) -> usize {
-        let reserve = if purpose == Purpose::Send { self.reserve } else { 0 };
-        // A `SparseWindow` may hold one block for as long as nothing arrives.
-        self.capacity().saturating_sub(self.tables + reserve + 1)
-    }
-
-    /// Notes that blocks were taken for a table that stays for as long as a connection.
-    pub(crate) const fn keep(&mut self, blocks: usize) {
-        self.tables += blocks;
-    }
-
-    /// Frees such a table.
-    pub(crate) fn free_kept(&mut self, table: Block) {
-        let blocks = self.free(table);
-        self.tables = self.tables.saturating_sub(blocks);
-    }
-
-    /// Sets blocks aside for a message that arrives in parts.
-    pub(crate) const fn promise(&mut self, blocks: usize) -> bool {
-        let possible = self.room(Purpose::Receive) >= blocks;
-        if possible {
-            self.promised += blocks;
-        }
-        possible
-    }
-
-    /// Takes back a promise, or what is left of it.
-    pub(crate) const fn release_promise(&mut self, blocks: usize) {
-        self.promised = self.promised.saturating_sub(blocks);
-    }
-
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn node(&self, block: Block) -> &Node<H> {
@@ -166,11 +110,18 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.nodes.get_mut(block.index()).unwrap_or(&mut self.canary)
     }
 
-    /// Whether nothing was ever written through a link to no block. That would be a bug; to count it at each access would
-    /// cost 2 % of all instructions.
+    /// Whether nothing was ever written through a link to no block, and what is free is what nobody was charged for. All
+    /// else would be a bug; to count it at each access would cost 2 % of all instructions.
     pub(crate) fn is_intact(&self) -> bool {
+        let is_charged = match self.available == self.capacity {
+            true => self.shares.is_whole(),
+            false => self.shares.free() <= self.available,
+        };
         let Node { next, last, after, older, newer, bucket, used, size, header: _ } = self.canary;
-        [next, last, after, older, newer, bucket].iter().all(Option::is_none) && used == 0 && size == 0
+        [next, last, after, older, newer, bucket].iter().all(Option::is_none)
+            && used == 0
+            && size == 0
+            && is_charged
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]
@@ -201,10 +152,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         self.node_mut(message).after = after;
     }
 
-    /// Copies `payload` into as many blocks as it takes.
+    /// Copies `payload` into as many blocks as it takes, which were charged before.
     #[inline]
-    pub(crate) fn store(&mut self, payload: &[u8], purpose: Purpose, header: &H) -> Link {
-        if self.blocks_for(payload.len()) > self.room(purpose) {
+    pub(crate) fn store(&mut self, payload: &[u8], header: &H) -> Link {
+        if self.blocks_for(payload.len()) > self.available {
             return None;
         }
         let (part, mut rest) = payload.split_at_checked(self.block_size).unwrap_or((payload, &[]));
@@ -234,7 +185,8 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
                 block
             }
             None => {
-                let block = Block::at(self.fresh).filter(|block| block.index() < self.nodes.len())?;
+                let block = Block::at(self.fresh).filter(|block| block.index() < self.capacity)?;
+                self.nodes.reach(self.fresh, self.capacity);
                 self.fresh += 1;
                 block
             }
@@ -261,11 +213,27 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         Some(block)
     }
 
-    /// A block for a table: all zero, of one block's length.
-    pub(crate) fn store_zeroed(&mut self, purpose: Purpose) -> Link {
-        if self.room(purpose) == 0 {
+    /// Copies what belongs to no connection into blocks of the common part.
+    pub(crate) fn store_common(&mut self, payload: &[u8], header: &H) -> Link {
+        let blocks = self.blocks_for(payload.len());
+        if !self.shares.charge_common(blocks) {
             return None;
         }
+        let stored = self.store(payload, header);
+        if stored.is_none() {
+            self.shares.credit_common(blocks);
+        }
+        stored
+    }
+
+    /// Frees what belongs to no connection.
+    pub(crate) fn free_common(&mut self, message: Block) {
+        let blocks = self.free(message);
+        self.shares.credit_common(blocks);
+    }
+
+    /// A block for a table, which was charged before: all zero, of one block's length.
+    pub(crate) fn store_zeroed(&mut self) -> Link {
         let length = self.block_size;
         let block = self.take_block(&[], length, &H::default())?;
         self.node_mut(block).used = u16::try_from(length).unwrap_or(u16::MAX);
@@ -369,7 +337,8 @@ pub(super) mod tests {
         let mut bytes = [0; 128];
         let mut nodes: Vec<Node<u32>, 16> = Vec::new();
         nodes.resize_default(16).expect("as long as its capacity");
-        let mut pool = Pool::new(Slots::Lent(&mut bytes), Slots::Lent(&mut nodes), 8);
+        let shares = Shares::new(16, 1, None);
+        let mut pool = Pool::new(Slots::Lent(&mut bytes), Slots::Lent(&mut nodes), 8, shares);
         check(&mut pool);
     }
 
@@ -386,10 +355,10 @@ pub(super) mod tests {
     #[test]
     fn messages_take_and_give_back_blocks() {
         with_pool(|pool| {
-            let message = pool.store(b"twenty bytes of text", Purpose::Receive, &7).expect("room");
+            let message = pool.store(b"twenty bytes of text", &7).expect("room");
             assert_eq!((pool.available(), pool.size(message), *pool.header(message)), (13, 20, 7));
             assert_eq!(content(pool, message), b"twenty bytes of text");
-            let other = pool.store(b"!", Purpose::Receive, &8).expect("room");
+            let other = pool.store(b"!", &8).expect("room");
             pool.join(message, other);
             assert_eq!(content(pool, message), b"twenty bytes of text!");
             assert_eq!(pool.free(message), 4);
@@ -398,24 +367,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn sending_leaves_a_reserve_and_promises_are_kept() {
+    fn what_belongs_to_no_connection_is_charged_to_the_common_part() {
         with_pool(|pool| {
-            let filled: StdVec<_> = core::iter::from_fn(|| pool.store(&[0; 8], Purpose::Send, &0)).collect();
-            assert_eq!((filled.len(), pool.available()), (12, 4));
-            assert!(pool.promise(3));
-            assert!(!pool.promise(2));
-            assert!(pool.store(&[0; 16], Purpose::Receive, &0).is_none());
-            assert!(pool.store(&[0; 24], Purpose::Promised, &0).is_some());
-            pool.release_promise(3);
-            assert!(pool.store(&[0; 8], Purpose::Receive, &0).is_some());
-            assert!(pool.store(&[], Purpose::Promised, &0).is_none());
+            let stored = pool.store_common(&[0; 20], &0).expect("room");
+            assert_eq!((pool.available(), pool.shares.free()), (13, 13));
+            assert!(pool.store_common(&[0; 14 * 8], &0).is_none());
+            pool.free_common(stored);
+            assert_eq!((pool.available(), pool.shares.free()), (16, 16));
         });
     }
 
     #[test]
     fn truncating_keeps_the_header() {
         with_pool(|pool| {
-            let message = pool.store(&[1; 30], Purpose::Receive, &5).expect("room");
+            let message = pool.store(&[1; 30], &5).expect("room");
             assert_eq!(pool.truncate(message), 3);
             assert_eq!((pool.size(message), *pool.header(message), pool.available()), (0, 5, 15));
             assert_eq!(pool.free(message), 1);

@@ -77,7 +77,6 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Purpose;
     use super::super::pool::tests::with_pool;
     use super::*;
     use std::vec::Vec;
@@ -85,7 +84,7 @@ mod tests {
     fn queue_of(pool: &mut Pool<'_, u32>, keys: &[u32]) -> Queue {
         let mut queue = Queue::default();
         for key in keys {
-            let message = pool.store(b"x", Purpose::Receive, key).expect("room");
+            let message = pool.store(b"x", key).expect("room");
             queue.push(pool, message);
         }
         queue
@@ -114,7 +113,7 @@ mod tests {
     fn all_blocks_that_are_given_back_are_counted() {
         with_pool(|pool| {
             let mut queue = queue_of(pool, &[1, 2]);
-            let long = pool.store(&[0; 20], Purpose::Receive, &3).expect("room");
+            let long = pool.store(&[0; 20], &3).expect("room");
             let blocks = pool.blocks_for(20);
             queue.push(pool, long);
             assert!(blocks > 1);

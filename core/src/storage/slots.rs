@@ -20,11 +20,37 @@ impl<T: Default> Slots<'_, T> {
     }
 }
 
+impl<T: Default> Slots<'_, T> {
+    /// Makes sure that the table of the allocator, which may grow to `capacity` values, has one at `place`. It grows by
+    /// an eighth at a time: memory that nobody uses is never written.
+    #[inline]
+    pub(crate) fn reach(&mut self, place: usize, capacity: usize) {
+        #[cfg(feature = "alloc")]
+        if place >= self.len() {
+            self.grow(place, capacity);
+        }
+        let _ = (place, capacity);
+    }
+
+    #[cfg(feature = "alloc")]
+    #[cold]
+    fn grow(&mut self, place: usize, capacity: usize) {
+        /// Values that a table grows by at least.
+        const STEP: usize = 256;
+        let Self::Owned(slots) = self else { return };
+        let mut values = core::mem::take(slots).into_vec();
+        let length = (place + STEP.max(place / 8)).min(capacity).max(place + 1);
+        values.reserve_exact(length - values.len());
+        values.resize_with(length, T::default);
+        *slots = values.into_boxed_slice();
+    }
+}
+
 #[cfg(feature = "alloc")]
-impl Slots<'_, u8> {
+impl<T: Copy> Slots<'_, T> {
     /// A table of zeros, which takes no memory of the machine before it is used.
-    pub(crate) fn zeros(length: usize) -> Self {
-        Self::Owned(alloc::vec![0; length].into())
+    pub(crate) fn zeros(zero: T, length: usize) -> Self {
+        Self::Owned(alloc::vec![zero; length].into())
     }
 }
 
@@ -70,7 +96,10 @@ impl SlotQueue<'_> {
                 debug_assert!(!full, "a slot stands in a queue twice");
             }
             #[cfg(feature = "alloc")]
-            Self::Owned(queue) => queue.push_back(slot),
+            Self::Owned(queue) => {
+                debug_assert!(queue.len() < queue.capacity(), "a slot stands in a queue twice");
+                queue.push_back(slot);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
-use super::{Link, Pool, Purpose};
+use super::{Claim, Link, Pool, Share};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -76,9 +76,14 @@ impl SparseWindow {
         }
     }
 
-    /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when the pool has none.
+    /// Makes sure that [`mark`](Self::mark) will find room for `number`; false when `share` may not have it.
     #[inline]
-    pub(crate) fn prepare<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, number: U24) -> bool {
+    pub(crate) fn prepare<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        share: &mut Share,
+        number: U24,
+    ) -> bool {
         if number == self.base {
             return true;
         }
@@ -86,8 +91,8 @@ impl SparseWindow {
         let Some(block) = self.blocks.get_mut(place.block) else {
             return false;
         };
-        if block.is_none() {
-            *block = pool.store_zeroed(Purpose::Receive);
+        if block.is_none() && pool.shares.charge_unlimited(share, 1, Claim::Receive) {
+            *block = pool.store_zeroed();
             self.held += u8::from(block.is_some());
         }
         block.is_some()
@@ -95,7 +100,7 @@ impl SparseWindow {
 
     /// Remembers that `number`, which was new and prepared for, arrived.
     #[inline]
-    pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, number: U24) {
+    pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share, number: U24) {
         if number != self.base {
             let place = self.place(pool, number);
             if let Some(byte) = self.byte(pool, &place) {
@@ -110,9 +115,9 @@ impl SparseWindow {
             self.pending -= 1;
         }
         if self.pending == 0 {
-            self.clear(pool);
+            self.clear(pool, share);
         } else {
-            self.slide(pool);
+            self.slide(pool, share);
         }
     }
 
@@ -128,14 +133,15 @@ impl SparseWindow {
     }
 
     /// Gives back the blocks that lie wholly below the base.
-    fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+    fn slide<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         let bits = 1 << Self::shift(pool);
         while self.base.since(self.origin) >= bits {
             // One by one from the last: code for moves of any length would be larger than all of this.
             let first =
                 self.blocks.iter_mut().rev().fold(None, |after, block| core::mem::replace(block, after));
             if let Some(block) = first {
-                pool.free(block);
+                let freed = pool.free(block);
+                pool.shares.credit_unlimited(share, freed);
                 self.held -= 1;
             }
             self.origin = self.origin.plus(bits);
@@ -143,10 +149,11 @@ impl SparseWindow {
     }
 
     /// Gives all blocks back; what arrived above the base is forgotten.
-    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if self.held > 0 {
             for block in self.blocks.iter_mut().filter_map(Option::take) {
-                pool.free(block);
+                let freed = pool.free(block);
+                pool.shares.credit_unlimited(share, freed);
             }
         }
         self.held = 0;
@@ -160,11 +167,16 @@ mod tests {
     use super::super::pool::tests::with_pool;
     use super::*;
 
-    fn arrive(window: &mut SparseWindow, pool: &mut Pool<'_, u32>, number: U24) -> Arrival {
+    fn arrive(
+        window: &mut SparseWindow,
+        pool: &mut Pool<'_, u32>,
+        share: &mut Share,
+        number: U24,
+    ) -> Arrival {
         let arrival = window.check(pool, number);
         if arrival == Arrival::New {
-            assert!(window.prepare(pool, number), "the pool has room");
-            window.mark(pool, number);
+            assert!(window.prepare(pool, share, number), "the pool has room");
+            window.mark(pool, share, number);
         }
         arrival
     }
@@ -173,11 +185,12 @@ mod tests {
     fn numbers_in_order_take_no_memory() {
         with_pool(|pool| {
             let start = U24::new(0xFF_FFF0);
+            let mut share = Share::default();
             let mut window = SparseWindow::new(start);
             for step in 0..100 {
-                assert_eq!(arrive(&mut window, pool, start.plus(step)), Arrival::New);
-                assert_eq!(arrive(&mut window, pool, start.plus(step)), Arrival::Duplicate);
-                assert_eq!(pool.available(), 16);
+                assert_eq!(arrive(&mut window, pool, &mut share, start.plus(step)), Arrival::New);
+                assert_eq!(arrive(&mut window, pool, &mut share, start.plus(step)), Arrival::Duplicate);
+                assert!(pool.available() == 16 && share.is_empty());
             }
         });
     }
@@ -187,14 +200,15 @@ mod tests {
     fn gaps_take_memory_until_they_close() {
         with_pool(|pool| {
             let start = U24::new(0xFF_FF80);
+            let mut share = Share::default();
             let mut window = SparseWindow::new(start);
             for group in 0..10 {
                 for step in 0..101 {
                     let number = start.plus(group * 101 + step * 37 % 101);
-                    assert_eq!(arrive(&mut window, pool, number), Arrival::New);
-                    assert_eq!(arrive(&mut window, pool, number), Arrival::Duplicate);
+                    assert_eq!(arrive(&mut window, pool, &mut share, number), Arrival::New);
+                    assert_eq!(arrive(&mut window, pool, &mut share, number), Arrival::Duplicate);
                 }
-                assert_eq!(pool.available(), 16);
+                assert!(pool.available() == 16 && share.is_empty());
             }
         });
     }
@@ -202,21 +216,23 @@ mod tests {
     #[test]
     fn a_number_too_far_ahead_is_refused() {
         with_pool(|pool| {
+            let mut share = Share::default();
             let mut window = SparseWindow::new(U24::new(0));
             assert_eq!(window.check(pool, U24::new(16 * 64)), Arrival::TooFar);
-            assert_eq!(arrive(&mut window, pool, U24::new(16 * 64 - 1)), Arrival::New);
-            window.clear(pool);
-            assert_eq!(pool.available(), 16);
+            assert_eq!(arrive(&mut window, pool, &mut share, U24::new(16 * 64 - 1)), Arrival::New);
+            window.clear(pool, &mut share);
+            assert!(pool.available() == 16 && share.is_empty());
         });
     }
 
     #[test]
     fn a_full_pool_is_said() {
         with_pool(|pool| {
-            while pool.store(&[0; 8], Purpose::Receive, &0).is_some() {}
+            assert!(pool.shares.charge_common(16));
+            let mut share = Share::default();
             let mut window = SparseWindow::new(U24::new(0));
-            assert!(!window.prepare(pool, U24::new(5)));
-            assert!(window.prepare(pool, U24::new(0)));
+            assert!(!window.prepare(pool, &mut share, U24::new(5)));
+            assert!(window.prepare(pool, &mut share, U24::new(0)));
         });
     }
 }

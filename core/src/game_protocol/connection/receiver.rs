@@ -5,7 +5,7 @@ use super::context::Context;
 use super::windows::{ReceiveWindow, SequenceStatus};
 use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
-use crate::storage::{Block, Link, List, Purpose, Queue};
+use crate::storage::{Block, Claim, Link, List, Queue, Share};
 use crate::time::Instant;
 
 /// A chunk that arrived.
@@ -63,11 +63,9 @@ pub(super) struct Receiver {
     unreliable: List,
     /// Messages for the application.
     messages: Queue,
-    /// Blocks of all these.
-    blocks: usize,
-    /// Blocks that the pool has promised for chunks that are missing.
-    promised: usize,
-    /// The one reliable message for whose missing chunks the pool has promised nothing. While there is one, no other
+    /// Blocks of all these, and those that were promised for chunks that are missing.
+    share: Share,
+    /// The one reliable message for whose missing chunks nothing was promised. While there is one, no other
     /// reliable message of several chunks is begun: two that do not fit together would wait for each other for ever.
     without_promise: Link,
     messages_received: u64,
@@ -117,8 +115,10 @@ impl Receiver {
             return Err(DropReason::NoMemory.into());
         }
         let header = BlockHeader::Received(chunk.reliability);
-        let message = cx.pool.store(chunk.body, Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
-        self.blocks += blocks;
+        let Some(message) = cx.pool.store(chunk.body, &header) else {
+            cx.pool.shares.credit(&mut self.share, blocks);
+            return Err(DropReason::NoMemory.into());
+        };
         self.window.advance(chunk.sequence);
         self.window.mark(chunk.sequence);
         self.messages.push(cx.pool, message);
@@ -128,10 +128,12 @@ impl Receiver {
     /// The first chunk that arrives of a message of several.
     fn begin(&mut self, cx: &mut Context<'_, '_>, chunk: ArrivedChunk<'_>) -> Result<(), ReceiveError> {
         let is_reliable = chunk.reliability.is_reliable();
-        let blocks = 1 + cx.pool.blocks_for(chunk.body.len());
-        if is_reliable && self.without_promise.is_some() || !self.make_room(cx, blocks, None) {
+        let blocks = cx.pool.blocks_for(chunk.body.len());
+        if is_reliable && self.without_promise.is_some() || !self.make_room(cx, 1 + blocks, None) {
             return Err(DropReason::NoMemory.into());
         }
+        // There is room for the chunk, too; it is charged where it is stored.
+        cx.pool.shares.credit(&mut self.share, blocks);
         let (owner, sequence) = (cx.slot, chunk.sequence);
         let header = BlockHeader::Partial(Partial {
             updated_at: cx.now,
@@ -144,10 +146,12 @@ impl Receiver {
             last: None,
             reliability: chunk.reliability,
         });
-        let record = cx.pool.store(&[], Purpose::Receive, &header).ok_or(DropReason::NoMemory)?;
+        let Some(record) = cx.pool.store(&[], &header) else {
+            cx.pool.shares.credit(&mut self.share, 1);
+            return Err(DropReason::NoMemory.into());
+        };
         cx.index.insert(cx.pool, key::partial(owner, sequence), record);
         self.list(chunk.reliability).push(cx.pool, record);
-        self.blocks += 1;
         self.partial_messages += 1;
         if is_reliable {
             self.without_promise = Some(record);
@@ -206,10 +210,14 @@ impl Receiver {
         if !is_promised && !self.make_room(cx, blocks, Some(record)) {
             return None;
         }
-        let purpose = if is_promised { Purpose::Promised } else { Purpose::Receive };
-        let block = cx.pool.store(chunk.body, purpose, &header)?;
-        self.blocks += blocks;
-        self.release_promise(cx, record, u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX));
+        let Some(block) = cx.pool.store(chunk.body, &header) else {
+            let charged = if is_promised { 0 } else { blocks };
+            cx.pool.shares.credit(&mut self.share, charged);
+            return None;
+        };
+        let per_chunk = u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX);
+        let promised = usize::from(take_promise(cx, record, per_chunk));
+        cx.pool.shares.credit(&mut self.share, promised.saturating_sub(blocks));
         Some(block)
     }
 
@@ -232,15 +240,14 @@ impl Receiver {
         }
         let chunks = last.map_or(MAX_CHUNKS, |last| usize::from(last) + 1);
         let per_chunk = cx.pool.blocks_for(CHUNK);
-        if last.is_some() && 1 + chunks * per_chunk > cx.receive_quota {
+        if last.is_some() && 1 + chunks * per_chunk > cx.pool.shares.most(&self.share, Claim::Receive) {
             return Err(ReceiveError::MessageTooLarge);
         }
         let missing = (chunks - usize::from(received)) * per_chunk;
         if promised > 0 {
             let excess = usize::from(promised).saturating_sub(missing);
             self.release_promise(cx, record, u16::try_from(excess).unwrap_or(u16::MAX));
-        } else if self.blocks + self.promised + missing <= cx.receive_quota && cx.pool.promise(missing) {
-            self.promised += missing;
+        } else if cx.pool.shares.charge(&mut self.share, missing, Claim::Receive).is_ok() {
             if let Some(partial) = partial_mut(cx, record) {
                 partial.promised = u16::try_from(missing).unwrap_or(u16::MAX);
             }
@@ -251,13 +258,16 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes `blocks` blocks, or what is left, off the promise for a message.
+    /// Gives back `blocks` blocks, or what is left, of the promise for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
-        let Some(partial) = partial_mut(cx, record) else { return };
-        let released = partial.promised.min(blocks);
-        partial.promised -= released;
-        cx.pool.release_promise(released.into());
-        self.promised = self.promised.saturating_sub(released.into());
+        let released = take_promise(cx, record, blocks);
+        cx.pool.shares.credit(&mut self.share, released.into());
+    }
+
+    /// Frees the blocks of something, and gives them back.
+    fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
+        let freed = cx.pool.free(message);
+        cx.pool.shares.credit(&mut self.share, freed);
     }
 
     /// Puts the chunks of a complete message together and removes its record.
@@ -296,12 +306,11 @@ impl Receiver {
         }
     }
 
-    /// Whether `blocks` blocks are free for this connection, if need be instead of unreliable messages that lack chunks;
-    /// but not of `spared`.
+    /// Charges `blocks` blocks to this connection, if need be instead of unreliable messages that lack chunks; but not of
+    /// `spared`. False if it may not hold them.
     fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: Link) -> bool {
         loop {
-            let fits = self.blocks + self.promised + blocks <= cx.receive_quota
-                && cx.pool.room(Purpose::Receive) >= blocks;
+            let fits = cx.pool.shares.charge(&mut self.share, blocks, Claim::Receive).is_ok();
             match self.unreliable.oldest() {
                 _ if fits => return true,
                 Some(oldest) if Some(oldest) != spared => self.discard(cx, oldest, DropReason::NoMemory),
@@ -332,13 +341,13 @@ impl Receiver {
             if let Some(key) = cx.pool.header(chunk).key() {
                 cx.index.remove(cx.pool, key, chunk);
             }
-            self.blocks = self.blocks.saturating_sub(cx.pool.free(chunk));
+            self.free(cx, chunk);
         }
         self.release_promise(cx, record, u16::MAX);
         cx.index.remove(cx.pool, key::partial(cx.slot, sequence), record);
         self.list(reliability).remove(cx.pool, record);
         self.without_promise = self.without_promise.filter(|waiting| *waiting != record);
-        self.blocks = self.blocks.saturating_sub(cx.pool.free(record));
+        self.free(cx, record);
         self.partial_messages = self.partial_messages.saturating_sub(1);
     }
 
@@ -382,8 +391,8 @@ impl Receiver {
     }
 
     /// The application has read a message of so many blocks.
-    pub(super) const fn on_read(&mut self, blocks: usize) {
-        self.blocks = self.blocks.saturating_sub(blocks);
+    pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        cx.pool.shares.credit(&mut self.share, blocks);
     }
 
     /// Frees messages that lack chunks.
@@ -399,6 +408,7 @@ impl Receiver {
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_partial(cx);
         self.messages.free_all(cx.pool);
+        cx.pool.shares.close(&mut self.share);
     }
 }
 
@@ -409,6 +419,14 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
         return None;
     };
     Some(partial)
+}
+
+/// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.
+fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
+    let Some(partial) = partial_mut(cx, record) else { return 0 };
+    let taken = partial.promised.min(blocks);
+    partial.promised -= taken;
+    taken
 }
 
 fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> Link {

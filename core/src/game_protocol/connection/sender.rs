@@ -8,7 +8,7 @@ use crate::cursor::{WireError, Writer};
 use crate::endpoint::SendError;
 use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, Header, MAX_PAYLOAD, Position, Reliability, chunks_of};
-use crate::storage::{Block, List, Purpose, Queue};
+use crate::storage::{Block, Claim, List, NoRoom, Queue, Share};
 use crate::time::Instant;
 
 /// The sending half of a connection.
@@ -24,7 +24,7 @@ pub(super) struct Sender {
     split_sends: List,
     window: SendWindow,
     /// Blocks of all these.
-    blocks: usize,
+    share: Share,
     rtt: RttEstimator,
     /// When something was acknowledged last.
     last_acked_at: Instant,
@@ -70,31 +70,54 @@ impl Sender {
         payload: &[u8],
         reliability: Reliability,
     ) -> Result<(), SendError> {
-        let blocks = self.admit(cx, payload.len(), reliability)?;
+        self.admit(cx, payload.len(), reliability)?;
         let (owner, sequence) = (cx.slot, self.next);
         let chunks = chunks_of(payload.len());
         if chunks > 1 && reliability.is_reliable() {
             let unacknowledged = u16::try_from(chunks).unwrap_or(u16::MAX);
             let header = BlockHeader::SplitSend(SplitSend { owner, sequence, unacknowledged });
-            let record = cx.pool.store(&[], Purpose::Send, &header).ok_or(SendError::PoolExhausted)?;
+            let record = cx.pool.store(&[], &header).ok_or(SendError::PoolExhausted)?;
             cx.index.insert(cx.pool, key::split_send(owner, sequence), record);
             self.split_sends.push(cx.pool, record);
         }
         let last = u8::try_from(chunks - 1).unwrap_or(u8::MAX);
         for (index, bytes) in (0..=u8::MAX).zip(payload.chunks(CHUNK)) {
             let chunk = OutgoingChunk { owner, sequence, index, last, transmissions: 0, reliability };
-            let block = cx.pool.store(bytes, Purpose::Send, &BlockHeader::Queued(chunk, cx.now));
+            let block = cx.pool.store(bytes, &BlockHeader::Queued(chunk, cx.now));
             self.waiting.push(cx.pool, block.ok_or(SendError::PoolExhausted)?);
             self.counts.waiting += 1;
         }
-        self.blocks += blocks;
         self.next = self.next.wrapping_add(1);
         self.counts.messages += 1;
         Ok(())
     }
 
-    /// How many blocks a message takes, if there is room for it.
+    /// Charges the blocks that a message takes, if there is room for it.
     fn admit(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        length: usize,
+        reliability: Reliability,
+    ) -> Result<(), SendError> {
+        let blocks = self.blocks_for(cx, length, reliability)?;
+        let charged = cx.pool.shares.charge(&mut self.share, blocks, Claim::Send);
+        charged.map_err(|no_room| self.refusal(cx, blocks, no_room))
+    }
+
+    /// Whether a message of so many bytes would be accepted now.
+    pub(super) fn can_push(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        reliability: Reliability,
+    ) -> Result<(), SendError> {
+        let blocks = self.blocks_for(cx, length, reliability)?;
+        let checked = cx.pool.shares.check(&self.share, blocks, Claim::Send);
+        checked.map_err(|no_room| self.refusal(cx, blocks, no_room))
+    }
+
+    /// How many blocks a message takes.
+    fn blocks_for(
         &self,
         cx: &Context<'_, '_>,
         length: usize,
@@ -109,14 +132,15 @@ impl Sender {
         let inner = chunks_of(length) - 1;
         let record = usize::from(inner > 0 && reliability.is_reliable());
         let blocks = inner * cx.pool.blocks_for(CHUNK) + cx.pool.blocks_for(length - inner * CHUNK) + record;
-        if blocks > cx.send_quota {
-            Err(SendError::NeverFits)
-        } else if self.blocks + blocks > cx.send_quota || self.would_wrap(cx) {
-            Err(SendError::QuotaExceeded)
-        } else if blocks > cx.pool.room(Purpose::Send) {
-            Err(SendError::PoolExhausted)
-        } else {
-            Ok(blocks)
+        if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
+    }
+
+    /// Why a message of so many blocks is not accepted.
+    fn refusal(&self, cx: &Context<'_, '_>, blocks: usize, no_room: NoRoom) -> SendError {
+        match no_room {
+            _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Claim::Send) => SendError::NeverFits,
+            NoRoom::InShare => SendError::QuotaExceeded,
+            NoRoom::InPool => SendError::PoolExhausted,
         }
     }
 
@@ -171,7 +195,7 @@ impl Sender {
             self.in_flight.push(cx.pool, block);
             self.counts.in_flight += 1;
         } else {
-            self.blocks = self.blocks.saturating_sub(cx.pool.free(block));
+            self.free(cx, block);
         }
         written.ok()
     }
@@ -201,7 +225,7 @@ impl Sender {
         while let Some(chunk) = self.waiting.front().filter(|chunk| is_of_it(cx, *chunk)) {
             self.waiting.pop(cx.pool);
             self.counts.waiting = self.counts.waiting.saturating_sub(1);
-            self.blocks = self.blocks.saturating_sub(cx.pool.free(chunk));
+            self.free(cx, chunk);
         }
     }
 
@@ -219,7 +243,7 @@ impl Sender {
         self.last_acked_at = cx.now;
         cx.index.remove(cx.pool, key, block);
         self.in_flight.remove(cx.pool, block);
-        self.blocks = self.blocks.saturating_sub(cx.pool.free(block));
+        self.free(cx, block);
         self.counts.in_flight = self.counts.in_flight.saturating_sub(1);
         self.counts.acknowledged += 1;
         if last == 0 || self.was_last_unacknowledged(cx, sequence) {
@@ -243,7 +267,13 @@ impl Sender {
     fn free_record(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         remove_from_index(cx, record);
         self.split_sends.remove(cx.pool, record);
-        self.blocks = self.blocks.saturating_sub(cx.pool.free(record));
+        self.free(cx, record);
+    }
+
+    /// Frees a chunk or a record, and gives its blocks back.
+    fn free(&mut self, cx: &mut Context<'_, '_>, block: Block) {
+        let freed = cx.pool.free(block);
+        cx.pool.shares.credit(&mut self.share, freed);
     }
 
     /// Frees everything.
@@ -258,7 +288,7 @@ impl Sender {
         }
         self.waiting.free_all(cx.pool);
         self.window = SendWindow::default();
-        self.blocks = 0;
+        cx.pool.shares.close(&mut self.share);
         self.counts.in_flight = 0;
         self.counts.waiting = 0;
     }

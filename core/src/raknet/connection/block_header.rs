@@ -161,7 +161,7 @@ impl BlockHeader {
 
     /// How a message that arrived was sent.
     pub(crate) fn delivery(&self) -> Delivery {
-        let Self::Received(message) = self else { return Delivery::default() };
+        let Some(message) = self.received() else { return Delivery::default() };
         Delivery {
             reliability: message.reliability,
             channel: Channel::new(message.channel).unwrap_or_default(),

@@ -2,7 +2,7 @@
 //! stands in the pool, since few games use them.
 
 use crate::raknet::delivery::Channel;
-use crate::storage::{Block, Link, Pool, Purpose};
+use crate::storage::{Block, Claim, Link, Pool, Share};
 
 /// Channels whose state is part of the connection.
 const NEAR: usize = 4;
@@ -54,31 +54,37 @@ impl<T: Packed> Channels<T> {
         (pool.block_size() / T::BYTES).max(1)
     }
 
-    /// Takes the blocks that are missing; false, and none taken, if the pool does not have them.
+    /// Takes the blocks that are missing; false, and none taken, if `share` may not have them.
     #[inline]
     pub(crate) fn prepare<H: Copy + Default>(
         &mut self,
         pool: &mut Pool<'_, H>,
+        share: &mut Share,
+        claim: Claim,
         channel: u8,
-        purpose: Purpose,
     ) -> bool {
         let missing = self.missing_blocks(pool, channel);
-        missing == 0 || self.take(pool, missing, purpose)
+        missing == 0 || self.take(pool, share, claim, missing)
     }
 
     #[cold]
-    fn take<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, blocks: usize, purpose: Purpose) -> bool {
-        if blocks > pool.room(purpose) {
+    fn take<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        share: &mut Share,
+        claim: Claim,
+        blocks: usize,
+    ) -> bool {
+        if !pool.shares.charge_table(share, blocks, claim) {
             return false;
         }
         for _ in 0..blocks {
-            let Some(block) = pool.store_zeroed(purpose) else { return false };
+            let Some(block) = pool.store_zeroed() else { return false };
             match self.far {
                 None => self.far = Some(block),
                 Some(first) => pool.join(first, block),
             }
         }
-        pool.keep(blocks);
         true
     }
 
@@ -136,13 +142,16 @@ impl<T: Packed> Channels<T> {
             && let Some(bytes) = pool.bytes_mut(block).get_mut(at..at + T::BYTES)
         {
             state.pack(bytes);
+        } else {
+            debug_assert!(false, "no memory was taken for channel {channel}");
         }
     }
 
     /// Forgets everything, and gives the blocks back to the pool.
-    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) {
+    pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if let Some(far) = core::mem::take(self).far {
-            pool.free_kept(far);
+            let freed = pool.free(far);
+            pool.shares.credit_table(share, freed);
         }
     }
 }
@@ -172,10 +181,11 @@ mod tests {
     #[test]
     fn every_channel_has_a_state_of_its_own() {
         with_pool(|pool| {
+            let mut share = Share::default();
             let mut channels = Channels::default();
             for channel in ALL {
                 assert_eq!(channels.get(pool, channel), Number(0));
-                assert!(channels.prepare(pool, channel, Purpose::Receive));
+                assert!(channels.prepare(pool, &mut share, Claim::Receive, channel));
                 channels.update(pool, channel, |state, _| *state = Number(u32::from(channel) + 1));
             }
             for channel in ALL {
@@ -187,15 +197,16 @@ mod tests {
     #[test]
     fn blocks_are_taken_for_the_rare_ones_and_given_back() {
         with_pool(|pool| {
+            let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
             let free = pool.available();
-            assert!(channels.prepare(pool, 3, Purpose::Receive));
+            assert!(channels.prepare(pool, &mut share, Claim::Receive, 3));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 3)), (free, 0));
             let missing = channels.missing_blocks(pool, 31);
             assert!(missing > 0);
-            assert!(channels.prepare(pool, 31, Purpose::Receive));
+            assert!(channels.prepare(pool, &mut share, Claim::Receive, 31));
             assert_eq!((pool.available(), channels.missing_blocks(pool, 4)), (free - missing, 0));
-            channels.clear(pool);
+            channels.clear(pool, &mut share);
             assert_eq!(pool.available(), free);
         });
     }
@@ -203,13 +214,13 @@ mod tests {
     #[test]
     fn without_room_nothing_is_taken() {
         with_pool(|pool| {
-            while pool.store_zeroed(Purpose::Receive).is_some() {}
+            assert!(pool.shares.charge_common(16));
+            let mut share = Share::default();
             let mut channels = Channels::<Number>::default();
-            assert!(!channels.prepare(pool, 31, Purpose::Receive));
-            channels.update(pool, 31, |state, _| *state = Number(1));
+            assert!(!channels.prepare(pool, &mut share, Claim::Receive, 31));
             assert_eq!(channels.get(pool, 31), Number(0));
-            channels.clear(pool);
-            assert_eq!(pool.available(), 0);
+            channels.clear(pool, &mut share);
+            assert!(pool.available() == 16 && share.is_empty());
         });
     }
 }

@@ -417,7 +417,7 @@ fn a18_one_message_without_end_leaves_room_for_others() {
     net.run_for(Duration::from_millis(500));
     let total = net.pair.b.blocks();
     for part in 0..200 {
-        let split = Some(Split { count: 40, id: 1 + (part / 39) as u16, index: part % 39 });
+        let split = Some(Split { count: 26, id: 1 + (part / 25) as u16, index: part % 25 });
         let header =
             rakwire::wire::capsule::CapsuleHeader { split, ..capsule(Reliability::Reliable, NEXT + part, 0) };
         forge(&mut net, &data(NEXT + part, header, &[0x86; 1_300]));

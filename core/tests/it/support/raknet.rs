@@ -32,7 +32,7 @@ pub(crate) fn server_config() -> Config {
 }
 
 pub(crate) fn peer(config: Config) -> Peer<'static> {
-    let capacity = Capacity { connections: 8, blocks: 8_192, block_size: 512 };
+    let capacity = Capacity { connections: 8, blocks: 16_384, block_size: 512 };
     Peer::with_capacity(capacity, config)
 }
 

@@ -10,6 +10,7 @@ pub(in super::super) enum State {
     #[default]
     Free,
     Opening,
+    /// The client waits to be accepted.
     Requested,
     Unverified,
     AwaitingNewIncoming,

@@ -2,46 +2,40 @@
 
 use super::reorder_buffer::Disposition;
 use crate::raknet::connection::context::Context;
+use crate::storage::{Claim, Share};
 use crate::time::Instant;
 
-/// Blocks that received messages take, within the quota of the connection. A pool has fewer than 2^32 blocks.
+/// Blocks that received messages take, or that were promised to messages which arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReceiveBudget {
-    /// Blocks of messages and parts that are buffered or wait for the application.
-    used: u32,
-    /// Blocks that the pool promised to messages that arrive in parts.
-    promised: u32,
+    pub(super) share: Share,
     /// Since when nothing more has fitted although the application has read everything.
     exhausted_since: Option<Instant>,
 }
 
+/// What a message that will have this fate may take. One that has to wait for others gets half, so that those others
+/// find room.
+const fn claim(disposition: Disposition) -> Claim {
+    match disposition {
+        Disposition::Deliver | Disposition::Discard => Claim::Receive,
+        Disposition::Buffer => Claim::Early,
+    }
+}
+
 impl ReceiveBudget {
-    /// Whether `blocks` blocks more are within the quota. A message that has to wait for others gets half of it, so that
-    /// those others find room.
-    pub(super) const fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
-        let quota = match disposition {
-            Disposition::Deliver | Disposition::Discard => cx.receive_quota,
-            Disposition::Buffer => cx.receive_quota / 2,
-        };
-        self.used as usize + self.promised as usize + blocks <= quota
+    /// Whether `blocks` blocks more are within the share.
+    pub(super) fn admits(&self, cx: &Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
+        cx.pool.shares.check(&self.share, blocks, claim(disposition)).is_ok()
     }
 
-    /// Counts blocks that were taken.
-    pub(super) const fn take(&mut self, blocks: usize) {
-        self.used += blocks as u32;
+    /// Charges blocks to the share; false if they are not within it.
+    pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
+        cx.pool.shares.charge(&mut self.share, blocks, claim(disposition)).is_ok()
     }
 
-    /// Counts blocks that went back to the pool.
-    pub(super) const fn give_back(&mut self, blocks: usize) {
-        self.used = self.used.saturating_sub(blocks as u32);
-    }
-
-    pub(super) const fn promise(&mut self, blocks: usize) {
-        self.promised += blocks as u32;
-    }
-
-    pub(super) const fn release_promise(&mut self, blocks: usize) {
-        self.promised = self.promised.saturating_sub(blocks as u32);
+    /// Credits blocks that went back to the pool, or that were promised and are not needed.
+    pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        cx.pool.shares.credit(&mut self.share, blocks);
     }
 
     /// Something found room.

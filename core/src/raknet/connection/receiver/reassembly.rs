@@ -14,7 +14,7 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
-use crate::storage::{Block, Link, Purpose, Queue};
+use crate::storage::{Block, Claim, Link, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,10 +88,11 @@ impl Reassembly {
         let blocks_per_part = cx.pool.blocks_for(sizes.foreign_part());
         let count = usize::try_from(part.split.count).unwrap_or(usize::MAX);
         let promised = count.saturating_mul(blocks_per_part);
-        if promised >= cx.receive_quota.min(cx.pool.most(Purpose::Receive)) {
+        if promised >= cx.pool.shares.most(&budget.share, Claim::Receive) {
             return Err(ReceiveError::MessageTooLarge);
         }
-        if !budget.admits(cx, promised + 1, part.disposition(cx)) || !cx.pool.promise(promised) {
+        let disposition = part.disposition(cx);
+        if !budget.take(cx, promised + 1, disposition) {
             return Err(ReceiveError::NoMemory);
         }
         let header = BlockHeader::Partial(Partial {
@@ -102,15 +103,13 @@ impl Reassembly {
             received: 0,
             promised: u32::try_from(promised).unwrap_or(u32::MAX),
         });
-        let Some(record) = cx.pool.store(&[], Purpose::Receive, &header) else {
-            cx.pool.release_promise(promised);
+        let Some(record) = cx.pool.store(&[], &header) else {
+            budget.give_back(cx, promised + 1);
             return Err(ReceiveError::NoMemory);
         };
         cx.index.insert(cx.pool, key::partial(cx.slot, part.split.id), record);
         self.records.push(cx.pool, record);
-        budget.promise(promised);
         budget.on_fit();
-        budget.take(1);
         Ok(record)
     }
 
@@ -146,7 +145,8 @@ impl Reassembly {
             let Some(Partial { split_id, parts, .. }) = partial_mut(cx, record).copied() else { continue };
             for index in 0..parts {
                 if let Some(part) = take_part(cx, split_id, index) {
-                    budget.give_back(cx.pool.free(part));
+                    let freed = cx.pool.free(part);
+                    budget.give_back(cx, freed);
                 }
             }
             free_record(cx, budget, record, split_id);
@@ -166,32 +166,34 @@ fn store_part(
     let blocks = cx.pool.blocks_for(part.payload.len());
     // A part longer than the MTU allows takes more than was promised for it.
     let excess = blocks.saturating_sub(cx.pool.blocks_for(sizes.foreign_part()));
-    let fits = excess == 0
-        || budget.admits(cx, excess, part.disposition(cx)) && cx.pool.room(Purpose::Receive) >= excess;
+    let disposition = part.disposition(cx);
+    if excess > 0 && !budget.take(cx, excess, disposition) {
+        return Err(ReceiveError::NoMemory);
+    }
     let header = BlockHeader::Part(Part { owner, split_id, index });
-    let stored = if fits { cx.pool.store(part.payload, Purpose::Promised, &header) } else { None };
-    let block = stored.ok_or(ReceiveError::NoMemory)?;
+    let Some(block) = cx.pool.store(part.payload, &header) else {
+        budget.give_back(cx, excess);
+        return Err(ReceiveError::NoMemory);
+    };
     budget.on_fit();
     cx.index.insert(cx.pool, key::part(owner, split_id, index), block);
-    budget.take(blocks);
-    release_promise(cx, budget, record, blocks - excess);
+    take_promise(cx, record, blocks - excess);
     Ok(())
 }
 
-/// Takes `blocks` blocks, or what is left, off the promise for a message.
-fn release_promise(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block, blocks: usize) {
-    let Some(partial) = partial_mut(cx, record) else { return };
-    let released = blocks.min(partial.promised as usize);
-    partial.promised -= u32::try_from(released).unwrap_or(partial.promised);
-    cx.pool.release_promise(released);
-    budget.release_promise(released);
+/// Takes `blocks` blocks, or what is left, off the promise for a message, and returns how many those were.
+fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: usize) -> usize {
+    let Some(partial) = partial_mut(cx, record) else { return 0 };
+    let taken = blocks.min(partial.promised as usize);
+    partial.promised -= u32::try_from(taken).unwrap_or(partial.promised);
+    taken
 }
 
 fn free_record(cx: &mut Context<'_, '_>, budget: &mut ReceiveBudget, record: Block, split_id: u16) {
-    release_promise(cx, budget, record, usize::MAX);
+    let promised = take_promise(cx, record, usize::MAX);
     cx.index.remove(cx.pool, key::partial(cx.slot, split_id), record);
-    cx.pool.free(record);
-    budget.give_back(1);
+    let freed = cx.pool.free(record);
+    budget.give_back(cx, promised + freed);
 }
 
 /// Whether a part says the same of its message as the first one that arrived.

@@ -9,10 +9,10 @@ use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::connection::sizes::Sizes;
-use crate::raknet::delivery::{Delivery, Parts, Priority};
+use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
-use crate::storage::{Block, Link, Purpose, Queue};
+use crate::storage::{Block, Claim, Link, NoRoom, Queue, Share};
 
 /// The next indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,12 +49,11 @@ pub(super) struct SendQueue {
     channels: Channels<ChannelIndices>,
     next_reliable: U24,
     next_receipt: u32,
-    /// Blocks of messages that wait or are in flight.
-    blocks: u32,
+    /// Blocks of messages that wait or are in flight, and of receipts until they are read.
+    share: Share,
     splits: SplitSends,
     /// Receipts for the application.
     receipts: Queue,
-    receipt_count: u32,
 }
 
 /// The first message of a priority.
@@ -126,36 +125,85 @@ impl SendQueue {
         sizes: Sizes,
         payload: &[u8],
         delivery: Delivery,
-        purpose: Purpose,
+        claim: Claim,
     ) -> Result<Option<Receipt>, SendError> {
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
-        let parts = if count > 1 { Parts::Many } else { Parts::One };
-        let is_recorded =
-            parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let is_split = count > 1;
+        let is_recorded = is_split && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
-        self.admit(cx, payload.len(), blocks, delivery, purpose)?;
-        let mut message = self.number(cx, delivery, parts);
-        if parts == Parts::Many {
+        self.admit(cx, payload.len(), blocks, delivery, claim)?;
+        let mut message = self.number(cx, delivery, is_split);
+        if is_split {
             message.split_count = u32::try_from(count).unwrap_or(u32::MAX);
             message.split_id = self.splits.take_id();
         }
         if is_recorded {
-            self.splits.insert(cx, &message, purpose);
+            self.splits.insert(cx, &message);
         }
         for part in payload.chunks(part_size) {
             let virtual_time = self.assign_virtual_time(cx, delivery.priority);
             let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
-            // The room was checked for all parts at once.
-            let stored = cx.pool.store(part, purpose, &BlockHeader::Outgoing(message, status));
-            let Some(block) = stored else { break };
+            // The room was charged for all parts at once.
+            let Some(block) = cx.pool.store(part, &BlockHeader::Outgoing(message, status)) else { break };
             self.queue(delivery.priority).push(cx.pool, block);
             self.count_in(QueueId::New(delivery.priority), part.len());
             message.split_index += 1;
         }
-        self.blocks += u32::try_from(blocks).unwrap_or(u32::MAX);
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
+    }
+
+    /// Whether a message of the application with so many bytes would be accepted now.
+    pub(super) fn can_push(
+        &self,
+        cx: &Context<'_, '_>,
+        sizes: Sizes,
+        bytes: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        if bytes == 0 {
+            return Err(SendError::Empty);
+        }
+        let part_size = sizes.part();
+        let is_recorded = bytes > part_size && Self::is_followed(cx, delivery);
+        let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
+        let missing = self.missing_blocks(cx, delivery);
+        // What is charged here are copies.
+        let (mut shares, mut share) = (cx.pool.shares, self.share);
+        let mut charged = shares.charge(&mut share, blocks, Claim::Send);
+        if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Claim::Send) {
+            charged = Err(NoRoom::InPool);
+        }
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, Claim::Send, no_room))
+    }
+
+    /// Whether a message in parts has a record of them, for its receipt or its progress.
+    fn is_followed(cx: &Context<'_, '_>, delivery: Delivery) -> bool {
+        delivery.reliability.has_receipt() || cx.config.progress_interval > 0
+    }
+
+    /// Blocks that the state of a message's channel takes before the message can be numbered.
+    #[inline]
+    fn missing_blocks(&self, cx: &Context<'_, '_>, delivery: Delivery) -> usize {
+        let channel = delivery.channel.number();
+        if delivery.reliability.has_channel() { self.channels.missing_blocks(cx.pool, channel) } else { 0 }
+    }
+
+    /// Why a message of so many blocks, and `missing` for its channel, is not accepted.
+    fn refusal(
+        &self,
+        cx: &Context<'_, '_>,
+        blocks: usize,
+        missing: usize,
+        claim: Claim,
+        no_room: NoRoom,
+    ) -> SendError {
+        match no_room {
+            _ if !cx.pool.shares.could_hold(&self.share, blocks, missing, claim) => SendError::NeverFits,
+            NoRoom::InShare => SendError::QuotaExceeded,
+            NoRoom::InPool => SendError::PoolExhausted,
+        }
     }
 
     /// How many blocks the parts of a message take.
@@ -168,46 +216,33 @@ impl SendQueue {
         bytes / part * cx.pool.blocks_for(part) + last
     }
 
-    /// Makes sure that there is room for a message, and for the state of its channel.
+    /// Charges the room of a message, and that of the state of its channel.
     fn admit(
         &mut self,
         cx: &mut Context<'_, '_>,
         bytes: usize,
         blocks: usize,
         delivery: Delivery,
-        purpose: Purpose,
+        claim: Claim,
     ) -> Result<(), SendError> {
         if bytes == 0 {
             return Err(SendError::Empty);
         }
-        if purpose == Purpose::Send {
-            if blocks > cx.send_quota {
-                return Err(SendError::NeverFits);
-            }
-            if self.blocks as usize + blocks > cx.send_quota {
-                return Err(SendError::QuotaExceeded);
-            }
-        }
         let channel = delivery.channel.number();
-        let has_channel = delivery.reliability.has_channel();
-        let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
-        if blocks + missing > cx.pool.room(purpose) {
-            return Err(if blocks + missing > cx.pool.most(purpose) {
-                SendError::NeverFits
-            } else {
-                SendError::PoolExhausted
-            });
+        let missing = self.missing_blocks(cx, delivery);
+        let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
+        if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
+        {
+            cx.pool.shares.credit(&mut self.share, blocks);
+            charged = Err(NoRoom::InPool);
         }
-        if missing > 0 && !self.channels.prepare(cx.pool, channel, purpose) {
-            return Err(SendError::PoolExhausted);
-        }
-        Ok(())
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, claim, no_room))
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
-    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> OutgoingMessage {
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
-        let reliability = delivery.reliability.on_wire(parts);
+        let reliability = delivery.reliability.on_wire(is_split);
         let mut message = OutgoingMessage { reliability, receipt, ..OutgoingMessage::default() };
         if !delivery.reliability.has_channel() {
             return message;
@@ -344,7 +379,7 @@ impl SendQueue {
             self.resolve_part(cx, split_id);
         } else if receipt != 0 {
             let freed = cx.pool.truncate(message);
-            self.give_back(freed);
+            self.give_back(cx, freed);
             self.push_receipt(cx, message, Receipt(receipt), outcome);
         } else {
             self.free(cx, message);
@@ -365,14 +400,11 @@ impl SendQueue {
     fn push_receipt(&mut self, cx: &mut Context<'_, '_>, message: Block, receipt: Receipt, outcome: Outcome) {
         *cx.pool.header_mut(message) = BlockHeader::Receipt(receipt, outcome);
         self.receipts.push(cx.pool, message);
-        self.receipt_count += 1;
     }
 
-    /// Takes the receipts for the application, one block each, and how many they are.
-    pub(super) fn take_receipts(&mut self) -> (Queue, usize) {
-        let count = core::mem::take(&mut self.receipt_count) as usize;
-        self.give_back(count);
-        (core::mem::take(&mut self.receipts), count)
+    /// Takes the receipts for the application, one block each, which stay charged.
+    pub(super) fn take_receipts(&mut self) -> Queue {
+        core::mem::take(&mut self.receipts)
     }
 
     /// Takes the progress of a message that is sent in parts.
@@ -387,23 +419,28 @@ impl SendQueue {
     /// Gives a message back to the pool.
     pub(super) fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
-        self.give_back(freed);
+        self.give_back(cx, freed);
     }
 
-    fn give_back(&mut self, blocks: usize) {
-        self.blocks = self.blocks.saturating_sub(u32::try_from(blocks).unwrap_or(u32::MAX));
+    /// Credits blocks that went back to the pool.
+    pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
+        cx.pool.shares.credit(&mut self.share, blocks);
+    }
+
+    /// Credits all that is still charged.
+    pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
+        cx.pool.shares.close(&mut self.share);
     }
 
     /// Gives everything that waits back to the pool.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         let mut freed = self.resend.free_all(cx.pool) + self.receipts.free_all(cx.pool);
-        self.channels.clear(cx.pool);
+        self.channels.clear(cx.pool, &mut self.share);
         for queue in &mut self.new {
             freed += queue.free_all(cx.pool);
         }
         freed += self.splits.clear(cx);
         self.amounts = Default::default();
-        self.receipt_count = 0;
-        self.give_back(freed);
+        self.give_back(cx, freed);
     }
 }

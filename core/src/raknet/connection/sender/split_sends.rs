@@ -3,7 +3,7 @@
 use crate::endpoint::{Direction, Progress};
 use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SplitSend, key};
 use crate::raknet::connection::context::Context;
-use crate::storage::{Block, List, Purpose};
+use crate::storage::{Block, List};
 
 /// Records of such messages, which count the parts that were acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ impl SplitSends {
     }
 
     /// Keeps a record of a message until all parts are acknowledged.
-    pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage, purpose: Purpose) {
+    pub(super) fn insert(&mut self, cx: &mut Context<'_, '_>, message: &OutgoingMessage) {
         let header = BlockHeader::SplitSend(SplitSend {
             owner: cx.slot,
             split_id: message.split_id,
@@ -30,7 +30,7 @@ impl SplitSends {
             acknowledged: 0,
             receipt: message.receipt,
         });
-        let Some(record) = cx.pool.store(&[], purpose, &header) else { return };
+        let Some(record) = cx.pool.store(&[], &header) else { return };
         cx.index.insert(cx.pool, key::split_send(cx.slot, message.split_id), record);
         self.records.push(cx.pool, record);
     }

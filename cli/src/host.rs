@@ -1,0 +1,112 @@
+//! Addresses, times and endpoints from the command line.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rakwire::endpoint::Protocol;
+use rakwire_native::endpoint::Connection;
+use rakwire_native::{BindError, Options, endpoint, raknet};
+
+use crate::failure::{Failure, print};
+
+/// Resolves HOST:PORT. Of a name with IPv4 and IPv6 addresses the first IPv4 one is used, because nearly every RakNet
+/// server has one.
+pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
+    let failure = |reason: &dyn std::fmt::Display| {
+        Failure::usage(format!(
+            "{target:?} is not an address: {reason}; use HOST:PORT, as in 127.0.0.1:19132 or [::1]:19132"
+        ))
+    };
+    let found = tokio::net::lookup_host(target).await;
+    let addresses: Vec<SocketAddr> = found.map_err(|error| failure(&error))?.collect();
+    let preferred = addresses.iter().find(|address| address.is_ipv4());
+    let address =
+        *preferred.or_else(|| addresses.first()).ok_or_else(|| failure(&"the name has no address"))?;
+    if address.port() == 0 {
+        return Err(failure(&"port 0 is not valid"));
+    }
+    Ok(address)
+}
+
+/// The address of a socket that can reach `server`.
+pub(crate) const fn unspecified_address_for(server: SocketAddr) -> &'static str {
+    match server {
+        SocketAddr::V4(_) => "0.0.0.0:0",
+        SocketAddr::V6(_) => "[::]:0",
+    }
+}
+
+/// An endpoint that can reach `server`.
+pub(crate) async fn endpoint_for(server: SocketAddr, options: Options) -> Result<raknet::Endpoint, Failure> {
+    let any = unspecified_address_for(server);
+    raknet::Endpoint::bind(any, options).await.map_err(|error| bind_failure(any, &error))
+}
+
+pub(crate) fn bind_failure(address: &str, error: &BindError) -> Failure {
+    Failure::usage(match error {
+        BindError::Socket { .. } => format!("{error}; choose another address or port"),
+        BindError::Resolve(_) | BindError::NoAddress | _ => {
+            format!(
+                "{address:?} is not an address to listen on: {error}; use ADDR:PORT, as in 127.0.0.1:19132"
+            )
+        }
+    })
+}
+
+pub(crate) fn no_entropy(error: std::io::Error) -> Failure {
+    Failure::runtime(format!("the system provides no random bytes: {error}"))
+}
+
+/// Gives every connection that others open to `handle`, until a signal ends the program.
+pub(crate) async fn serve<P: Protocol>(
+    endpoint: &endpoint::Endpoint<P>,
+    handle: impl Fn(Connection<P>),
+) -> Result<(), Failure> {
+    let stop = stop_signal()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    let accept = async {
+        while let Some(connection) = endpoint.accept().await {
+            handle(connection);
+        }
+    };
+    tokio::select! {
+        () = accept => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
+    #[cfg(unix)]
+    let (mut terminate, mut interrupt) = {
+        use tokio::signal::unix::{SignalKind, signal};
+        (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?)
+    };
+    #[cfg(windows)]
+    let (mut terminate, mut interrupt) = {
+        use tokio::signal::windows::{ctrl_c, ctrl_close};
+        (ctrl_close().map_err(cannot)?, ctrl_c().map_err(cannot)?)
+    };
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Parses a number of seconds, such as 5 or 0.2.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number; use seconds, as in 5 or 0.2".to_owned())?;
+    if !(0.001..=86_400.0).contains(&seconds) {
+        return Err("not between 0.001 and 86400 seconds".to_owned());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// A time in milliseconds as text.
+pub(crate) fn millis(time: Duration) -> String {
+    format!("{:.2} ms", time.as_secs_f64() * 1_000.0)
+}

@@ -1,0 +1,85 @@
+//! `rakwire ping`: the pong of a server.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rakwire_native::{Endpoint, Options, PingError, Pong};
+use serde_json::{Value, json};
+
+use crate::failure::{Failure, print};
+use crate::protocol::PongFramingArgument;
+use crate::{hex, host, text};
+
+/// The interval of pings until a pong arrives.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Pings a server without connecting, and prints its pong.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
+    #[arg(value_name = "HOST:PORT")]
+    target: String,
+    /// How long to wait for a pong; a ping is sent every second
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = host::seconds)]
+    timeout: Duration,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// What stands before the data of pongs: nothing, or their length (default: a length is recognised and removed)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pong_framing: Option<PongFramingArgument>,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
+    let server = host::resolve(&arguments.target).await?;
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.pong_framing = arguments.pong_framing.map(Into::into);
+    let endpoint = host::endpoint_for(server, options).await?;
+    let pong = ping_until_pong(&endpoint, server, arguments.timeout).await;
+    endpoint.close().await;
+    let pong = pong.map_err(|error| {
+        Failure::runtime(format!(
+            "no pong from {server} within {} s: {error}; check the address, and that UDP is not blocked",
+            arguments.timeout.as_secs_f64()
+        ))
+    })?;
+    print(if arguments.json { format!("{}\n", as_json(&pong)) } else { as_text(&pong) })
+}
+
+async fn ping_until_pong(
+    endpoint: &Endpoint,
+    server: SocketAddr,
+    timeout: Duration,
+) -> Result<Pong, PingError> {
+    let start = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(start.elapsed());
+        match endpoint.ping(server, left.min(RETRY)).await {
+            Err(PingError::NoAnswer) if left > RETRY => {}
+            result => return result,
+        }
+    }
+}
+
+/// A pong as a line of text.
+pub(crate) fn as_text(pong: &Pong) -> String {
+    format!(
+        "pong from {} in {}, guid {}, data: \"{}\"\n",
+        pong.from,
+        host::millis(pong.latency),
+        pong.identity,
+        text::escape(&pong.data)
+    )
+}
+
+/// A pong as a JSON object.
+pub(crate) fn as_json(pong: &Pong) -> Value {
+    json!({
+        "from": pong.from.to_string(),
+        "latency_ms": pong.latency.as_secs_f64() * 1_000.0,
+        "guid": pong.identity.to_string(),
+        "data": String::from_utf8_lossy(&pong.data),
+        "data_hex": hex::format(&pong.data),
+    })
+}

@@ -1,0 +1,61 @@
+//! The options of `rakwire send`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::capture::Capture;
+use crate::host;
+use crate::protocol::ProtocolArgument;
+
+/// The largest `--size`, which fits into the memory of one connection at every MTU.
+const MAX_SIZE: u64 = 5_000_000;
+
+/// Connects to an echo server, sends messages and compares every echo with its message.
+///
+/// A message is the byte 0xFE followed by the text.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The server, as 127.0.0.1:19132, [::1]:19132 or example.org:19132
+    #[arg(value_name = "HOST:PORT")]
+    pub(super) target: String,
+    /// The text to send; optional with --size
+    #[arg(value_name = "TEXT", required_unless_present = "size", default_value = "")]
+    pub(super) text: String,
+    /// How long to wait for the connection, and for each echo
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
+    pub(super) timeout: Duration,
+    /// The RakNet protocol version (default: the one that the server speaks, by its pong or its answer); or "game" for the Game Protocol, whose
+    /// messages are just the text
+    #[arg(long, value_name = "N|game")]
+    pub(super) protocol: Option<ProtocolArgument>,
+    /// The reliability of the messages; default reliable-ordered, or reliable with the Game Protocol
+    #[arg(long, value_enum)]
+    pub(super) reliability: Option<ReliabilityArgument>,
+    /// The ordering channel, for ordered and sequenced messages
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=31))]
+    pub(super) channel: u8,
+    /// How many messages to send, each after the echo of the previous one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) count: u32,
+    /// Pad each message to this length with bytes that differ between messages
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE))]
+    pub(super) size: Option<u64>,
+    /// Send the text without the byte 0xFE, or as bytes if it is 0x followed by hex digits
+    #[arg(long)]
+    pub(super) raw: bool,
+    /// The password of the server, at most 255 bytes
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub(super) password: String,
+    #[command(flatten)]
+    pub(super) capture: Capture,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ReliabilityArgument {
+    Unreliable,
+    UnreliableSequenced,
+    Reliable,
+    ReliableOrdered,
+    ReliableSequenced,
+}

@@ -1,0 +1,132 @@
+//! `rakwire send` with RakNet.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rakwire::wire::id;
+use rakwire_native::raknet::{
+    Capacity, Channel, ConnectError, ConnectFailure, ConnectOptions, Connection, Delivery, Endpoint, Options,
+    Reliability,
+};
+
+use super::arguments::{Arguments, ReliabilityArgument};
+use super::exchange::{Request, exchange};
+use crate::failure::Failure;
+use crate::{hex, host};
+
+/// The first byte of a message of text: a user message that every peer passes on.
+const TEXT_ID: u8 = 0xFE;
+/// How long the server has to answer the ping before the first attempt.
+const PONG_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the server has to acknowledge the disconnection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Sends with this protocol version, or with the one that the server speaks.
+pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<(), Failure> {
+    let prefix = prefix(arguments)?;
+    let request = Request {
+        prefix: &prefix,
+        text_at: usize::from(!arguments.raw),
+        size: arguments.size.and_then(|size| usize::try_from(size).ok()),
+        count: arguments.count,
+        delivery: delivery(arguments)?,
+        timeout: arguments.timeout,
+    };
+    let server = host::resolve(&arguments.target).await?;
+    let endpoint = arguments.capture.bind(host::unspecified_address_for(server), options()?).await?;
+    let result = match connect(&endpoint, server, version, arguments).await {
+        Ok(connection) => exchange(&connection, &request).await,
+        Err(failure) => Err(failure),
+    };
+    endpoint.close().await;
+    result
+}
+
+fn delivery(arguments: &Arguments) -> Result<Delivery, Failure> {
+    let reliability = match arguments.reliability.unwrap_or(ReliabilityArgument::ReliableOrdered) {
+        ReliabilityArgument::Unreliable => Reliability::Unreliable,
+        ReliabilityArgument::UnreliableSequenced => Reliability::UnreliableSequenced,
+        ReliabilityArgument::Reliable => Reliability::Reliable,
+        ReliabilityArgument::ReliableOrdered => Reliability::ReliableOrdered,
+        ReliabilityArgument::ReliableSequenced => Reliability::ReliableSequenced,
+    };
+    let channel =
+        Channel::new(arguments.channel).ok_or_else(|| Failure::usage("the channel must be 0 to 31"))?;
+    Ok(Delivery::new(reliability).on(channel))
+}
+
+/// What every message begins with.
+fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
+    let prefix = if !arguments.raw {
+        [&[TEXT_ID], arguments.text.as_bytes()].concat()
+    } else if arguments.text.starts_with("0x") || arguments.text.starts_with("0X") {
+        hex::parse(&arguments.text).map_err(|error| Failure::usage(format!("TEXT is not hex: {error}")))?
+    } else {
+        arguments.text.as_bytes().to_vec()
+    };
+    match prefix.first() {
+        None => Err(Failure::usage("a message cannot be empty; add TEXT")),
+        Some(first) if *first < id::USER => Err(Failure::usage(format!(
+            "the first byte is {first:#04x}, and only 0x86 and above are echoed; remove --raw or begin with --raw 0xfe"
+        ))),
+        Some(_) if arguments.size.is_some_and(|size| size < prefix.len() as u64) => Err(Failure::usage(
+            format!("the message has {} bytes; use a --size that is not smaller", prefix.len()),
+        )),
+        Some(_) => Ok(prefix),
+    }
+}
+
+fn options() -> Result<Options, Failure> {
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.close_timeout = CLOSE_TIMEOUT;
+    options.capacity = Capacity { connections: 2, blocks: 65_536, block_size: 1_024 };
+    Ok(options)
+}
+
+/// Connects within `--timeout`, without `--protocol` with the version that the server speaks.
+async fn connect(
+    endpoint: &Endpoint,
+    server: SocketAddr,
+    version: Option<u8>,
+    arguments: &Arguments,
+) -> Result<Connection, Failure> {
+    let start = Instant::now();
+    if version.is_none() {
+        // The endpoint learns the version from the pong, if there is one: some servers block an address for a while that
+        // tried another version.
+        let _ = endpoint.ping(server, PONG_TIMEOUT.min(arguments.timeout / 2)).await;
+    }
+    let options = ConnectOptions {
+        password: arguments.password.as_bytes(),
+        protocol_version: version,
+        connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
+        ..ConnectOptions::default()
+    };
+    endpoint.connect_with(server, &options).await.map_err(|error| {
+        let reason = match error {
+            ConnectError::PasswordTooLong => {
+                return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+            }
+            ConnectError::Failed(failure) => explain(failure, arguments.timeout),
+            other => other.to_string(),
+        };
+        Failure::runtime(format!("cannot connect to {server}: {reason}"))
+    })
+}
+
+/// Why an attempt failed, and what to do about it.
+fn explain(failure: ConnectFailure, timeout: Duration) -> String {
+    let seconds = timeout.as_secs_f64();
+    match failure {
+        ConnectFailure::IncompatibleProtocol { .. } => format!("{failure}; choose it with --protocol"),
+        ConnectFailure::SilentSinceIncompatible { server } => format!(
+            "{failure}; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
+        ),
+        ConnectFailure::InvalidPassword => format!("{failure}; set it with --password"),
+        ConnectFailure::NoAnswer => format!(
+            "{failure} within {seconds} s; check the address, and that UDP is not blocked, or allow more time with \
+             --timeout"
+        ),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,465 @@
+//! The program `rakwire`, from outside.
+
+#[cfg(unix)]
+use std::io::Read;
+use std::net::UdpSocket;
+use std::path::Path;
+#[cfg(unix)]
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{self, Server, text};
+/// The datagram of eight messages, sent with the reliabilities 0 to 7 on channel 3.
+const EIGHT_MESSAGES: &str = "84 040000
+ 00 0020 86000203
+ 20 0020 000000 000000 03 86010203
+ 40 0020 020000 86020203
+ 60 0020 030000 000000 03 86030203
+ 80 0020 040000 000000 010000 03 86040203
+ 00 0020 86050203
+ 40 0020 050000 86060203
+ 60 0020 060000 010000 03 86070203
+";
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_rakwire"))
+}
+
+struct Outcome {
+    status: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn rakwire_with(arguments: &[&str], input: &str) -> Outcome {
+    let output = support::run(program(), arguments, input);
+    Outcome { status: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+}
+
+fn rakwire(arguments: &[&str]) -> Outcome {
+    rakwire_with(arguments, "")
+}
+
+/// Checks that a command fails with this status and with one line that contains `part`.
+fn fails(arguments: &[&str], status: i32, part: &str) {
+    let outcome = rakwire(arguments);
+    assert_eq!(outcome.status, Some(status), "{arguments:?}: {}", outcome.err);
+    assert!(outcome.err.starts_with("error: ") && outcome.err.contains(part), "{}", outcome.err);
+    assert_eq!(outcome.err.lines().count(), 1, "{}", outcome.err);
+}
+
+fn decode(hex: &str) -> (Option<i32>, Value) {
+    let outcome = rakwire(&["decode", "--json", hex]);
+    let json = serde_json::from_str(&outcome.out).expect("one JSON object");
+    (outcome.status, json)
+}
+
+fn start_echo(arguments: &[&str]) -> Server {
+    let listen: &[&str] = if arguments.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+    let all = [&["echo"][..], listen, arguments].concat();
+    Server::start(program(), &all, "listening on ")
+}
+
+/// Ends a program as Ctrl-C does, and returns its exit status and what it wrote to the standard error.
+#[cfg(unix)]
+fn interrupt(mut server: Server) -> (Option<i32>, String) {
+    let mut stderr = server.child.stderr.take().expect("a piped error output");
+    let killed = Command::new("kill").args(["-INT", &server.child.id().to_string()]).status();
+    assert!(killed.expect("a program kill").success());
+    let status = server.child.wait().expect("a child");
+    let mut text = String::new();
+    stderr.read_to_string(&mut text).expect("text");
+    (status.code(), text)
+}
+
+/// A port on which nobody answers, as long as the socket lives.
+fn silence() -> (UdpSocket, String) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let address = socket.local_addr().expect("a bound socket").to_string();
+    (socket, address)
+}
+
+#[test]
+fn wrong_arguments_get_one_line() {
+    fails(&[], 2, "rakwire --help");
+    fails(&["fly"], 2, "unrecognized subcommand");
+    fails(&["ping"], 2, "HOST:PORT");
+    fails(&["ping", "127.0.0.1"], 2, "use HOST:PORT");
+    fails(&["ping", "127.0.0.1:0"], 2, "port 0 is not valid");
+    fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
+    fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
+    fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "use seconds");
+    fails(&["send", "127.0.0.1:1", "x", "--timeout", "0"], 2, "between 0.001 and 86400");
+    fails(&["send", "name.invalid:1", "x"], 2, "name.invalid");
+    fails(&["send", "127.0.0.1:1"], 2, "TEXT");
+    fails(&["send", "127.0.0.1:1", "x", "--channel", "32"], 2, "32");
+    fails(&["send", "127.0.0.1:1", "x", "--reliability", "perfect"], 2, "perfect");
+    fails(&["send", "127.0.0.1:1", "x", "--raw"], 2, "0x86 and above");
+    fails(&["send", "127.0.0.1:1", "hello", "--size", "2"], 2, "not smaller");
+    fails(&["echo", "--listen", "nonsense"], 2, "nonsense");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--mtu", "100"], 2, "100");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--advertise", &"x".repeat(400)], 2, "399");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "1,2,3,4,5,6,7,8,9"], 2, "eight");
+    for network in ["loss=101%", "latency=5", "rain=1%", "loss"] {
+        fails(&["echo", "--listen", "127.0.0.1:0", "--simulate", network], 2, network);
+    }
+    fails(&["echo", "--listen", "127.0.0.1:0", "--ban", "192.0.*.1"], 2, "192.0.*.1");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--password", &"x".repeat(256)], 2, "255");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--pcap", "/nowhere/a.pcap"], 2, "/nowhere/a.pcap");
+    fails(&["discover", "--port", "0"], 2, "0");
+    fails(&["discover", "--address", "everybody"], 2, "everybody");
+    fails(&["decode", "00", "--as", "poem"], 2, "poem");
+    let (_socket, taken) = silence();
+    fails(&["echo", "--listen", &taken], 2, &taken);
+    assert_eq!(rakwire(&["--help"]).status, Some(0));
+    assert!(rakwire(&["--version"]).out.starts_with("rakwire "));
+}
+
+#[test]
+fn nobody_answers() {
+    let (_socket, address) = silence();
+    fails(&["ping", &address, "--timeout", "0.2"], 1, &address);
+    fails(&["send", &address, "x", "--timeout", "0.2"], 1, &address);
+    fails(&["send", &address, "x", "--timeout", "0.2"], 1, "more time with --timeout");
+    fails(&["send", &address, "x"], 1, "check the address");
+}
+
+#[test]
+fn ping_shows_what_a_server_says() {
+    let server = start_echo(&["--advertise", "a \u{1b}[31mgame; it's \"on\""]);
+    let outcome = rakwire(&["ping", &server.announced]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let begin = format!("pong from {} in ", server.announced);
+    assert!(outcome.out.starts_with(&begin), "{}", outcome.out);
+    let end = "data: \"a \\u{1b}[31mgame; it's \\\"on\\\"\"\n";
+    assert!(outcome.out.contains(" ms, guid ") && outcome.out.ends_with(end), "{}", outcome.out);
+
+    let outcome = rakwire(&["ping", &server.announced, "--json"]);
+    let json: Value = serde_json::from_str(&outcome.out).expect("one JSON object");
+    assert_eq!(json["from"], server.announced);
+    assert_eq!(json["data"], "a \u{1b}[31mgame; it's \"on\"");
+    assert!(json["latency_ms"].as_f64().is_some_and(|latency| latency > 0.0));
+    assert_eq!(json["guid"].as_str().map(str::len), Some(16));
+}
+
+#[test]
+fn echo_and_send() {
+    let server = start_echo(&[]);
+    let send = |arguments: &[&str]| rakwire(&[&["send", &server.announced], arguments].concat());
+    let outcome = send(&["hello \u{7}"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with("echo \"hello \\u{7}\" in "), "{}", outcome.out);
+
+    let outcome = send(&["--size", "5000000"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with("echo of 5000000 bytes in "), "{}", outcome.out);
+
+    for reliability in
+        ["unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced"]
+    {
+        let outcome = send(&["x", "--count", "3", "--channel", "7", "--reliability", reliability]);
+        assert_eq!(outcome.out.lines().count(), 3, "{reliability}: {}", outcome.err);
+    }
+    let outcome = send(&["--raw", "0x86 01 02", "--protocol", "11"]);
+    assert!(outcome.out.starts_with("echo \"\\x86\\u{1}\\u{2}\" in "), "{} {}", outcome.out, outcome.err);
+    fails(&["send", &server.announced, "x", "--protocol", "9"], 1, "protocol version 11");
+}
+
+/// A server that speaks another version than the first that is tried.
+#[test]
+fn echo_and_send_speak_the_game_protocol() {
+    let server = start_echo(&["--protocol", "game"]);
+    let outcome = rakwire(&["send", &server.announced, "hello", "--protocol", "game"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with("echo \"hello\" in "), "{}", outcome.out);
+    let most = ["send", &server.announced, "--protocol", "game", "--size", "129024", "--count", "3"];
+    let outcome = rakwire(&[&most[..], &["--reliability", "reliable"]].concat());
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert_eq!(outcome.out.matches("echo of 129024 bytes in ").count(), 3, "{}", outcome.out);
+    let (status, log) = interrupt(server);
+    assert_eq!(status, Some(0), "{log}");
+    let game = |arguments: &[&str], part: &str| {
+        fails(&[&["send", "127.0.0.1:9", "--protocol", "game"][..], arguments].concat(), 2, part);
+    };
+    game(&["x", "--reliability", "reliable-ordered"], "choose one of them");
+    game(&["x", "--size", "129025"], "129024");
+    game(&[""], "bytes");
+    game(&["x", "--password", "friends"], "--password");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "game,6"], 2, "--protocol");
+    fails(&["echo", "--listen", "127.0.0.1:0", "--protocol", "gam"], 2, "the word game");
+}
+
+#[test]
+fn send_tries_the_protocol_that_the_server_names() {
+    let server = start_echo(&["--protocol", "10", "--no-cookies", "--mtu", "1200", "--max-connections", "1"]);
+    let outcome = rakwire(&["send", &server.announced, "x", "--size", "10000"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    fails(&["send", &server.announced, "x", "--protocol", "6"], 1, "--protocol");
+}
+
+#[test]
+fn echo_admits_whom_it_is_told_to() {
+    let server = start_echo(&["--password", "friends"]);
+    fails(&["send", &server.announced, "x"], 1, "--password");
+    fails(&["send", &server.announced, "x", "--password", &"x".repeat(256)], 2, "255");
+    let outcome = rakwire(&["send", &server.announced, "x", "--password", "friends"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let server = start_echo(&["--ban", "192.0.2.*", "--ban", "127.0.0.0/8"]);
+    fails(&["send", &server.announced, "x"], 1, "banned");
+}
+
+#[test]
+fn echo_simulates_a_bad_network() {
+    let server =
+        start_echo(&["--simulate", "loss=10%,latency=20ms,jitter=5ms,duplicate=2%,reorder=2%,seed=5"]);
+    let outcome = rakwire(&["send", &server.announced, "x", "--count", "20", "--size", "2000"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let times = outcome.out.lines().map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        words[words.len() - 2].parse::<f64>().expect("milliseconds")
+    });
+    assert!(times.into_iter().all(|time| time >= 40.0), "{}", outcome.out);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn discover_finds_servers() {
+    let server = start_echo(&["--advertise", "a game"]);
+    // That one is bound to one address, which no broadcast reaches.
+    let port = server.announced.rsplit(':').next().expect("a port").to_owned();
+    let nobody = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "0.3"];
+    fails(&nobody, 1, "no server answered");
+
+    let server = start_echo(&["--listen", "0.0.0.0:0", "--advertise", "a game"]);
+    let port = server.announced.rsplit(':').next().expect("a port").to_owned();
+    let discover = ["discover", "--address", "127.255.255.255", "--port", &port, "--timeout", "1.2"];
+    let outcome = rakwire(&discover);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert!(outcome.out.starts_with(&format!("pong from 127.0.0.1:{port} in ")), "{}", outcome.out);
+    let outcome = rakwire(&[&discover[..], &["--open-only", "--json"]].concat());
+    let json: Value = serde_json::from_str(&outcome.out).expect("one JSON array");
+    assert_eq!(json.as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(json[0]["data"], "a game");
+}
+
+/// Reads a capture: the lengths of the UDP payloads, and whether each record is what its headers say.
+#[cfg(unix)]
+fn read_pcap(bytes: &[u8]) -> Vec<usize> {
+    let u32_at = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    assert_eq!((u32_at(0), u32_at(20)), (0xA1B2_C3D4, 101));
+    let (mut at, mut lengths) = (24, Vec::new());
+    while at < bytes.len() {
+        let length = u32_at(at + 8) as usize;
+        let packet = &bytes[at + 16..at + 16 + length];
+        assert_eq!((packet[0] >> 4, packet[6]), (6, 17), "UDP in IPv6");
+        assert!(u32_at(at) > 1_700_000_000, "the time of day");
+        lengths.push(length - 48);
+        at += 16 + length;
+    }
+    lengths
+}
+
+#[cfg(unix)]
+#[test]
+fn every_datagram_is_written_down() {
+    let folder = std::env::temp_dir();
+    let file = |name: &str| folder.join(format!("rakwire-{}-{name}.pcap", std::process::id()));
+    let (here, there) = (file("send"), file("echo"));
+    let paths = [&here, &there].map(|path| path.to_str().expect("text").to_owned());
+    let server = start_echo(&["--pcap", &paths[1]]);
+    let outcome = rakwire(&["send", &server.announced, "x", "--size", "3000", "--pcap", &paths[0], "--log"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    assert_eq!(interrupt(server).0, Some(0));
+    let [sent, echoed] = [&here, &there].map(|path| read_pcap(&std::fs::read(path).expect("a capture")));
+    // A ping, its pong, and request 1, which has the length of the largest MTU.
+    assert_eq!((&sent[..3], &echoed[..3]), (&[33, 45, 1_464][..], &[33, 45, 1_464][..]));
+    assert!(sent.len() >= 12 && echoed.len() >= 12, "{} {}", sent.len(), echoed.len());
+    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert!(outcome.err.contains(" out 127.0.0.1:") && outcome.err.contains("open connection reply 2"));
+    for path in [here, there] {
+        std::fs::remove_file(path).expect("a file");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn every_datagram_of_the_game_protocol_is_written_down() {
+    let path = std::env::temp_dir().join(format!("rakwire-{}-game.pcap", std::process::id()));
+    let name = path.to_str().expect("text");
+    let server = start_echo(&["--protocol", "game", "--log"]);
+    let send = ["send", &server.announced, "--protocol", "game", "--size", "1000", "--pcap", name, "--log"];
+    let outcome = rakwire(&send);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    let (status, log) = interrupt(server);
+    assert_eq!(status, Some(0), "{log}");
+    let sent = read_pcap(&std::fs::read(&path).expect("a capture"));
+    assert_eq!(sent[..3], [4, 4, 4], "salt, pepper, seasoning");
+    assert!(sent.contains(&508) && sent.contains(&500), "both chunks: {sent:?}");
+    assert_eq!(outcome.err.lines().count(), sent.len(), "a line for each");
+    assert!(outcome.err.contains(" in 127.0.0.1:") && outcome.err.contains(" 4 bytes, handshake"));
+    for log in [&outcome.err, &log] {
+        assert!(log.contains(" 500 bytes, reliable chunk 1 of sequence 0, the last"), "{log}");
+        assert!(log.contains("acknowledgement of chunk 0 of sequence 0") && log.contains("END"), "{log}");
+    }
+    std::fs::remove_file(path).expect("a file");
+}
+
+#[cfg(unix)]
+#[test]
+fn echo_closes_in_order() {
+    let server = start_echo(&[]);
+    assert_eq!(rakwire(&["send", &server.announced, "x"]).status, Some(0));
+    let (status, log) = interrupt(server);
+    assert_eq!(status, Some(0), "{log}");
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    assert!(lines[0].contains("connected remote=127.0.0.1:"), "{log}");
+    assert!(lines[1].contains("messages=1 bytes=2"), "{log}");
+}
+
+/// A server that takes what it is told and sends nothing back.
+#[tokio::test(flavor = "multi_thread")]
+async fn send_says_when_no_echo_comes() {
+    use rakwire_native::{Endpoint, Options};
+    let options = Options::server(1).expect("entropy");
+    let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let address = server.local_addr().to_string();
+    let sending = tokio::task::spawn_blocking(move || {
+        fails(&["send", &address, "x", "--timeout", "0.5"], 1, "no echo within 0.5 s");
+    });
+    let connection = server.accept().await.expect("the program connects");
+    assert_eq!(connection.recv().await.expect("its message").bytes, b"\xFEx");
+    sending.await.expect("the program says so");
+    assert!(connection.recv().await.is_none(), "it disconnects nevertheless");
+}
+
+#[test]
+fn decode_shows_the_eight_messages() {
+    let (status, json) = decode(EIGHT_MESSAGES);
+    assert_eq!(status, Some(0));
+    assert_eq!((&json["kind"], &json["length"]), (&"data".into(), &97.into()));
+    assert_eq!(json["error"], Value::Null);
+    assert_eq!(
+        json["fields"],
+        serde_json::json!([
+            { "offset": 0, "length": 1, "name": "flags", "value": 0x84 },
+            { "offset": 1, "length": 3, "name": "datagram number", "value": 4 },
+        ])
+    );
+    let expected = [
+        (4, "unreliable"),
+        (11, "unreliable sequenced"),
+        (25, "reliable"),
+        (35, "reliable ordered"),
+        (49, "reliable sequenced"),
+        (66, "unreliable"),
+        (73, "reliable"),
+        (83, "reliable ordered"),
+    ];
+    let capsules = json["capsules"].as_array().expect("a list");
+    assert_eq!(capsules.len(), expected.len());
+    for ((index, capsule), (offset, reliability)) in (0..).zip(capsules).zip(expected) {
+        assert_eq!(capsule["reliability"], reliability);
+        assert_eq!(capsule["payload_hex"], format!("860{index}0203"));
+        assert_eq!(capsule["control"], Value::Null);
+        assert_eq!(capsule["offset"], offset);
+    }
+    assert_eq!(
+        capsules[4]["fields"],
+        serde_json::json!([
+            { "offset": 49, "length": 1, "name": "flags", "value": 0x80 },
+            { "offset": 50, "length": 2, "name": "length in bits", "value": 32 },
+            { "offset": 52, "length": 3, "name": "reliable message number", "value": 4 },
+            { "offset": 55, "length": 3, "name": "sequencing index", "value": 0 },
+            { "offset": 58, "length": 3, "name": "ordering index", "value": 1 },
+            { "offset": 61, "length": 1, "name": "ordering channel", "value": 3 },
+            { "offset": 62, "length": 4, "name": "payload", "value": "86040203" },
+        ])
+    );
+}
+
+#[test]
+fn decode_reads_every_way_to_write_hex() {
+    let expected = rakwire(&["decode", "C000 0101 0000 00"]);
+    assert_eq!(expected.status, Some(0), "{}", expected.err);
+    for hex in ["c0:00:01:01:00:00:00", "0xC0,0x00,0x01,0x01,0x00,0x00,0x00", "c0000101\n000000\n"] {
+        assert_eq!(rakwire(&["decode", hex]).out, expected.out, "{hex}");
+        assert_eq!(rakwire_with(&["decode", "-"], hex).out, expected.out, "{hex}");
+    }
+    assert_eq!(rakwire(&["decode", "c0", "0001", "01000000"]).out, expected.out);
+    fails(&["decode", "84g"], 2, "'g' (character 3) is not a hex digit");
+    fails(&["decode", "840"], 2, "odd");
+}
+
+#[test]
+fn decode_shows_acknowledgements() {
+    let (status, json) = decode("c0 0002 01 000000 00 010000 020000");
+    assert_eq!(status, Some(0));
+    assert_eq!(json["kind"], "acknowledgement");
+    let records = json["records"].as_array().expect("a list");
+    assert_eq!((&records[0]["first"], &records[0]["last"]), (&0.into(), &0.into()));
+    assert_eq!((&records[1]["first"], &records[1]["last"]), (&1.into(), &2.into()));
+    assert_eq!(records[1]["fields"][2]["offset"], 11);
+    assert_eq!(decode("a0 0001 01 000000").1["kind"], "negative acknowledgement");
+    let (status, json) = decode("c0 0001 00 020000 010000");
+    assert_eq!(status, Some(1));
+    assert_eq!(json["error"]["message"], "a record ends before it begins");
+}
+
+#[test]
+fn decode_shows_offline_messages() {
+    let magic = "00ffff00fefefefefdfdfdfd12345678";
+    let reply = format!("06 {magic} 000660b00effda2e 00 05d4");
+    let (status, json) = decode(&reply);
+    assert_eq!((status, &json["kind"]), (Some(0), &"open connection reply 1".into()));
+    let fields = json["fields"].as_array().expect("a list");
+    let named: Vec<(&str, u64)> = fields
+        .iter()
+        .map(|field| (field["name"].as_str().expect("text"), field["offset"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(named, [("id", 0), ("magic", 1), ("guid", 17), ("security", 25), ("mtu", 26)]);
+    assert_eq!((&fields[2]["value"], &fields[4]["value"]), (&"000660b00effda2e".into(), &1492.into()));
+
+    let table = rakwire(&["decode", &format!("1c 0000000000000001 0000000000000002 {magic} 41 1b")]).out;
+    assert!(table.starts_with("unconnected pong, 35 bytes\n"), "{table}");
+    assert!(table.contains("\"A\\u{1b}\""), "{table}");
+}
+
+#[test]
+fn decode_looks_into_control_messages() {
+    let request = "84 000000 40 0090 000000 09 00000000000002a9 00000000000003e8 00";
+    let (status, json) = decode(request);
+    assert_eq!(status, Some(0));
+    let control = &json["capsules"][0]["control"];
+    assert_eq!(control["kind"], "connection request");
+    assert_eq!(control["fields"][1]["name"], "guid");
+    assert_eq!((&control["fields"][1]["offset"], &control["fields"][2]["value"]), (&11.into(), &1000.into()));
+    let table = rakwire(&["decode", request]).out;
+    assert!(table.contains("-- payload of capsule 1\n") && table.contains("0x09 connection request"));
+}
+
+#[test]
+fn decode_stops_where_a_datagram_makes_no_sense() {
+    for (hex, offset, message, capsules) in [
+        ("", 0, "the bytes end before the field does", 0),
+        ("84 01", 1, "the bytes end before the field does", 0),
+        ("84 000000 00 0020 86", 7, "the payload ends 3 bytes early", 1),
+        ("84 000000 60 0008 000000 000000 20 86", 13, "an ordering channel is 32 or more", 1),
+        ("84 000000 00 0008 86 00 0000 86", 9, "a length is zero or too large", 2),
+        ("84 000000 00 0008 00", 8, "the bytes end before the field does", 1),
+        ("c0 0002 01 000000", 7, "the bytes end before the field does", 0),
+        ("7f 00 00", 0, "no packet has this id", 0),
+        ("01 0000000000000000 ff", 9, "the bytes end before the field does", 0),
+    ] {
+        let (status, json) = decode(hex);
+        assert_eq!(status, Some(1), "{hex}");
+        assert_eq!(json["error"]["offset"], offset, "{hex}: {json}");
+        assert_eq!(json["error"]["message"], message, "{hex}");
+        assert_eq!(json["capsules"].as_array().map(Vec::len), Some(capsules), "{hex}");
+    }
+    fails(&["decode", "84 000000 00 0020 86"], 1, "at offset 7: the payload ends 3 bytes early");
+    let (status, json) = decode("84 000000 00 0008 86 0000 00000000");
+    assert_eq!(status, Some(0), "zeros are padding");
+    assert_eq!((&json["rest"][0]["name"], &json["rest"][0]["length"]), (&"padding".into(), &6.into()));
+}

@@ -1,0 +1,7 @@
+//! The program `rakwire`, from outside.
+
+mod commands;
+mod decode;
+mod path;
+mod support;
+mod versions;

@@ -1,0 +1,361 @@
+//! Who may take how many blocks: a guaranteed minimum for each connection, and a bounded share of the rest.
+//!
+//! Of `B` blocks and `C` connections, half of the blocks are guaranteed: each connection gets `G = B / 4C` for what it
+//! sends and as many for what it receives, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a
+//! connection that needs more than `G` borrows from it, as long as it has not borrowed more than it leaves free: alone
+//! `S / 2`, beside `n` that hold all they may `S / (n + 2)`. This is the dynamic threshold of Choudhury and Hahne
+//! ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a factor of one: however many
+//! connections take all they can, some of the common part stays free.
+//!
+//! A peer with a single connection has nobody to protect: all its blocks are common and may be borrowed, but that
+//! sending leaves a quarter to receiving.
+//!
+//! Blocks are charged before they are taken and credited when they are freed, so a charge that succeeded always finds
+//! its blocks.
+
+/// What blocks are charged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// A message of the application that is to be sent.
+    Send,
+    /// A message of the protocol itself that is to be sent. The limit of the configuration does not count for it.
+    Control,
+    /// A message that arrives in its turn.
+    Receive,
+    /// A message that arrives before its turn. It leaves half of everything to what it waits for.
+    Early,
+}
+
+/// Blocks that one direction of a connection holds or was promised.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    /// Blocks within the guarantee.
+    own: u32,
+    /// Blocks of the common part.
+    borrowed: u32,
+    /// How many of all these are beside the limit of the configuration.
+    unlimited: u16,
+    /// How many of those are tables that stay for as long as the connection.
+    tables: u16,
+}
+
+impl Share {
+    const fn blocks(&self) -> usize {
+        self.own as usize + self.borrowed as usize
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.blocks() == 0 && self.unlimited == 0 && self.tables == 0
+    }
+}
+
+/// Why blocks cannot be charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The share holds all that it may.
+    InShare,
+    /// The common part has too few free blocks.
+    InPool,
+}
+
+/// What the shares of all connections leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shares {
+    /// Blocks that are guaranteed to each direction of each connection.
+    guarantee: usize,
+    /// Blocks of the common part.
+    common: usize,
+    /// Those that nobody has borrowed.
+    free: usize,
+    /// Blocks of the common part that sending leaves to receiving.
+    reserve: usize,
+    /// Tables of the common part that stay for as long as a connection.
+    tables: usize,
+    /// The most blocks that a share may hold by the configuration.
+    limit: usize,
+    /// Whether there is more than one connection to share with.
+    is_shared: bool,
+}
+
+impl Shares {
+    /// The shares of `connections` connections in a pool of `blocks` blocks, of which none may hold more than `limit` in
+    /// a direction.
+    pub(crate) fn new(blocks: usize, connections: usize, limit: Option<u32>) -> Self {
+        let is_shared = connections > 1;
+        let guarantee = if is_shared { blocks / 4 / connections } else { 0 };
+        let common = blocks - 2 * guarantee * connections;
+        let half = blocks / 2;
+        Self {
+            guarantee,
+            common,
+            free: common,
+            reserve: if is_shared { 0 } else { blocks / 4 },
+            tables: 0,
+            limit: limit.map_or(half, |limit| half.min(limit as usize)),
+            is_shared,
+        }
+    }
+
+    /// Blocks of the common part that are free.
+    pub(crate) const fn free(&self) -> usize {
+        self.free
+    }
+
+    /// Whether nobody has borrowed anything.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.free == self.common && self.tables == 0
+    }
+
+    /// How many blocks a share may hold within the guarantee.
+    const fn within(&self, claim: Claim) -> usize {
+        match claim {
+            Claim::Send | Claim::Control | Claim::Receive => self.guarantee,
+            Claim::Early => self.guarantee / 2,
+        }
+    }
+
+    const fn limit(&self, claim: Claim) -> usize {
+        match claim {
+            Claim::Send | Claim::Receive => self.limit,
+            Claim::Early => self.limit / 2,
+            Claim::Control => usize::MAX,
+        }
+    }
+
+    /// How many of `blocks` blocks would have to be borrowed.
+    const fn to_borrow(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
+        blocks.saturating_sub(self.within(claim).saturating_sub(share.own as usize))
+    }
+
+    /// Whether a share may hold `blocks` blocks more.
+    pub(crate) fn check(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+        let limited = share.blocks().saturating_sub(share.unlimited.into());
+        if limited.saturating_add(blocks) > self.limit(claim) {
+            return Err(NoRoom::InShare);
+        }
+        self.check_room(share, blocks, claim)
+    }
+
+    /// The same but for the limit of the configuration.
+    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+        let borrow = self.to_borrow(share, blocks, claim);
+        if borrow == 0 {
+            return Ok(());
+        }
+        let free = self.free.checked_sub(borrow).ok_or(NoRoom::InPool)?;
+        let held = share.borrowed as usize + borrow;
+        let may_borrow = match claim {
+            Claim::Send if !self.is_shared => free >= self.reserve,
+            Claim::Early if self.is_shared => held.saturating_mul(3) <= free,
+            _ => !self.is_shared || held <= free,
+        };
+        match may_borrow {
+            true => Ok(()),
+            false if self.is_shared => Err(NoRoom::InShare),
+            false => Err(NoRoom::InPool),
+        }
+    }
+
+    /// Charges `blocks` blocks to a share.
+    pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+        self.check(share, blocks, claim)?;
+        self.take(share, blocks, claim);
+        Ok(())
+    }
+
+    fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
+        let borrow = self.to_borrow(share, blocks, claim);
+        self.free -= borrow;
+        share.borrowed += borrow as u32;
+        share.own += (blocks - borrow) as u32;
+    }
+
+    /// Charges blocks that the limit of the configuration does not count.
+    pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
+        let fits = self.check_room(share, blocks, claim).is_ok();
+        if fits {
+            self.take(share, blocks, claim);
+            share.unlimited += blocks as u16;
+        }
+        fits
+    }
+
+    /// Charges the blocks of a table that stays for as long as the connection.
+    pub(crate) fn charge_table(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
+        let charged = self.charge_unlimited(share, blocks, claim);
+        if charged {
+            self.tables -= self.common_tables(share);
+            share.tables += blocks as u16;
+            self.tables += self.common_tables(share);
+        }
+        charged
+    }
+
+    /// How many blocks of its tables a share has to borrow even when it holds nothing else.
+    const fn common_tables(&self, share: &Share) -> usize {
+        (share.tables as usize).saturating_sub(self.guarantee)
+    }
+
+    /// Credits blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
+    /// since messages in their turn alone may take it; then what it borrowed.
+    pub(crate) fn credit(&mut self, share: &mut Share, blocks: usize) {
+        debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
+        let blocks = blocks.min(share.blocks()) as u32;
+        let first = blocks.min(share.own.saturating_sub(self.within(Claim::Early) as u32));
+        let borrowed = share.borrowed.min(blocks - first);
+        share.own -= blocks - borrowed;
+        share.borrowed -= borrowed;
+        self.free += borrowed as usize;
+    }
+
+    /// Credits all that a share still holds, once its tables were freed.
+    pub(crate) fn close(&mut self, share: &mut Share) {
+        debug_assert!(share.tables == 0, "tables were not freed: {share:?}");
+        self.credit(share, share.blocks());
+        *share = Share::default();
+    }
+
+    /// Credits blocks that [`charge_unlimited`](Self::charge_unlimited) charged.
+    pub(crate) fn credit_unlimited(&mut self, share: &mut Share, blocks: usize) {
+        self.credit(share, blocks);
+        share.unlimited = share.unlimited.saturating_sub(blocks as u16);
+    }
+
+    /// Credits the blocks of a table.
+    pub(crate) fn credit_table(&mut self, share: &mut Share, blocks: usize) {
+        self.credit_unlimited(share, blocks);
+        self.tables -= self.common_tables(share);
+        share.tables = share.tables.saturating_sub(blocks as u16);
+        self.tables += self.common_tables(share);
+    }
+
+    /// Charges blocks that belong to no connection to the common part.
+    pub(crate) const fn charge_common(&mut self, blocks: usize) -> bool {
+        let fits = blocks <= self.free;
+        if fits {
+            self.free -= blocks;
+        }
+        fits
+    }
+
+    /// Credits blocks to the common part.
+    pub(crate) const fn credit_common(&mut self, blocks: usize) {
+        self.free += blocks;
+    }
+
+    /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once nobody
+    /// holds anything but tables.
+    pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, claim: Claim) -> bool {
+        let mut with_table = *share;
+        with_table.tables = share.tables.saturating_add(missing as u16);
+        let added = self.common_tables(&with_table) - self.common_tables(share);
+        let after = Self { tables: self.tables + added, ..*self };
+        missing <= self.guarantee + self.common && blocks <= after.most(&with_table, claim)
+    }
+
+    /// The most blocks that a share could hold beside its tables once nobody holds anything but tables.
+    pub(crate) fn most(&self, share: &Share, claim: Claim) -> usize {
+        let own = self.within(claim).saturating_sub(usize::from(share.tables));
+        // The window of message numbers may hold one block for as long as nothing arrives.
+        let free = self.common.saturating_sub(self.tables + 1);
+        let borrowed = match claim {
+            Claim::Send if !self.is_shared => free.saturating_sub(self.reserve),
+            _ if !self.is_shared => free,
+            Claim::Early => free / 4,
+            Claim::Send | Claim::Control | Claim::Receive => {
+                free.saturating_sub(self.common_tables(share)) / 2
+            }
+        };
+        self.limit(claim).min(own + borrowed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Charges one block after the other until there is no room, and returns how many.
+    fn fill(shares: &mut Shares, share: &mut Share, claim: Claim) -> usize {
+        core::iter::from_fn(|| shares.charge(share, 1, claim).ok()).count()
+    }
+
+    #[test]
+    fn however_many_take_all_they_can_the_guarantee_and_something_more_is_left() {
+        // Ten connections with 32 blocks in each direction, 640 common ones.
+        let mut shares = Shares::new(1_280, 10, None);
+        let mut hostile = [Share::default(); 9];
+        for share in &mut hostile {
+            fill(&mut shares, share, Claim::Send);
+        }
+        for share in &mut hostile {
+            fill(&mut shares, share, Claim::Receive);
+        }
+        let left = shares.free();
+        assert!(left > 0, "{shares:?}");
+        let mut honest = Share::default();
+        assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
+        assert!(fill(&mut shares, &mut honest, Claim::Send) > 0);
+        for share in hostile.iter_mut().chain([&mut honest]) {
+            shares.close(share);
+        }
+        assert!(shares.is_whole());
+    }
+
+    #[test]
+    fn one_connection_beside_idle_ones_holds_its_guarantee_and_half_of_the_rest() {
+        let mut shares = Shares::new(1_280, 10, None);
+        let mut share = Share::default();
+        assert_eq!(shares.most(&share, Claim::Send), 32 + 319);
+        assert_eq!(fill(&mut shares, &mut share, Claim::Send), 32 + 320);
+        assert_eq!(shares.check(&share, 1, Claim::Send), Err(NoRoom::InShare));
+        assert_eq!(shares.check(&Share::default(), 400, Claim::Send), Err(NoRoom::InPool));
+    }
+
+    #[test]
+    fn a_single_connection_may_hold_all_but_leaves_a_quarter_of_it_to_receiving() {
+        let mut shares = Shares::new(16, 1, None);
+        let (mut sent, mut received) = (Share::default(), Share::default());
+        assert_eq!(shares.check(&sent, 9, Claim::Send), Err(NoRoom::InShare));
+        assert_eq!(fill(&mut shares, &mut sent, Claim::Send), 8);
+        assert!(shares.charge_table(&mut sent, 4, Claim::Send));
+        assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
+        assert_eq!(shares.check(&received, 1, Claim::Receive), Err(NoRoom::InPool));
+        shares.credit_table(&mut sent, 4);
+        shares.close(&mut sent);
+        assert_eq!(shares.check(&sent, 5, Claim::Send), Ok(()));
+        assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
+    }
+
+    #[test]
+    fn what_waits_for_its_turn_leaves_half_to_what_it_waits_for() {
+        let mut shares = Shares::new(1_280, 10, None);
+        let mut share = Share::default();
+        assert_eq!(fill(&mut shares, &mut share, Claim::Early), 16 + 160);
+        // Somebody else takes the common part, as far as anybody may.
+        let rest = shares.free();
+        assert!(shares.charge_common(rest));
+        for _ in 0..100 {
+            assert_eq!(fill(&mut shares, &mut share, Claim::Receive), 16);
+            shares.credit(&mut share, 16);
+        }
+        assert_eq!(fill(&mut shares, &mut share, Claim::Early), 0);
+    }
+
+    #[test]
+    fn tables_and_the_protocols_own_messages_are_beside_the_limit() {
+        let mut shares = Shares::new(1_280, 10, Some(8));
+        let mut share = Share::default();
+        assert!(shares.charge_table(&mut share, 6, Claim::Receive));
+        assert!(shares.charge_unlimited(&mut share, 1, Claim::Receive));
+        assert_eq!(fill(&mut shares, &mut share, Claim::Send), 8);
+        assert_eq!(shares.charge(&mut share, 2, Claim::Control), Ok(()));
+        assert!(
+            shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send)
+        );
+        shares.credit(&mut share, 10);
+        shares.credit_unlimited(&mut share, 1);
+        shares.credit_table(&mut share, 6);
+        assert!(share.is_empty() && shares.is_whole());
+    }
+}

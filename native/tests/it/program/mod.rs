@@ -1,5 +1,0 @@
-//! The program `rakwire`, from outside.
-
-mod cli;
-mod decode;
-mod path;
