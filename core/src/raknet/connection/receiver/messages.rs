@@ -71,7 +71,7 @@ impl Receiver {
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
         while let Some(first) = self.channels.get(cx.pool, number).first() {
-            let message = *cx.pool.header(first).received();
+            let Some(&message) = cx.pool.header(first).received() else { break };
             let disposition = disposition(&self.channels, cx, &message);
             if disposition == Disposition::Buffer {
                 break;
