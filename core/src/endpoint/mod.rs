@@ -28,6 +28,7 @@ mod stats;
 mod table;
 mod tables;
 mod types;
+mod writable;
 
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};

@@ -28,6 +28,7 @@ impl<P: Protocol> Peer<'_, P> {
             let (connection, mut cx) = self.borrow(slot)?;
             let length = connection.poll_transmit(&mut cx, buffer);
             let to = *cx.remote;
+            self.list_writable(slot);
             if let (Some(length), Some(to)) = (length, to) {
                 self.in_a_row += 1;
                 if self.in_a_row >= P::BURST {

@@ -344,4 +344,8 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) incoming: u16,
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
+    /// How many of the blocked connections are to be looked at since the common part of the memory has grown.
+    pub(crate) unexamined: usize,
+    /// Free blocks of the common part when that was seen last.
+    pub(crate) room_seen: usize,
 }

@@ -46,6 +46,8 @@ pub struct Resources<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize,
     deadlines: Vec<Deadline, CONNECTIONS>,
     ready: Deque<u16, CONNECTIONS>,
     readable: Deque<u16, CONNECTIONS>,
+    blocked: Deque<u16, CONNECTIONS>,
+    writable: Deque<u16, CONNECTIONS>,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
     nodes: Vec<Node<P::BlockHeader>, BLOCKS>,
@@ -75,6 +77,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
             deadlines: Vec::new(),
             ready: Deque::new(),
             readable: Deque::new(),
+            blocked: Deque::new(),
+            writable: Deque::new(),
             vacant: Deque::new(),
             bytes: Vec::new(),
             nodes: Vec::new(),
@@ -96,6 +100,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         refill(&mut self.buckets);
         self.ready.clear();
         self.readable.clear();
+        self.blocked.clear();
+        self.writable.clear();
         self.vacant.clear();
         while self.vacant.push_back(self.vacant.len() as u16).is_ok() {}
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
@@ -105,6 +111,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
             deadlines: Deadlines::new(Slots::Lent(&mut self.deadlines)),
             ready: SlotQueue::Lent(&mut self.ready),
             readable: SlotQueue::Lent(&mut self.readable),
+            blocked: SlotQueue::Lent(&mut self.blocked),
+            writable: SlotQueue::Lent(&mut self.writable),
             vacant: SlotQueue::Lent(&mut self.vacant),
             pool: Pool::new(
                 Slots::Lent(self.bytes.as_flattened_mut()),
@@ -224,6 +232,9 @@ impl Capacity {
             deadlines: Deadlines::new(Slots::owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
+            // Mostly empty: these grow when somebody is refused.
+            blocked: SlotQueue::Owned(alloc::collections::VecDeque::new()),
+            writable: SlotQueue::Owned(alloc::collections::VecDeque::new()),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
             pool: Pool::new(
                 Slots::zeros(0, blocks * block_size),
@@ -271,6 +282,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
             last_slot: 0,
             incoming: 0,
             in_a_row: 0,
+            unexamined: 0,
+            room_seen: usize::MAX,
         }
     }
 }

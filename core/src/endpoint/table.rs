@@ -90,6 +90,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
             slot.generation = slot.generation.wrapping_add(1);
             slot.is_attached = true;
             slot.is_paused = false;
+            slot.wanted = 0;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
         let begun = begin(connection, &mut cx);
@@ -144,8 +145,12 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let identity = slot.connection.identity();
         list_ready(slot, at, &mut self.tables.ready);
         list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let is_blocked = slot.wanted > 0;
         if before != identity {
             self.state.on_identity(at, Some(before), Some(identity));
+        }
+        if is_blocked {
+            self.list_writable(at);
         }
     }
 
@@ -160,6 +165,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if let Some(entry) = self.tables.slots.get_mut(usize::from(slot)) {
             list_ready(entry, slot, &mut self.tables.ready);
         }
+        self.list_writable(slot);
         Some(result)
     }
 
@@ -207,6 +213,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         self.state.on_identity(at, Some(slot.connection.identity()), None);
         slot.is_attached = false;
+        slot.wanted = 0;
         if let Some(remote) = slot.remote.take() {
             self.tables.addresses.remove(&AddressKey(remote), at);
         }

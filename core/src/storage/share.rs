@@ -74,6 +74,8 @@ pub(crate) struct Shares {
     tables: usize,
     /// The most blocks that a share may hold by the configuration.
     limit: usize,
+    /// Blocks of the last charge that was refused.
+    refused: usize,
     /// Whether there is more than one connection to share with.
     is_shared: bool,
 }
@@ -93,8 +95,14 @@ impl Shares {
             reserve: if is_shared { 0 } else { blocks / 4 },
             tables: 0,
             limit: limit.map_or(half, |limit| half.min(limit as usize)),
+            refused: 0,
             is_shared,
         }
+    }
+
+    /// Blocks of the last charge that was refused.
+    pub(crate) const fn refused(&self) -> usize {
+        self.refused
     }
 
     /// Blocks of the common part that are free.
@@ -159,9 +167,17 @@ impl Shares {
 
     /// Charges `blocks` blocks to a share.
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        self.check(share, blocks, claim)?;
-        self.take(share, blocks, claim);
-        Ok(())
+        let charged = self.check(share, blocks, claim);
+        match charged {
+            Ok(()) => self.take(share, blocks, claim),
+            Err(_) => self.refused = blocks,
+        }
+        charged
+    }
+
+    /// Whether others can make room for a message of `blocks` blocks that a share may not hold now.
+    pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
+        share.blocks().saturating_sub(share.unlimited.into()).saturating_add(blocks) <= self.limit(claim)
     }
 
     fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {

@@ -1,0 +1,4 @@
+//! What both protocols get from the endpoint, which is the same code for both.
+
+mod fairness;
+mod writable;
