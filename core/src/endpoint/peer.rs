@@ -184,7 +184,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.tables.ready.is_empty() || !self.state.is_idle() || self.unexamined > 0 {
+        if !self.tables.ready.is_empty() || !self.state.is_idle() || self.blocked.unexamined > 0 {
             return Some(self.last_now);
         }
         self.tables.deadlines.first().map(|(at, _)| at)

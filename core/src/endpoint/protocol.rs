@@ -315,6 +315,17 @@ pub(crate) enum Lent {
     Unconnected(Block),
 }
 
+/// How far the connections that wait for room of others were looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocked {
+    /// How many of them are still to be looked at in this round.
+    pub(crate) unexamined: usize,
+    /// Blocks of the common part that may be given away in this round.
+    pub(crate) room: usize,
+    /// How many blocks of the common part must be free for the next round to be worth while.
+    pub(crate) needed: usize,
+}
+
 /// A peer: any number of connections over one socket that it does not know.
 ///
 /// ```
@@ -344,8 +355,5 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) incoming: u16,
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
-    /// How many of the blocked connections are to be looked at since the common part of the memory has grown.
-    pub(crate) unexamined: usize,
-    /// Free blocks of the common part when that was seen last.
-    pub(crate) room_seen: usize,
+    pub(crate) blocked: Blocked,
 }

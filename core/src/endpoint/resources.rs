@@ -2,7 +2,7 @@
 
 use heapless::{Deque, Vec};
 
-use super::protocol::{Lent, Peer, Protocol, Storage};
+use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
 use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
 use crate::storage::{
@@ -282,8 +282,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
             last_slot: 0,
             incoming: 0,
             in_a_row: 0,
-            unexamined: 0,
-            room_seen: usize::MAX,
+            blocked: Blocked { unexamined: 0, room: 0, needed: usize::MAX },
         }
     }
 }

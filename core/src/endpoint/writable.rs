@@ -1,6 +1,6 @@
 //! Who is told that there is room again: senders that were refused, and none but them.
 
-use super::protocol::{Connection, Peer, Protocol};
+use super::protocol::{Blocked, Connection, Peer, Protocol};
 use super::types::ConnectionId;
 use crate::storage::Claim;
 
@@ -14,7 +14,8 @@ impl<P: Protocol> Peer<'_, P> {
     /// room for that.
     ///
     /// Connections that wait for what others hold are named in turns, and no more at once than there is room for. Each
-    /// call looks at 16 of them at the most; [`poll_timeout`](Self::poll_timeout) tells when there are more to look at.
+    /// call looks at 16 of them at the most; [`poll_timeout`](Self::poll_timeout) tells when there are more to look at. So
+    /// a driver that asks a few times a turn does bounded work, however many wait.
     ///
     /// ```
     /// use rakwire::Instant;
@@ -33,7 +34,9 @@ impl<P: Protocol> Peer<'_, P> {
     /// # assert_eq!(send_again(&mut peer, Instant::ZERO, b"\x86"), Ok(()));
     /// ```
     pub fn poll_writable(&mut self) -> Option<ConnectionId> {
-        self.examine_blocked();
+        if self.tables.writable.is_empty() {
+            self.examine_blocked();
+        }
         let at = self.tables.writable.front()?;
         self.tables.writable.pop();
         if let Some(slot) = self.slot_mut(at) {
@@ -49,12 +52,12 @@ impl<P: Protocol> Peer<'_, P> {
         let refused = u32::try_from(shares.refused()).unwrap_or(u32::MAX).max(1);
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.wanted = if slot.wanted == 0 { refused } else { slot.wanted.min(refused) };
-        let share = slot.connection.send_share();
-        if shares.depends_on_others(share, slot.wanted as usize, Claim::Send)
-            && !core::mem::replace(&mut slot.in_blocked, true)
-        {
-            self.tables.blocked.push(at);
-            self.room_seen = self.room_seen.min(shares.free());
+        let (share, wanted) = (slot.connection.send_share(), slot.wanted as usize);
+        if shares.depends_on_others(share, wanted, Claim::Send) {
+            self.blocked.needed = self.blocked.needed.min(shares.needed(share, wanted));
+            if !core::mem::replace(&mut slot.in_blocked, true) {
+                self.tables.blocked.push(at);
+            }
         }
     }
 
@@ -79,26 +82,19 @@ impl<P: Protocol> Peer<'_, P> {
         }
     }
 
-    /// Lists some of the connections that wait for what others hold, if the common part of the memory has grown.
+    /// Lists some of the connections that wait for what others hold, if so much is free that it may be enough for one.
     fn examine_blocked(&mut self) {
-        let free = self.tables.pool.shares.free();
-        if free > self.room_seen {
-            self.unexamined = self.tables.blocked.len();
-        }
-        self.room_seen = free;
-        // Each one that is named takes its room here, so that not all are named for the same blocks.
-        let mut shares = self.tables.pool.shares;
-        for _ in 0..AT_A_TIME {
-            let Some(at) = self.tables.blocked.front().filter(|_| self.unexamined > 0) else {
-                self.unexamined = 0;
-                return;
-            };
-            self.unexamined -= 1;
+        self.begin_round();
+        let mut shares = self.tables.pool.shares.bounded(self.blocked.room);
+        for _ in 0..AT_A_TIME.min(self.blocked.unexamined) {
+            self.blocked.unexamined -= 1;
+            let Some(at) = self.tables.blocked.front() else { return };
             self.tables.blocked.pop();
             let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-            let mut share = *slot.connection.send_share();
-            let wanted = slot.wanted as usize;
+            let (mut share, wanted) = (*slot.connection.send_share(), slot.wanted as usize);
+            // Each one that is named takes its room here, so that not all are named for the same blocks.
             if wanted > 0 && shares.charge(&mut share, wanted, Claim::Send).is_err() {
+                self.blocked.needed = self.blocked.needed.min(shares.needed(&share, wanted));
                 self.tables.blocked.push(at);
                 continue;
             }
@@ -106,6 +102,18 @@ impl<P: Protocol> Peer<'_, P> {
             if core::mem::take(&mut slot.wanted) > 0 && !core::mem::replace(&mut slot.in_writable, true) {
                 self.tables.writable.push(at);
             }
+        }
+        self.blocked.room = shares.free();
+        // Those that were named need not take their room: then it is for others.
+        self.begin_round();
+    }
+
+    /// Begins to look at all that wait for room of others, if it may be enough for one of them.
+    fn begin_round(&mut self) {
+        let free = self.tables.pool.shares.free();
+        if self.blocked.unexamined == 0 && free >= self.blocked.needed {
+            let unexamined = self.tables.blocked.len();
+            self.blocked = Blocked { unexamined, room: free, needed: usize::MAX };
         }
     }
 }

@@ -78,23 +78,7 @@ impl<P: Protocol> Connection<P> {
             result => return result,
         }
         // Boxed, so that those who need not wait take little memory.
-        Box::pin(self.send_when_room(message, delivery)).await
-    }
-
-    async fn send_when_room(
-        &self,
-        message: &[u8],
-        delivery: P::Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
-        loop {
-            let mut room = std::pin::pin!(self.reference.shared.room.notified());
-            // From here on no room is missed.
-            room.as_mut().enable();
-            match self.try_send(message, delivery) {
-                Err(SendError::QuotaExceeded | SendError::PoolExhausted) => room.await,
-                result => return result,
-            }
-        }
+        Box::pin(self.reference.send_when_room(message, delivery)).await
     }
 
     /// Sends a message if there is room for it now.
@@ -167,7 +151,7 @@ impl<P: Protocol> Connection<P> {
     /// ```
     pub async fn disconnect(&self) {
         let Self { reference, .. } = self;
-        reference.shared.act(|state, now| state.hooked.peer.disconnect(now, reference.id));
+        reference.shared.act(|state, now| state.disconnect(now, reference.id));
         reference.inbox.ended().await;
     }
 

@@ -31,6 +31,7 @@
 //! ```
 
 mod accept_queue;
+mod blocked_senders;
 mod connection;
 mod driver;
 mod error;
@@ -305,6 +306,7 @@ impl<P: Protocol> Endpoint<P> {
             unread: state.receivers.unread,
             backlog_full: state.receivers.accept_queue.overflows(),
             unconnected_dropped: state.receivers.unconnected.dropped(),
+            sender_wakes: state.receivers.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),
         }

@@ -8,6 +8,7 @@ use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hook
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
+use super::blocked_senders::BlockedSenders;
 use super::inbox::{Inbox, Level, Phase};
 use super::message::Incoming;
 use super::options::Options;
@@ -44,7 +45,12 @@ pub(crate) struct Receivers<P: Protocol> {
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
     pub(crate) unread: u64,
+    /// Tasks that wait for room for their messages.
+    pub(crate) blocked_senders: BlockedSenders,
 }
+
+/// Connections whose senders are woken in a turn of the driver.
+const WOKEN_A_TURN: usize = 16;
 
 /// What the driver does after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +75,7 @@ impl<P: Protocol> State<P> {
             pings: Pings::default(),
             unconnected: UnconnectedQueue::default(),
             unread: 0,
+            blocked_senders: BlockedSenders::default(),
         };
         let peer = Peer::with_capacity(options.capacity, options.config);
         let hooked = Hooked::new(peer, plugin);
@@ -147,6 +154,10 @@ impl<P: Protocol> State<P> {
             outgoing.push(to, length);
         }
         self.dispatch(now);
+        for _ in 0..WOKEN_A_TURN {
+            let Some(id) = self.hooked.peer.poll_writable() else { break };
+            self.receivers.blocked_senders.wake(id);
+        }
         if !outgoing.is_empty() || !self.requests.is_empty() {
             Next::Again
         } else if !self.is_open() && !self.has_connections() {
@@ -186,8 +197,14 @@ impl<P: Protocol> State<P> {
         self.stop_accepting(now);
         let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
         for id in all {
-            self.hooked.peer.disconnect(now, id);
+            self.disconnect(now, id);
         }
+    }
+
+    /// Ends a connection. Who waits to send on it learns that.
+    pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
+        self.hooked.peer.disconnect(now, id);
+        self.receivers.blocked_senders.wake(id);
     }
 
     /// Takes no new connections, and ends those that nobody accepted.
@@ -208,8 +225,8 @@ impl<P: Protocol> Receivers<P> {
     /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
     /// sends them again. Acknowledgements always are, or this side could not send.
     ///
-    /// `Peer::pause` would not do: it fills the memory that all connections share up to the share of one, so two slow
-    /// readers could hold up everybody else.
+    /// `Peer::pause` would do with less: what the application does not read would stay within the share of the connection,
+    /// which is smaller than the receive queue.
     fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         if self.paused.is_empty() {
             return true;
@@ -304,6 +321,7 @@ impl<P: Protocol> Receivers<P> {
     }
 
     fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
+        self.blocked_senders.wake(id);
         self.last.take_if(|(last, _)| *last == id);
         let inbox = self.inboxes.remove(&id)?;
         self.paused.remove(&inbox.remote);

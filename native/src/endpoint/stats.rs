@@ -37,6 +37,8 @@ pub struct EndpointStats<P: Protocol> {
     pub backlog_full: u64,
     /// Messages without a connection dropped because the application had not read those before.
     pub unconnected_dropped: u64,
+    /// How often a task that waits to send was woken, because its connection had room again or ended.
+    pub sender_wakes: u64,
     /// Datagrams that the system refused to send.
     pub send_failures: u64,
     /// Receive calls that failed.

@@ -61,7 +61,7 @@ impl Endpoint<RakNet> {
             return Err(OutOfBandError::AddressFamily);
         }
         loop {
-            let mut room = std::pin::pin!(self.shared.room.notified());
+            let mut room = std::pin::pin!(self.shared.unconnected_room.notified());
             // From here on no room is missed.
             room.as_mut().enable();
             let is_sent = self.shared.act(|state, now| {
