@@ -62,7 +62,7 @@ impl<const NETWORKS: usize> RateLimit<NETWORKS> {
 }
 
 /// The network of an address: 24 bits of IPv4, 64 of IPv6.
-fn network(address: IpAddr) -> u128 {
+pub(crate) fn network(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(ip) => (ip.to_bits() >> 8).into(),
         IpAddr::V6(ip) => ip.to_bits() & !u128::from(u64::MAX),

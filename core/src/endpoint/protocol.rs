@@ -5,6 +5,7 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::admission::Member;
 use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
@@ -265,6 +266,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
     fn is_lingering(&self) -> bool;
 
+    /// Whether the other peer has opened the connection and not proved itself yet.
+    fn is_half_open(&self) -> bool {
+        false
+    }
+
     /// Whether the connection counts against the limit of incoming ones.
     fn is_incoming(&self) -> bool;
 }
@@ -356,4 +362,6 @@ pub struct Peer<'a, P: Protocol> {
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
     pub(crate) blocked: Blocked,
+    /// Its part in what several peers decide together, if it does.
+    pub(crate) member: Option<Member>,
 }

@@ -282,6 +282,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
             last_slot: 0,
             incoming: 0,
             in_a_row: 0,
+            member: None,
             blocked: Blocked { unexamined: 0, room: 0, needed: usize::MAX },
         }
     }

@@ -112,6 +112,10 @@ impl endpoint::Connection<RakNet> for Connection {
         false
     }
 
+    fn is_half_open(&self) -> bool {
+        self.is_unverified()
+    }
+
     fn is_incoming(&self) -> bool {
         self.side == Side::Server && self.handshake.takes_incoming_slot()
     }
