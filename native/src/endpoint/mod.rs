@@ -42,6 +42,7 @@ mod options;
 mod pending_wake;
 mod plugin;
 mod requests;
+mod shards;
 mod shared;
 mod state;
 mod stats;
@@ -55,8 +56,11 @@ use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
 use self::plugin::Plugin;
+use self::shards::{LockedAdmission, Shards};
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
+use crate::clock::Clock;
+use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
@@ -91,6 +95,8 @@ pub(crate) use self::state::State;
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
+    /// All endpoints of the same server, of which this is one.
+    pub(crate) shards: Arc<Shards<P>>,
     local: SocketAddr,
     has_ipv6: bool,
 }
@@ -108,7 +114,19 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Binds several endpoints to one address, for a server that one core is too little for. Each has its own socket,
     /// tasks and memory, as large as `options` say, so that no datagram waits for a lock of another one; the system
-    /// gives all datagrams of one client to the same endpoint. They have the same identity; accept on each.
+    /// gives all datagrams of one client to the same endpoint. Accept on each.
+    ///
+    /// They are one server to its clients. Shared are:
+    /// - the identity and the keys of the configuration;
+    /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
+    /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
+    /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
+    ///   address, and the half-open connections of a network where cookies are off.
+    ///
+    /// Not shared are the memory and the queues; the statistics; connections that an endpoint opens itself, whose GUIDs it
+    /// alone knows; and the half-open connections that a full RakNet server ends for the sake of a newcomer, which must be
+    /// of the endpoint that the newcomer comes to. A place is counted until its connection has ended or its endpoint is
+    /// gone.
     ///
     /// # Errors
     /// A [`BindError`] that names the address; on systems other than Linux always, since theirs do not tell clients
@@ -144,7 +162,16 @@ impl<P: Protocol> Endpoint<P> {
             sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
         }
         // Clients come only now: a socket more would send some of them elsewhere.
-        Ok(sockets.into_iter().map(|socket| Self::start(socket, options.clone(), Plugin::NONE)).collect())
+        let (clock, admission) = (Clock::start(), LockedAdmission::default());
+        let shared = || {
+            let shared = Shared::new(options.clone(), Plugin::NONE, clock);
+            shared.lock().hooked.peer.share_admission(Box::new(admission.clone()));
+            Arc::new(shared)
+        };
+        let all: Vec<_> = sockets.iter().map(|_| shared()).collect();
+        let shards = Shards::of(&all);
+        let pairs = sockets.into_iter().zip(all);
+        Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())
     }
 
     /// As [`bind`](Self::bind), with a hook that sees, filters and injects what passes through the endpoint. The hook is
@@ -180,11 +207,21 @@ impl<P: Protocol> Endpoint<P> {
 
     fn start(socket: Socket, options: Options<P>, plugin: Plugin<P>) -> Self {
         let simulation = options.simulate;
-        let shared = Arc::new(Shared::new(options, plugin));
+        let shared = Arc::new(Shared::new(options, plugin, Clock::start()));
+        let shards = Shards::of(std::slice::from_ref(&shared));
+        Self::run(socket, shared, &shards, simulation)
+    }
+
+    fn run(
+        socket: Socket,
+        shared: Arc<Shared<P>>,
+        shards: &Arc<Shards<P>>,
+        simulation: Option<Simulation>,
+    ) -> Self {
         let local = socket.local_addr();
         let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        Self { shared, local, has_ipv6 }
+        Self { shared, shards: Arc::clone(shards), local, has_ipv6 }
     }
 
     /// Opens a connection to `address` and waits until it is open. The attempt ends when the future is dropped.

@@ -15,6 +15,7 @@ use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::plugin::Plugin;
 use super::state::{Next, State};
+use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
 /// The protocol behind its lock, and what tasks wait for.
@@ -31,9 +32,9 @@ pub(crate) struct Shared<P: Protocol> {
 }
 
 impl<P: Protocol> Shared<P> {
-    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>) -> Self {
+    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>, clock: Clock) -> Self {
         Self {
-            io: Io::new(options.arrival_queue, options.simulate),
+            io: Io::new(options.arrival_queue, options.simulate, clock),
             state: Mutex::new(State::new(options, plugin)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
@@ -202,7 +203,7 @@ mod tests {
 
     /// Otherwise a peer that acknowledges nothing makes the driver and a sender wake each other for ever.
     async fn a_refused_sender_wakes_nobody<P: Protocol>() {
-        let shared = Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE));
+        let shared = Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE, Clock::start()));
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
         let (id, inbox) = opened.expect("room for a connection");

@@ -1,5 +1,5 @@
 //! What an endpoint tells those that are not connected, and who may connect: its GUID, what it says to pings, the
-//! password and the bans.
+//! password and the bans. The shards of a server have these in common.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_advertisement(data))
+        self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
     }
 
     /// Sets the password that clients must give from now on, 0 to 255 bytes; empty means none. It crosses the network in
@@ -55,7 +55,7 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_password(password))
+        self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
     /// Lets no address that matches `pattern` connect, for a while or for ever; an earlier ban of the same pattern is
@@ -78,11 +78,12 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanListFull> {
-        self.shared.act(|state, now| {
+        let banned = self.shards.act(|state, now| {
             let bans = state.hooked.peer.bans_mut().ok_or(BanListFull)?;
             bans.expire(now);
             bans.add(pattern, time.map(|time| now + time))
-        })
+        });
+        banned.unwrap_or(Ok(()))
     }
 
     /// Lifts the ban of exactly this pattern; false if there is none.
@@ -97,12 +98,13 @@ impl Endpoint<RakNet> {
     /// }
     /// ```
     pub fn unban(&self, pattern: AddressPattern) -> bool {
-        self.shared.act(|state, now| {
+        let lifted = self.shards.act(|state, now| {
             state.hooked.peer.bans_mut().is_some_and(|bans| {
                 bans.expire(now);
                 bans.remove(pattern)
             })
-        })
+        });
+        lifted.unwrap_or(false)
     }
 
     /// The bans, each with the time that is left of it; nothing is for ever.
