@@ -85,7 +85,7 @@ impl<'d, P: Protocol> Connection<'d, P> {
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
-    /// [`SendError::NeverFits`] when the message can never fit half of the blocks. In RakNet [`SendError::ReservedId`]
+    /// [`SendError::NeverFits`] when the message can never fit what one connection may hold. In RakNet [`SendError::ReservedId`]
     /// when the first byte is below 0x1B; in the Game Protocol [`SendError::TooLong`] above 129,024 bytes.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference

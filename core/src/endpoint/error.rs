@@ -66,9 +66,11 @@ pub enum SendError {
     /// blocks. In RakNet the memory that a channel takes when it is first used counts too: the channels 0 to 3 take
     /// none.
     NeverFits,
-    /// This connection holds as much as it may; try again when some of it was acknowledged.
+    /// This connection holds as much as it may beside others; try again when some of it was acknowledged.
+    /// [`Peer::poll_writable`](super::Peer::poll_writable) tells when.
     QuotaExceeded,
-    /// All connections together hold as much as there is; try again when some of it was acknowledged.
+    /// The message needs more than what is guaranteed to a connection, and all connections together have left less; try
+    /// again when [`Peer::poll_writable`](super::Peer::poll_writable) names this one.
     PoolExhausted,
     /// A hook does not let this message through.
     Filtered,

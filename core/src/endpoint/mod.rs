@@ -16,14 +16,14 @@
 
 #[cfg(all(feature = "alloc", feature = "server"))]
 mod admission;
+#[cfg(not(all(feature = "alloc", feature = "server")))]
+#[path = "no_admission.rs"]
+mod admission;
 mod error;
 mod event;
 mod events;
 mod hook;
 mod message;
-#[cfg(not(all(feature = "alloc", feature = "server")))]
-#[path = "no_admission.rs"]
-mod admission;
 mod output;
 mod packet_log;
 mod peer;

@@ -53,7 +53,10 @@ impl<P: Protocol> Peer<'_, P> {
 
     /// How many connections others have opened, at all peers.
     pub(crate) fn all_incoming(&self) -> usize {
-        self.member.as_ref().map_or(self.incoming.into(), |member| member.incoming())
+        match &self.member {
+            Some(member) => member.incoming(),
+            None => self.incoming.into(),
+        }
     }
 
     /// Whether all peers together have an answer left for a peer without a connection; nothing if this peer decides alone.

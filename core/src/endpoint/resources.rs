@@ -13,14 +13,21 @@ use crate::time::Instant;
 /// All memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
 ///
 /// A message takes as many blocks as its bytes fill, at least one, from the moment it is sent until it is
-/// acknowledged, or from the moment it arrives until it is read. What is sent leaves a quarter of the blocks to what
-/// arrives. One connection may use half of the blocks for what it sends and half for what it receives, or less (the
-/// configuration's `connection_blocks`).
+/// acknowledged, or from the moment it arrives until it is read.
 ///
-/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use
-/// half of a connection's share. So an ordered message should need no more than a quarter of all blocks: a larger one
-/// arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
-/// state, beside those shares and in each direction, until the connection ends: 28 times 12 bytes, each within one
+/// With a single connection, it may use half of the blocks for what it sends and half for what it receives, and what is
+/// sent leaves a quarter of the blocks to what arrives. With several, half of the blocks are guaranteed to them in equal
+/// parts: each has `BLOCKS / 4 / CONNECTIONS` (rounded down) for what it sends and as many for what it receives, and
+/// within that nobody waits for what others hold. The rest is common. A connection that needs more borrows of it, in
+/// each direction as long as it leaves as much free as it has borrowed: up to a quarter of all blocks if nobody else
+/// does, and each further one half of what is left. The configuration's `connection_blocks` can limit a connection to
+/// less. A message larger than the guaranteed part may have to wait until others give back what they borrowed; if they
+/// do not, it does not arrive, and RakNet ends its connection after `timeout`.
+///
+/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use half
+/// of what a connection may hold. So an ordered message should need no more than a quarter of all blocks with one
+/// connection, and an eighth with several: a larger one arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
+/// state, in each direction and beside `connection_blocks`, until the connection ends: 28 times 12 bytes, each within one
 /// block, which is 6 blocks of 64 bytes and 14 of 32. A peer too small for them sends and takes on the channels 0 to 3
 /// only: [`send`](Peer::send) says [`NeverFits`](super::SendError::NeverFits), and a connection whose other end uses a
 /// higher channel ends for want of memory.

@@ -118,7 +118,10 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
             false => self.shares.free() <= self.available,
         };
         let Node { next, last, after, older, newer, bucket, used, size, header: _ } = self.canary;
-        [next, last, after, older, newer, bucket].iter().all(Option::is_none) && used == 0 && size == 0 && is_charged
+        [next, last, after, older, newer, bucket].iter().all(Option::is_none)
+            && used == 0
+            && size == 0
+            && is_charged
     }
 
     #[cfg_attr(target_pointer_width = "64", inline)]

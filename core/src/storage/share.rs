@@ -133,7 +133,7 @@ impl Shares {
     }
 
     /// How many of `blocks` blocks would have to be borrowed.
-    const fn to_borrow(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
+    const fn borrowed_for(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
         blocks.saturating_sub(self.within(claim).saturating_sub(share.own as usize))
     }
 
@@ -148,7 +148,7 @@ impl Shares {
 
     /// The same but for the limit of the configuration.
     fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let borrow = self.to_borrow(share, blocks, claim);
+        let borrow = self.borrowed_for(share, blocks, claim);
         if borrow == 0 {
             return Ok(());
         }
@@ -157,7 +157,7 @@ impl Shares {
         let may_borrow = match claim {
             Claim::Send if !self.is_shared => free >= self.reserve,
             Claim::Early if self.is_shared => held.saturating_mul(3) <= free,
-            _ => !self.is_shared || held <= free,
+            Claim::Send | Claim::Control | Claim::Receive | Claim::Early => !self.is_shared || held <= free,
         };
         match may_borrow {
             true => Ok(()),
@@ -178,7 +178,7 @@ impl Shares {
 
     /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
     pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
-        let borrow = self.to_borrow(share, blocks, Claim::Send);
+        let borrow = self.borrowed_for(share, blocks, Claim::Send);
         let left = if self.is_shared { share.borrowed as usize + borrow } else { self.reserve };
         borrow.saturating_add(left)
     }
@@ -197,7 +197,7 @@ impl Shares {
     }
 
     fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
-        let borrow = self.to_borrow(share, blocks, claim);
+        let borrow = self.borrowed_for(share, blocks, claim);
         self.free -= borrow;
         share.borrowed += borrow as u32;
         share.own += (blocks - borrow) as u32;
@@ -386,7 +386,9 @@ mod tests {
         assert!(shares.charge_unlimited(&mut share, 1, Claim::Receive));
         assert_eq!(fill(&mut shares, &mut share, Claim::Send), 8);
         assert_eq!(shares.charge(&mut share, 2, Claim::Control), Ok(()));
-        assert!(shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send));
+        assert!(
+            shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send)
+        );
         shares.credit(&mut share, 10);
         shares.credit_unlimited(&mut share, 1);
         shares.credit_table(&mut share, 6);

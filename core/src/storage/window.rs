@@ -100,12 +100,7 @@ impl SparseWindow {
 
     /// Remembers that `number`, which was new and prepared for, arrived.
     #[inline]
-    pub(crate) fn mark<H: Copy + Default>(
-        &mut self,
-        pool: &mut Pool<'_, H>,
-        share: &mut Share,
-        number: U24,
-    ) {
+    pub(crate) fn mark<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share, number: U24) {
         if number != self.base {
             let place = self.place(pool, number);
             if let Some(byte) = self.byte(pool, &place) {

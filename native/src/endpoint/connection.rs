@@ -50,7 +50,9 @@ impl<P: Protocol> Connection<P> {
     /// Sends a message. RakNet: the first byte is its id; [`id::USER`](crate::id::USER), 0x86, and above are free for
     /// applications. The Game Protocol: a message has at most 129,024 bytes.
     ///
-    /// While the connection or the endpoint has no room for the message, this waits until others were acknowledged.
+    /// While the connection has no room for the message, this waits until others were acknowledged: its own, if the
+    /// message fits what is guaranteed to a connection ([`Options::capacity`](super::Options::capacity)), or those of
+    /// other connections, if it is larger and they have borrowed the rest.
     /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,
     /// nothing of the message was taken.
     ///

@@ -135,7 +135,11 @@ impl<P: Protocol> ConnectionRef<P> {
     }
 
     /// Sends a message as soon as there is room for it.
-    pub(crate) fn send_when_room<'m>(&self, message: &'m [u8], delivery: P::Delivery) -> SendWhenRoom<'_, 'm, P> {
+    pub(crate) fn send_when_room<'m>(
+        &self,
+        message: &'m [u8],
+        delivery: P::Delivery,
+    ) -> SendWhenRoom<'_, 'm, P> {
         SendWhenRoom { reference: self, message, delivery, wait: None }
     }
 }
@@ -203,7 +207,8 @@ mod tests {
 
     /// Otherwise a peer that acknowledges nothing makes the driver and a sender wake each other for ever.
     async fn a_refused_sender_wakes_nobody<P: Protocol>() {
-        let shared = Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE, Clock::start()));
+        let shared =
+            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE, Clock::start()));
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
         let (id, inbox) = opened.expect("room for a connection");

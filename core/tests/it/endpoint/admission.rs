@@ -95,7 +95,13 @@ fn talk<P: Protocol>(
                 Event::Connected { .. } => told = Told::Connected,
                 Event::ConnectFailed { reason, .. } => told = Told::Failed(reason),
                 Event::Disconnected { .. } => told = Told::Ended,
-                _ => {}
+                Event::Message { .. }
+                | Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
             }
         }
     }
@@ -137,8 +143,7 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_raknet() {
     for number in 0..6_u8 {
         let mut client = raknet_client(u64::from(number) + 1, now);
         let server = &mut servers[usize::from(number % 2)];
-        let expected =
-            if number < 3 { Told::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
+        let expected = if number < 3 { Told::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
         assert_eq!(talk(&mut client, server, address(number), &mut now), expected, "client {number}");
     }
     assert_eq!(admission.incoming(), 3);

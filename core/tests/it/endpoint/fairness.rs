@@ -64,10 +64,7 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
 
 #[test]
 fn healthy_players_of_raknet_do_not_wait_for_others() {
-    healthy_players_do_not_wait::<RakNet>(
-        raknet::Config::new([9; 32]),
-        raknet::Delivery::RELIABLE_ORDERED,
-    );
+    healthy_players_do_not_wait::<RakNet>(raknet::Config::new([9; 32]), raknet::Delivery::RELIABLE_ORDERED);
 }
 
 #[test]

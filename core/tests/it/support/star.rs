@@ -128,7 +128,13 @@ impl<P: Protocol> Star<P> {
                     self.read[self.by_id[&id]] += 1;
                 }
                 Event::Disconnected { .. } => self.ended += 1,
-                _ => {}
+                Event::ConnectFailed { .. }
+                | Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
             }
         }
         let mut buffer = [0; 2_048];

@@ -182,7 +182,9 @@ impl Receiver {
                 Ok(None)
             }
             Arrival::TooFar => Err(ReceiveError::OutsideWindow),
-            Arrival::New if !self.reliable.prepare(cx.pool, &mut self.budget.share, capsule.reliable) => Err(ReceiveError::NoMemory),
+            Arrival::New if !self.reliable.prepare(cx.pool, &mut self.budget.share, capsule.reliable) => {
+                Err(ReceiveError::NoMemory)
+            }
             Arrival::New => {
                 let handled = self.on_new_capsule(cx, sizes, capsule, payload, takes_messages);
                 if handled.is_ok() {

@@ -172,7 +172,8 @@ impl SendQueue {
         let has_channel = delivery.reliability.has_channel();
         let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
         let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
-        if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel) {
+        if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
+        {
             cx.pool.shares.credit(&mut self.share, blocks);
             charged = Err(NoRoom::InPool);
         }
