@@ -37,24 +37,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn compare(arguments: &Arguments) -> Result<()> {
-    let alone = Subject::new(0).await?;
+    let idle = Subject::new(0).await?;
     let beside = Subject::new(arguments.senders).await?;
     let before = beside.server.stats().sender_wakes;
     let mut medians = [Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
-        for (subject, times) in [&alone, &beside].into_iter().zip(&mut medians) {
+        for (subject, times) in [&idle, &beside].into_iter().zip(&mut medians) {
             subject.ping_pong(arguments.round_trips / ROUNDS, times).await?;
         }
     }
-    let [alone, next_to] = medians.map(|mut times| median(&mut times));
+    let [idle, blocked] = medians.map(|mut times| median(&mut times));
     let wakes = beside.server.stats().sender_wakes - before;
-    println!("round trip beside nobody: {:.1} µs", alone.as_secs_f64() * 1e6);
+    println!("round trip beside nobody: {:.1} µs", idle.as_secs_f64() * 1e6);
     println!(
         "round trip beside {} blocked senders: {:.1} µs",
         arguments.senders,
-        next_to.as_secs_f64() * 1e6
+        blocked.as_secs_f64() * 1e6
     );
-    println!("ratio: {:.2}", next_to.as_secs_f64() / alone.as_secs_f64());
+    println!("ratio: {:.2}", blocked.as_secs_f64() / idle.as_secs_f64());
     println!("senders that were woken meanwhile: {wakes}");
     Ok(())
 }

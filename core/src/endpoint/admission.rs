@@ -7,7 +7,6 @@ use core::fmt::Debug;
 use core::net::IpAddr;
 use core::time::Duration;
 
-use super::protocol::{Peer, Protocol};
 use super::reservation::{Rejection, Request};
 use crate::rate_limit::{RateLimit, Rates, network};
 use crate::time::Instant;
@@ -204,13 +203,5 @@ impl Drop for Member {
                 all.release(place);
             }
         });
-    }
-}
-
-impl<P: Protocol> Peer<'_, P> {
-    /// Lets this peer decide together with others whom it lets in and whom it answers. To be called before there are
-    /// connections.
-    pub fn share_admission(&mut self, shared: Box<dyn SharedAdmission>) {
-        self.member = Some(Member::new(shared));
     }
 }

@@ -27,6 +27,7 @@ mod message;
 mod output;
 mod packet_log;
 mod peer;
+mod places;
 mod protocol;
 mod reservation;
 mod resources;

@@ -1,10 +1,7 @@
-//! The place of a client, where a peer decides together with others whom it lets in.
+//! What a peer asks those with whom it decides whom it lets in.
 
 use core::net::IpAddr;
 use core::time::Duration;
-
-use super::protocol::{Connection, Peer, Protocol};
-use crate::rate_limit::Rates;
 
 /// A client that wants a connection.
 #[derive(Clone, Copy, Debug)]
@@ -38,46 +35,4 @@ pub(crate) enum Rejection {
     Full,
     /// As many connections of the network as may be are half open.
     HalfOpen,
-}
-
-impl<P: Protocol> Peer<'_, P> {
-    /// Reserves a place among those of all peers for a client that is to get this slot.
-    pub(crate) fn reserve(&self, slot: u16, request: &Request) -> Result<(), Rejection> {
-        self.member.as_ref().map_or(Ok(()), |member| member.reserve(self.last_now, slot, request))
-    }
-
-    /// Whether a client with this identity is connected with any of the peers, as far as they decide together.
-    pub(crate) fn is_known_to_others(&self, identity: u64) -> bool {
-        self.member.as_ref().is_some_and(|member| member.knows(identity))
-    }
-
-    /// How many connections others have opened, at all peers.
-    pub(crate) fn all_incoming(&self) -> usize {
-        match &self.member {
-            Some(member) => member.incoming(),
-            None => self.incoming.into(),
-        }
-    }
-
-    /// Whether all peers together have an answer left for a peer without a connection; nothing if this peer decides alone.
-    pub(crate) fn admits_answer(&self, secret: &[u8; 16], rates: Rates, to: IpAddr) -> Option<bool> {
-        self.member.as_ref().map(|member| member.admits_answer(secret, rates, self.last_now, to))
-    }
-
-    /// Whether a connection counts as half open with all peers.
-    #[inline]
-    pub(crate) fn is_half_open(&self, slot: u16) -> bool {
-        self.member.is_some() && self.slot(slot).is_some_and(|slot| slot.connection.is_half_open())
-    }
-
-    /// A connection is not half open any more.
-    #[cold]
-    pub(crate) fn note_opened(&self, slot: u16) {
-        self.member.iter().for_each(|member| member.open(slot));
-    }
-
-    /// A connection that another peer opened has ended: its place is free.
-    pub(crate) fn give_place_back(&self, slot: u16) {
-        self.member.iter().for_each(|member| member.release(slot));
-    }
 }

@@ -11,7 +11,7 @@
 //! A peer with a single connection has nobody to protect: all its blocks are common and may be borrowed, but that
 //! sending leaves a quarter to receiving.
 //!
-//! Blocks are charged before they are taken and credited when they are freed, so a charge that succeeded always finds
+//! Blocks are charged before they are taken and released when they are freed, so a charge that succeeded always finds
 //! its blocks.
 
 /// What blocks are charged for.
@@ -229,9 +229,9 @@ impl Shares {
         (share.tables as usize).saturating_sub(self.guarantee)
     }
 
-    /// Credits blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
+    /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
     /// since messages in their turn alone may take it; then what it borrowed.
-    pub(crate) fn credit(&mut self, share: &mut Share, blocks: usize) {
+    pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
         let blocks = blocks.min(share.blocks()) as u32;
         let first = blocks.min(share.own.saturating_sub(self.within(Claim::Early) as u32));
@@ -241,22 +241,22 @@ impl Shares {
         self.free += borrowed as usize;
     }
 
-    /// Credits all that a share still holds, once its tables were freed.
+    /// Releases all that a share still holds, once its tables were freed.
     pub(crate) fn close(&mut self, share: &mut Share) {
         debug_assert!(share.tables == 0, "tables were not freed: {share:?}");
-        self.credit(share, share.blocks());
+        self.release(share, share.blocks());
         *share = Share::default();
     }
 
-    /// Credits blocks that [`charge_unlimited`](Self::charge_unlimited) charged.
-    pub(crate) fn credit_unlimited(&mut self, share: &mut Share, blocks: usize) {
-        self.credit(share, blocks);
+    /// Releases blocks that [`charge_unlimited`](Self::charge_unlimited) charged.
+    pub(crate) fn release_unlimited(&mut self, share: &mut Share, blocks: usize) {
+        self.release(share, blocks);
         share.unlimited = share.unlimited.saturating_sub(blocks as u16);
     }
 
-    /// Credits the blocks of a table.
-    pub(crate) fn credit_table(&mut self, share: &mut Share, blocks: usize) {
-        self.credit_unlimited(share, blocks);
+    /// Releases the blocks of a table.
+    pub(crate) fn release_table(&mut self, share: &mut Share, blocks: usize) {
+        self.release_unlimited(share, blocks);
         self.tables -= self.common_tables(share);
         share.tables = share.tables.saturating_sub(blocks as u16);
         self.tables += self.common_tables(share);
@@ -271,8 +271,8 @@ impl Shares {
         fits
     }
 
-    /// Credits blocks to the common part.
-    pub(crate) const fn credit_common(&mut self, blocks: usize) {
+    /// Releases blocks to the common part.
+    pub(crate) const fn release_common(&mut self, blocks: usize) {
         self.free += blocks;
     }
 
@@ -327,7 +327,7 @@ mod tests {
         let mut honest = Share::default();
         for _ in 0..100 {
             assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
-            shares.credit(&mut honest, 32);
+            shares.release(&mut honest, 32);
         }
         // Who has borrowed gives back, and then there is more for others again.
         shares.close(&mut hostile[0]);
@@ -357,7 +357,7 @@ mod tests {
         assert!(shares.charge_table(&mut sent, 4, Claim::Send));
         assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
         assert_eq!(shares.check(&received, 1, Claim::Receive), Err(NoRoom::InPool));
-        shares.credit_table(&mut sent, 4);
+        shares.release_table(&mut sent, 4);
         shares.close(&mut sent);
         assert_eq!(shares.check(&sent, 5, Claim::Send), Ok(()));
         assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
@@ -373,7 +373,7 @@ mod tests {
         assert!(shares.charge_common(rest));
         for _ in 0..100 {
             assert_eq!(fill(&mut shares, &mut share, Claim::Receive), 16);
-            shares.credit(&mut share, 16);
+            shares.release(&mut share, 16);
         }
         assert_eq!(fill(&mut shares, &mut share, Claim::Early), 0);
     }
@@ -389,9 +389,9 @@ mod tests {
         assert!(
             shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send)
         );
-        shares.credit(&mut share, 10);
-        shares.credit_unlimited(&mut share, 1);
-        shares.credit_table(&mut share, 6);
+        shares.release(&mut share, 10);
+        shares.release_unlimited(&mut share, 1);
+        shares.release_table(&mut share, 6);
         assert!(share.is_empty() && shares.is_whole());
     }
 }

@@ -11,7 +11,7 @@ use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol};
 const LATENCY: Duration = Duration::from_millis(20);
 
 /// When a datagram arrives, what number it has among those that do so then, and where it comes from and goes to.
-type Flight = Reverse<(Instant, u64, SocketAddr, SocketAddr, Vec<u8>)>;
+type Transit = Reverse<(Instant, u64, SocketAddr, SocketAddr, Vec<u8>)>;
 
 pub(crate) struct Client<P: Protocol> {
     pub(crate) peer: Peer<'static, P>,
@@ -32,7 +32,7 @@ pub(crate) struct Star<P: Protocol> {
     /// How many connections the server was told to have ended.
     pub(crate) ended: usize,
     by_id: HashMap<ConnectionId, usize>,
-    flights: BinaryHeap<Flight>,
+    transits: BinaryHeap<Transit>,
     sent: u64,
 }
 
@@ -62,7 +62,7 @@ impl<P: Protocol> Star<P> {
             read: vec![0; clients],
             ended: 0,
             by_id: HashMap::new(),
-            flights: BinaryHeap::new(),
+            transits: BinaryHeap::new(),
             sent: 0,
         };
         for number in 0..clients {
@@ -91,10 +91,10 @@ impl<P: Protocol> Star<P> {
     }
 
     fn step(&mut self) {
-        while let Some(Reverse((at, ..))) = self.flights.peek()
+        while let Some(Reverse((at, ..))) = self.transits.peek()
             && *at <= self.now
         {
-            let Some(Reverse((at, _, from, to, bytes))) = self.flights.pop() else { return };
+            let Some(Reverse((at, _, from, to, bytes))) = self.transits.pop() else { return };
             match index(to) {
                 None => self.server.handle_datagram(at, from, &bytes),
                 Some(client) => self.clients[client].peer.handle_datagram(at, from, &bytes),
@@ -144,7 +144,7 @@ impl<P: Protocol> Star<P> {
             let client = index(transmit.to).expect("a client");
             if self.clients[client].is_alive {
                 let bytes = transmit.payload.to_vec();
-                self.flights.push(Reverse((at, self.sent, server_address(), transmit.to, bytes)));
+                self.transits.push(Reverse((at, self.sent, server_address(), transmit.to, bytes)));
             }
         }
     }
@@ -160,7 +160,7 @@ impl<P: Protocol> Star<P> {
             self.sent += 1;
             if client.is_alive {
                 let (at, bytes) = (self.now + LATENCY, transmit.payload.to_vec());
-                self.flights.push(Reverse((at, self.sent, address(number), server_address(), bytes)));
+                self.transits.push(Reverse((at, self.sent, address(number), server_address(), bytes)));
             }
         }
     }
