@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use rakwire_native::{Capacity, Connection, CookiePolicy, Delivery, Endpoint, Incoming, Options};
+use rakwire_native::{Capacity, Connection, CookiePolicy, Delivery, Endpoint, Message, Options};
 
 use crate::role::{self, BenchConnection, Command, Role, Traffic};
 
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 struct Ours(Connection);
 
 /// The bytes of a message.
-struct Bytes(Incoming);
+struct Bytes(Message);
 
 impl AsRef<[u8]> for Bytes {
     fn as_ref(&self) -> &[u8] {

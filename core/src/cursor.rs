@@ -5,54 +5,37 @@
 
 use crate::serial::U24;
 
-/// Why bytes could not be read or written.
-///
-/// ```
-/// use rakwire::wire::{Reader, Source, WireError};
-///
-/// let mut reader = Reader::new(&[1]);
-/// assert_eq!(reader.u16("length"), Err(WireError::Truncated));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WireError {
-    /// The bytes end before the field does.
-    Truncated,
-    /// The buffer to write into is too small.
-    NoRoom,
-    /// The first byte names no packet that is known here.
-    UnknownId,
-    /// The sixteen bytes of the offline magic are not where they belong.
-    BadMagic,
-    /// A length is zero or more than the format allows.
-    BadLength,
-    /// An ordering channel is 32 or more.
-    BadChannel,
-    /// A split count of zero, or a split index that is not below the count.
-    BadSplit,
-    /// A record of an acknowledgement ends before it begins.
-    BadRange,
-    /// A value that the format forbids.
-    BadValue,
-}
-
-impl core::fmt::Display for WireError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Truncated => "the bytes end before the field does",
-            Self::NoRoom => "the buffer is too small",
-            Self::UnknownId => "no packet has this id",
-            Self::BadMagic => "the offline magic is not where it belongs",
-            Self::BadLength => "a length is zero or too large",
-            Self::BadChannel => "an ordering channel is 32 or more",
-            Self::BadSplit => "a split count is zero or a split index is not below it",
-            Self::BadRange => "a record ends before it begins",
-            Self::BadValue => "a value is outside the format",
-        })
+error_enum! {
+    /// Why bytes could not be read or written.
+    ///
+    /// ```
+    /// use rakwire::wire::{Reader, Source, WireError};
+    ///
+    /// let mut reader = Reader::new(&[1]);
+    /// assert_eq!(reader.u16("length"), Err(WireError::Truncated));
+    /// ```
+    #[non_exhaustive]
+    pub enum WireError {
+        /// The bytes end before the field does.
+        Truncated => "the bytes end before the field does",
+        /// The buffer to write into is too small.
+        NoRoom => "the buffer is too small",
+        /// The first byte names no packet that is known here.
+        UnknownId => "no packet has this id",
+        /// The sixteen bytes of the offline magic are not where they belong.
+        BadMagic => "the offline magic is not where it belongs",
+        /// A length is zero or more than the format allows.
+        BadLength => "a length is zero or too large",
+        /// An ordering channel is 32 or more.
+        BadChannel => "an ordering channel is 32 or more",
+        /// A split count of zero, or a split index that is not below the count.
+        BadSplit => "a split count is zero or a split index is not below it",
+        /// A record of an acknowledgement ends before it begins.
+        BadRange => "a record ends before it begins",
+        /// A value that the format forbids.
+        BadValue => "a value is outside the format",
     }
 }
-
-impl core::error::Error for WireError {}
 
 /// The value of a field as it was read, for tools that show a datagram.
 ///
@@ -94,6 +77,22 @@ pub enum Value<'a> {
     Address(core::net::SocketAddr),
 }
 
+/// Defines the methods of [`Source`] that take a number.
+macro_rules! numbers {
+    ($($(#[$doc:meta])+ $method:ident -> $type:ty, $from_bytes:ident, $value:ident;)+) => {$(
+        $(#[$doc])+
+        ///
+        /// # Errors
+        /// [`WireError::Truncated`] when fewer bytes remain.
+        #[inline]
+        fn $method(&mut self, name: &'static str) -> Result<$type, WireError> {
+            let number = <$type>::$from_bytes(self.array()?);
+            self.field(name, size_of::<$type>(), Value::$value(number.into()));
+            Ok(number)
+        }
+    )+};
+}
+
 /// Bytes that are taken from the front, field by field.
 ///
 /// Implementors provide [`take`](Self::take) and [`peek`](Self::peek); [`field`](Self::field) is told the
@@ -129,26 +128,19 @@ pub trait Source<'a> {
         bytes.first_chunk().copied().ok_or(WireError::Truncated)
     }
 
-    /// Takes one byte.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when none remains.
-    #[inline]
-    fn u8(&mut self, name: &'static str) -> Result<u8, WireError> {
-        let [byte] = self.array()?;
-        self.field(name, 1, Value::Number(byte.into()));
-        Ok(byte)
-    }
-
-    /// Takes a big-endian number of 16 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
-    #[inline]
-    fn u16(&mut self, name: &'static str) -> Result<u16, WireError> {
-        let number = u16::from_be_bytes(self.array()?);
-        self.field(name, 2, Value::Number(number.into()));
-        Ok(number)
+    numbers! {
+        /// Takes one byte.
+        u8 -> u8, from_be_bytes, Number;
+        /// Takes a big-endian number of 16 bits.
+        u16 -> u16, from_be_bytes, Number;
+        /// Takes a big-endian number of 32 bits.
+        u32 -> u32, from_be_bytes, Number;
+        /// Takes a little-endian number of 32 bits, which only events of the original hold (its memory as it lies there).
+        u32_le -> u32, from_le_bytes, Number;
+        /// Takes a big-endian number of 64 bits.
+        u64 -> u64, from_be_bytes, Number;
+        /// Takes a big-endian IEEE 754 number of 32 bits.
+        f32 -> f32, from_be_bytes, Float;
     }
 
     /// Takes a little-endian number of 24 bits.
@@ -160,50 +152,6 @@ pub trait Source<'a> {
         let [low, middle, high] = self.array()?;
         let number = U24::new(u32::from_le_bytes([low, middle, high, 0]));
         self.field(name, 3, Value::Number(number.get().into()));
-        Ok(number)
-    }
-
-    /// Takes a big-endian number of 32 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
-    #[inline]
-    fn u32(&mut self, name: &'static str) -> Result<u32, WireError> {
-        let number = u32::from_be_bytes(self.array()?);
-        self.field(name, 4, Value::Number(number.into()));
-        Ok(number)
-    }
-
-    /// Takes a little-endian number of 32 bits, which only events of the original hold (its memory as it lies there).
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
-    #[inline]
-    fn u32_le(&mut self, name: &'static str) -> Result<u32, WireError> {
-        let number = u32::from_le_bytes(self.array()?);
-        self.field(name, 4, Value::Number(number.into()));
-        Ok(number)
-    }
-
-    /// Takes a big-endian number of 64 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
-    #[inline]
-    fn u64(&mut self, name: &'static str) -> Result<u64, WireError> {
-        let number = u64::from_be_bytes(self.array()?);
-        self.field(name, 8, Value::Number(number));
-        Ok(number)
-    }
-
-    /// Takes a big-endian IEEE 754 number of 32 bits.
-    ///
-    /// # Errors
-    /// [`WireError::Truncated`] when fewer bytes remain.
-    #[inline]
-    fn f32(&mut self, name: &'static str) -> Result<f32, WireError> {
-        let number = f32::from_be_bytes(self.array()?);
-        self.field(name, 4, Value::Float(number));
         Ok(number)
     }
 

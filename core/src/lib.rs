@@ -59,12 +59,15 @@
 //!
 //! # Layers
 //!
-//! - [`wire`]: bytes to packets and back. Nothing above it indexes a byte.
+//! From the bottom to the top; each uses only what stands before it:
+//!
+//! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them.
+//! - [`endpoint`]: what both protocols run in: connection table, deadlines, events, hooks, counters and memory, generic
+//!   over the trait [`endpoint::Protocol`]. It knows neither protocol.
+//! - [`wire`] and [`game_protocol::wire`]: bytes to packets and back. Nothing above them indexes a byte.
 //! - [`codec`]: encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
-//! - `storage`: blocks of fixed size in lent memory, and the queues, heaps and tables that run through them. It knows
-//!   no protocol.
-//! - [`raknet`]: the protocol. A [`raknet::Peer`] holds connections; each is one state machine.
-//! - [`game_protocol`]: another protocol over the same storage, with the same verbs.
+//! - [`raknet`] and [`game_protocol`]: the protocols. Each brings a connection, which is one state machine, and decides
+//!   what a datagram is for. Each names the endpoint for its own: [`raknet::Peer`] is an [`endpoint::Peer`].
 //! - [`sim`] (feature `sim`): a network in memory that loses, delays, doubles and reorders, by a seed.
 //!
 //! # Promises
@@ -100,6 +103,9 @@
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+#[macro_use]
+mod enums;
 
 mod chunks;
 pub mod codec;

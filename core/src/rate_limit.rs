@@ -1,4 +1,5 @@
-//! How many answers peers without a connection get: an answer may be longer than its question, and the question's source may be forged.
+//! How many answers peers without a connection get: an answer may be longer than its question, and the question's
+//! source may be forged.
 
 use core::hash::Hasher;
 use core::net::IpAddr;
@@ -61,11 +62,12 @@ impl<const NETWORKS: usize> RateLimit<NETWORKS> {
     }
 }
 
-/// The network of an address: 24 bits of IPv4, 64 of IPv6.
-pub(crate) fn network(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(ip) => (ip.to_bits() >> 8).into(),
-        IpAddr::V6(ip) => ip.to_bits() & !u128::from(u64::MAX),
+/// The network of an address: 24 bits of IPv4, 64 of IPv6. On a socket for both, IPv4 addresses stand inside IPv6, all
+/// in one network of that.
+pub(crate) const fn network(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
+        IpAddr::V6(ip) => ip.to_bits() & !(u64::MAX as u128),
     }
 }
 
@@ -105,6 +107,7 @@ mod tests {
             left == right
         };
         assert!(same("10.0.1.2", "10.0.1.255") && !same("10.0.1.2", "10.0.2.2"));
+        assert!(same("10.0.1.2", "::ffff:10.0.1.255") && !same("::ffff:10.0.1.2", "::ffff:10.0.2.2"));
         assert!(same("2001:db8::1", "2001:db8::f:1") && !same("2001:db8::1", "2001:db8:0:1::1"));
     }
 }

@@ -1,11 +1,11 @@
-//! The clock of embassy-time, as the core counts time.
+//! Conversion between the clocks of embassy-time and of the core.
 
-/// Now, in microseconds since the start of the machine.
+/// The current time.
 pub(crate) fn now() -> rakwire::Instant {
     rakwire::Instant::from_micros(embassy_time::Instant::now().as_micros())
 }
 
-/// The same point in time for a timer, which never fires before it.
+/// The deadline of a timer for this time, rounded up to a tick.
 pub(crate) const fn timer(at: rakwire::Instant) -> embassy_time::Instant {
     let before = embassy_time::Instant::from_micros(at.as_micros());
     let early = before.as_micros() < at.as_micros();

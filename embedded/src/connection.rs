@@ -1,4 +1,4 @@
-//! A connection, as tasks use it.
+//! A connection, as the application sees it.
 
 use core::net::SocketAddr;
 use core::task::Poll;
@@ -7,59 +7,59 @@ use rakwire::endpoint::{Outcome, Progress, Protocol, Receipt, SendError};
 
 use crate::received::Received;
 use crate::reference::ConnectionRef;
-use crate::shared::Notice;
+use crate::shared::EventInfo;
 
-/// Something that happened on a connection.
-///
-/// ```
-/// use rakwire_embassy::raknet::Event;
-///
-/// fn describe(event: &Event<'_>) -> &'static str {
-///     match event {
-///         Event::Message(_) => "a message arrived",
-///         Event::Receipt { .. } => "it is known what became of a message",
-///         _ => "something else",
-///     }
-/// }
-/// ```
+/// An event of a connection. [`Connection::next`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'d, P: Protocol> {
-    /// A message arrived.
+    /// A received message.
     Message(Received<'d, P>),
-    /// It is known what became of a message that was sent with a receipt; only in RakNet.
+    /// The outcome of a message that was sent with receipt; only in RakNet.
     Receipt {
-        /// What `send` returned.
+        /// The receipt that `send` returned.
         receipt: Receipt,
-        /// What became of the message.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// A message in parts has come further; only in RakNet
+    /// The progress of a large message; only in RakNet
     /// ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval)).
     Progress(Progress),
 }
 
 /// An open connection with another peer.
 ///
-/// Clones refer to the same connection, for several tasks: one that reads and one that sends. When the last one is
-/// dropped, the connection ends: what was sent reliably before is delivered, and then the other peer is told.
+/// Clones refer to the same connection, for tasks that share it, for example one that sends and one that receives.
+/// Dropping the last clone closes the connection like [`disconnect`](Self::disconnect), without waiting.
 ///
-/// Every future may be dropped at any point: then nothing was taken or sent.
+/// All futures are cancel safe: a message is sent or received completely or not at all.
 ///
 /// ```
-/// use embassy_time::{Duration, Ticker};
-/// use rakwire::raknet::{Delivery, SendError};
-/// use rakwire_embassy::raknet::Connection;
+/// use embassy_futures::join::join;
+/// use rakwire::raknet::{Delivery, DisconnectReason, RakNet, SendError};
 ///
-/// /// Tells a temperature a hundred times a second; only the newest one is worth anything.
-/// async fn report(connection: Connection<'static>, read: fn() -> [u8; 2]) -> Result<(), SendError> {
-///     let mut ticker = Ticker::every(Duration::from_hz(100));
-///     loop {
-///         let [high, low] = read();
-///         connection.send(&[0xFE, high, low], Delivery::UNRELIABLE_SEQUENCED).await?;
-///         ticker.next().await;
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+/// # let (client, server) = loopback::peers::<RakNet>(stack);
+/// let (here, there) = join(client.connect(loopback::SERVER), server.accept()).await;
+/// let here = here?;
+/// assert_eq!(here.remote(), loopback::SERVER);
+///
+/// here.send(&[0xFE, 1], Delivery::RELIABLE_ORDERED).await?;
+/// here.try_send(&[0xFE, 2], Delivery::RELIABLE_ORDERED)?;
+/// let messages = async {
+///     let mut numbers = Vec::new();
+///     while let Some(message) = there.recv().await {
+///         numbers.push(message.read(|bytes| bytes.to_vec())[1]);
 ///     }
-/// }
+///     numbers
+/// };
+/// let (numbers, ()) = join(messages, here.disconnect()).await;
+/// assert_eq!(numbers, [1, 2]);
+/// assert_eq!(here.closed_reason(), Some(DisconnectReason::Local));
+/// assert_eq!(there.closed_reason(), Some(DisconnectReason::Remote));
+/// assert_eq!(here.try_send(&[0xFE, 3], Delivery::RELIABLE), Err(SendError::NotConnected));
+/// # Ok(()) }) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection<'d, P: Protocol> {
@@ -77,16 +77,17 @@ impl<'d, P: Protocol> Connection<'d, P> {
         Self { reference, remote, identity }
     }
 
-    /// Sends a message. In RakNet the first byte is its id; 0x86 and above are free for applications.
+    /// Sends a message. In RakNet its first byte is the message id; applications can use ids from 0x86. In the Game
+    /// Protocol a message has at most 129,024 bytes.
     ///
-    /// While there is no room for the message this waits until others were acknowledged. When it returns, the message
-    /// was taken for sending, not yet delivered. With one of RakNet's receipt reliabilities the name of the receipt
-    /// comes back; [`next`](Self::next) tells what became of the message.
+    /// Waits while there is no room for the message, until others have been acknowledged. When it returns, the message is
+    /// queued, but not yet delivered. In RakNet a reliability with receipt returns the receipt of the message;
+    /// [`next`](Self::next) returns the outcome.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
-    /// [`SendError::NeverFits`] when the message can never fit what one connection may hold. In RakNet [`SendError::ReservedId`]
-    /// when the first byte is below 0x1B; in the Game Protocol [`SendError::TooLong`] above 129,024 bytes.
+    /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
+    /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`] for an id
+    /// below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
             .wait(|peer, now, id| {
@@ -102,103 +103,69 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// As [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] when there is no room
-    /// until others were acknowledged. Nothing of the message was taken then.
-    ///
-    /// ```
-    /// use rakwire::raknet::Delivery;
-    /// use rakwire_embassy::raknet::Connection;
-    ///
-    /// /// Sends the newest position, or none when the path is too slow for it.
-    /// fn update(connection: &Connection<'_>, position: [u8; 4]) -> bool {
-    ///     let [x, y, z, w] = position;
-    ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
-    /// }
-    /// ```
+    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no room
+    /// until others have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
             .update(|peer, now, id| peer.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
-    /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
-    /// before was taken: [`closed_reason`](Self::closed_reason) says why. Receipts and progress that come before it are
-    /// passed over; who wants them asks for [`next`](Self::next).
+    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
+    /// [`closed_reason`](Self::closed_reason). Receipts and progress before the message are discarded; use
+    /// [`next`](Self::next) to get them.
     pub async fn recv(&self) -> Option<Received<'d, P>> {
         loop {
-            if let Notice::Message(delivery) = self.reference.next().await? {
+            if let EventInfo::Message(delivery) = self.reference.next().await? {
                 return Some(Received::new(self.reference.shared(), delivery));
             }
         }
     }
 
-    /// The next message, if one has arrived.
-    ///
-    /// ```
-    /// use rakwire_embassy::raknet::Connection;
-    ///
-    /// /// How many messages wait, which are gone then.
-    /// fn drain(connection: &Connection<'_>) -> usize {
-    ///     core::iter::from_fn(|| connection.try_recv()).count()
-    /// }
-    /// ```
+    /// The next message, if one has arrived. Discards receipts and progress like [`recv`](Self::recv).
     pub fn try_recv(&self) -> Option<Received<'d, P>> {
         loop {
-            if let Notice::Message(delivery) = self.reference.try_next()? {
+            if let EventInfo::Message(delivery) = self.reference.try_next()? {
                 return Some(Received::new(self.reference.shared(), delivery));
             }
         }
     }
 
-    /// What happens next; nothing once the connection has ended and everything was told.
+    /// Waits for the next event. Returns `None` once the connection has ended and all events have been taken.
     ///
     /// ```
-    /// use rakwire::raknet::{Delivery, Outcome, Reliability, SendError};
-    /// use rakwire_embassy::raknet::{Connection, Event};
+    /// use rakwire::raknet::{Delivery, Outcome, RakNet, Reliability};
+    /// use rakwire_embassy::raknet::Event;
     ///
-    /// async fn deliver(connection: &Connection<'_>, state: &[u8]) -> Result<bool, SendError> {
-    ///     let sent = connection.send(state, Delivery::new(Reliability::ReliableWithReceipt)).await?;
-    ///     while let Some(event) = connection.next().await {
-    ///         match event {
-    ///             Event::Receipt { receipt, outcome } if Some(receipt) == sent => {
-    ///                 return Ok(outcome == Outcome::Acknowledged);
-    ///             }
-    ///             _ => {}
-    ///         }
-    ///     }
-    ///     Ok(false)
-    /// }
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, _server) = loopback::peers::<RakNet>(stack);
+    /// let connection = client.connect(loopback::SERVER).await?;
+    /// let delivery = Delivery::new(Reliability::ReliableWithReceipt);
+    /// let sent = connection.send(b"\xFEstate", delivery).await?;
+    /// let Some(Event::Receipt { receipt, outcome }) = connection.next().await else { panic!("no receipt") };
+    /// assert_eq!((Some(receipt), outcome), (sent, Outcome::Acknowledged));
+    /// # Ok(()) }) }
     /// ```
     pub async fn next(&self) -> Option<Event<'d, P>> {
-        self.reference.next().await.map(|notice| self.event(notice))
+        self.reference.next().await.map(|info| self.event(info))
     }
 
-    /// What happened next, if anything.
+    /// The next event, if there is one.
     pub fn try_next(&self) -> Option<Event<'d, P>> {
-        self.reference.try_next().map(|notice| self.event(notice))
+        self.reference.try_next().map(|info| self.event(info))
     }
 
-    const fn event(&self, notice: Notice<P>) -> Event<'d, P> {
-        match notice {
-            Notice::Message(delivery) => Event::Message(Received::new(self.reference.shared(), delivery)),
-            Notice::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
-            Notice::Progress(progress) => Event::Progress(progress),
+    const fn event(&self, info: EventInfo<P>) -> Event<'d, P> {
+        match info {
+            EventInfo::Message(delivery) => Event::Message(Received::new(self.reference.shared(), delivery)),
+            EventInfo::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
+            EventInfo::Progress(progress) => Event::Progress(progress),
         }
     }
 
-    /// Ends the connection: what was sent reliably before is delivered, for at most the `close_timeout` of the
-    /// configuration, then the other peer is told. Waits until that is done; what arrives meanwhile is thrown away. The
-    /// end goes on when the future is dropped.
-    ///
-    /// ```
-    /// use rakwire::raknet::{Delivery, SendError};
-    /// use rakwire_embassy::raknet::Connection;
-    ///
-    /// async fn leave(connection: Connection<'static>) -> Result<(), SendError> {
-    ///     connection.send(b"\x90bye", Delivery::RELIABLE_ORDERED).await?;
-    ///     connection.disconnect().await;
-    ///     Ok(())
-    /// }
-    /// ```
+    /// Closes the connection and waits until it has ended: reliable messages that were sent before are delivered, for at
+    /// most the `close_timeout` of the configuration, and then the other peer is notified. Discards messages that arrive in
+    /// the meantime. This continues if the future is dropped.
     pub async fn disconnect(&self) {
         self.reference.update(|peer, now, id| {
             if let Some(id) = id {
@@ -208,13 +175,13 @@ impl<'d, P: Protocol> Connection<'d, P> {
         while self.recv().await.is_some() {}
     }
 
-    /// Why the connection ended; nothing while it has not, or while what it told before was not read.
+    /// Why the connection ended; `None` while it is open or has events that have not been taken.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         self.reference.closed_reason()
     }
 
-    /// The counters and measurements of the connection; nothing once it has ended.
+    /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.stats()
@@ -226,7 +193,7 @@ impl<'d, P: Protocol> Connection<'d, P> {
         self.remote
     }
 
-    /// Who the other peer says it is: in RakNet its GUID.
+    /// The identity of the other peer: in RakNet its GUID.
     #[must_use]
     pub const fn identity(&self) -> P::Identity {
         self.identity

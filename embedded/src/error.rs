@@ -1,22 +1,32 @@
-//! Why a connection was not opened.
+//! Why a connection could not be opened.
 
 use rakwire::endpoint::{self, Protocol};
 
-/// Why a connection was not opened.
+/// Why a connection could not be opened.
 ///
 /// ```
-/// use rakwire::raknet::ConnectFailure;
+/// use rakwire::raknet::{self, ConnectFailure, ConnectOptions, RakNet};
 /// use rakwire_embassy::raknet::ConnectError;
 ///
-/// let error = ConnectError::Failed(ConnectFailure::NoAnswer);
-/// assert_eq!(error.to_string(), "the server does not answer");
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+/// # let (client, _server) = loopback::peers::<RakNet>(stack);
+/// let options = ConnectOptions { protocol_version: Some(99), ..Default::default() };
+/// let failed = client.connect_with(loopback::SERVER, &options).await;
+/// let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
+/// assert_eq!(failed.err(), Some(ConnectError::Failed(failure)));
+///
+/// let connection = client.connect(loopback::SERVER).await?;
+/// let second = client.connect(loopback::SERVER).await;
+/// assert_eq!(second.err(), Some(ConnectError::NotTried(raknet::ConnectError::AlreadyConnected)));
+/// # Ok(()) }) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectError<P: Protocol> {
-    /// It was not even tried: there is no room, or such a connection exists.
+    /// The peer did not try, because it has no room or is connected already.
     NotTried(endpoint::ConnectError),
-    /// It was tried in vain.
+    /// The attempt failed.
     Failed(P::ConnectFailure),
 }
 
@@ -31,7 +41,7 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
 
 impl<P: Protocol> core::error::Error for ConnectError<P> {}
 
-// Derived, it would ask for a format of the protocol.
+// A derived implementation would require `P: Format`.
 #[cfg(feature = "defmt")]
 impl<P: Protocol> defmt::Format for ConnectError<P> {
     fn format(&self, f: defmt::Formatter<'_>) {

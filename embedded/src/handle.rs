@@ -1,4 +1,4 @@
-//! The peer, as tasks use it.
+//! A peer, as the application sees it.
 
 use core::future::poll_fn;
 use core::net::SocketAddr;
@@ -11,20 +11,24 @@ use crate::error::ConnectError;
 use crate::reference::ConnectionRef;
 use crate::shared::Shared;
 
-/// A peer: opens and accepts connections. It is small and may be copied to every task of its executor.
+/// A handle of a peer: opens and accepts connections. It can be copied to all tasks of the executor.
 ///
-/// Every future may be dropped at any point: then nothing was taken, and what it had begun is ended.
+/// All futures are cancel safe. Dropping an attempt to connect cancels it.
 ///
 /// ```
-/// use core::net::SocketAddr;
-/// use rakwire_embassy::raknet::Handle;
+/// use embassy_futures::join::join;
+/// use rakwire::raknet::RakNet;
 ///
-/// /// Joins as soon as the server lets us.
-/// async fn join(handle: Handle<'static>, server: SocketAddr) {
-///     while handle.connect(server).await.is_err() {
-///         embassy_time::Timer::after_secs(1).await;
-///     }
-/// }
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+/// # let (client, server) = loopback::peers::<RakNet>(stack);
+/// assert!(server.try_accept().is_none());
+/// let (opened, accepted) = join(client.connect(loopback::SERVER), server.accept()).await;
+/// let opened = opened?;
+/// assert_eq!(opened.remote(), loopback::SERVER);
+/// assert_ne!(opened.identity(), accepted.identity(), "each has the GUID of the other");
+/// assert!(server.stats().datagrams_received > 0);
+/// # Ok(()) }) }
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Handle<'d, P: Protocol> {
@@ -32,12 +36,11 @@ pub struct Handle<'d, P: Protocol> {
 }
 
 impl<'d, P: Protocol> Handle<'d, P> {
-    /// Opens a connection as the configuration says, and waits until it is open. When the future is dropped before, the
-    /// attempt ends.
+    /// Opens a connection and waits until it is open.
     ///
-    /// In the Game Protocol a connection is open when the server has challenged this client and got its answer on the
-    /// way; whether it lets it in shows when something comes back. A peer without another connection that has any port
-    /// takes a fresh one each time: servers of the original do not hear a second attempt from the same port.
+    /// In the Game Protocol a connection counts as open when this client has answered the challenge of the server. The
+    /// server may still close it, for example because it is full. A peer without a fixed port and without other connections
+    /// changes its port before each attempt, because original servers ignore a second attempt from the same port.
     ///
     /// # Errors
     /// A [`ConnectError`].
@@ -45,8 +48,8 @@ impl<'d, P: Protocol> Handle<'d, P> {
         self.connect_with(to, &P::ConnectOptions::default()).await
     }
 
-    /// Opens a connection, in RakNet with a password, another protocol version or other times than the configuration
-    /// says.
+    /// Like [`connect`](Self::connect), with options: in RakNet a password, and a protocol version or timeouts instead of
+    /// those of the configuration.
     ///
     /// # Errors
     /// A [`ConnectError`].
@@ -61,28 +64,8 @@ impl<'d, P: Protocol> Handle<'d, P> {
         Ok(Connection::new(reference, to, identity))
     }
 
-    /// The next connection that another peer opened: for a small server (feature `server`), with `max_incoming` of the
-    /// configuration above 0.
-    ///
-    /// ```
-    /// use rakwire_embassy::raknet::Handle;
-    ///
-    /// /// A server that sends everything back.
-    /// async fn echo(handle: Handle<'static>) {
-    ///     let mut buffer = [0; 256];
-    ///     loop {
-    ///         let connection = handle.accept().await;
-    ///         while let Some(message) = connection.recv().await {
-    ///             let delivery = message.delivery();
-    ///             let length = message.copy_to(&mut buffer).map_or(0, <[u8]>::len);
-    ///             drop(message);
-    ///             if connection.send(&buffer[..length], delivery).await.is_err() {
-    ///                 break;
-    ///             }
-    ///         }
-    ///     }
-    /// }
-    /// ```
+    /// Waits for the next incoming connection. There is none unless the feature `server` is enabled and `max_incoming` of
+    /// the configuration is above 0.
     pub async fn accept(&self) -> Connection<'d, P> {
         let accepted = poll_fn(|cx| {
             self.shared.poll(cx, |inner, _| inner.slots.accept().map_or(Poll::Pending, Poll::Ready))
@@ -90,7 +73,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
         self.accepted(accepted.await)
     }
 
-    /// A connection that another peer opened, if there is one now.
+    /// The next incoming connection, if there is one.
     #[must_use]
     pub fn try_accept(&self) -> Option<Connection<'d, P>> {
         let accepted = self.shared.update(|inner, _| inner.slots.accept())?;
@@ -110,7 +93,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
         self.shared.read(|inner| *inner.peer.stats())
     }
 
-    /// Blocks that hold nothing now.
+    /// The number of free blocks.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
         self.shared.read(|inner| inner.peer.blocks_available())

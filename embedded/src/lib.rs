@@ -1,19 +1,20 @@
 //! RakNet and the Game Protocol on a microcontroller: the [`rakwire`] core over [embassy-net](embassy_net)'s UDP, without
 //! an allocator.
 //!
-//! [`raknet::new`] takes the memory of a peer, a network stack and a configuration, and gives a [`raknet::Runner`],
-//! which a task of its own runs for ever, and a [`raknet::Handle`], which any number of tasks copy. [`game_protocol::new`]
-//! does the same for the Game Protocol, with the same types; one stack may carry both. It works with every driver that
-//! embassy-net knows: Ethernet, Wi-Fi or a modem. Time comes from embassy-time, and random bytes from a
-//! generator that the caller names ([`entropy`]).
+//! [`raknet::new`] creates a peer from memory, a network stack and a configuration. It returns a [`raknet::Runner`], which
+//! needs a task of its own, and a [`raknet::Handle`], which all tasks can copy. [`game_protocol::new`] does the same for the
+//! Game Protocol, with the same types; a stack can be used for both. All network drivers of embassy-net are supported:
+//! Ethernet, Wi-Fi and modems. The clock is that of embassy-time, and random bytes come from a generator of the caller
+//! ([`entropy`]).
 //!
 //! ```
+//! use core::net::SocketAddr;
 //! use embassy_net::Stack;
-//! use rakwire::raknet::{Config, Delivery};
+//! use rakwire::raknet::{Config, Delivery, RakNet};
 //! use rakwire_embassy::raknet::{self, Handle, Runner, State};
 //! use static_cell::ConstStaticCell;
 //!
-//! // One connection, 48 blocks of 128 bytes, and room for 4 datagrams that nobody has read yet.
+//! // One connection, 48 blocks of 128 bytes, and a receive buffer for 4 datagrams.
 //! static MEMORY: ConstStaticCell<State<'static, 1, 48, 128, 4>> = ConstStaticCell::new(State::new());
 //!
 //! fn start(stack: Stack<'static>, rng: &mut impl rand_core::RngCore) -> (Handle<'static>, Runner<'static>) {
@@ -26,27 +27,36 @@
 //!     runner.run().await
 //! }
 //!
-//! // Another task: joins, says something, and reads what comes until the end.
-//! async fn player(handle: Handle<'static>) -> Result<(), Box<dyn std::error::Error>> {
-//!     let connection = handle.connect("192.0.2.1:19132".parse()?).await?;
+//! // Another task, with the address of an echo server.
+//! async fn player(handle: Handle<'static>, server: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
+//!     let connection = handle.connect(server).await?;
 //!     connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await?;
-//!     while let Some(message) = connection.recv().await {
-//!         let length = message.read(|bytes| bytes.chunks().map(<[u8]>::len).sum::<usize>());
-//!         assert_eq!(length, message.len());
-//!     }
+//!     let message = connection.recv().await.ok_or("the connection has ended")?;
+//!     message.read(|bytes| assert!(bytes.chunks().flatten().eq(b"\xFEhello")));
 //!     Ok(())
 //! }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+//! #     let (_, server) = loopback::peers::<RakNet>(stack);
+//! #     tokio::task::spawn_local(loopback::echo(server));
+//! #     let (handle, runner) = start(stack, &mut loopback::Rng);
+//! #     tokio::task::spawn_local(network(runner));
+//! #     player(handle, loopback::SERVER).await
+//! # }) }
 //! ```
 //!
 //! # Layers
 //!
-//! All is generic over the [`Protocol`](rakwire::endpoint::Protocol); [`raknet`] and [`game_protocol`] name it for each,
-//! and add what only one has. `port` is the only module that calls embassy-net, `clock` the only one that reads the time.
-//! `shared` is what tasks and the [`Runner`] share: the peer, and in `slots` the connections that tasks refer to.
+//! Everything is generic over the [`Protocol`](rakwire::endpoint::Protocol); [`raknet`] and [`game_protocol`] have aliases,
+//! and what only one protocol supports. Only `socket` uses the sockets of embassy-net, and only `clock` reads the time.
+//! `shared` is the state that tasks share with the [`Runner`]: the peer, and the `slots` of connections that tasks refer to.
 //!
 //! # Features
 //!
-//! `ipv4` (default) and `ipv6`: the addresses that the network has. `defmt`: errors print with defmt.
+//! - `server`, `unconnected` and `delay-based` (default): those of the crate [`rakwire`]. A board that only joins games can
+//!   disable them to save flash.
+//! - `ipv4` (default) and `ipv6`: the address families of the network.
+//! - `defmt`: errors implement `defmt::Format`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -65,7 +75,7 @@ mod connection;
 mod error;
 pub mod game_protocol;
 mod handle;
-mod port;
+mod mac_address;
 pub mod raknet;
 mod read_guard;
 mod received;
@@ -73,24 +83,18 @@ mod reference;
 mod runner;
 mod shared;
 mod slots;
+mod socket;
 mod state;
 
 pub use connection::{Connection, Event};
 pub use error::ConnectError;
 pub use handle::Handle;
+pub use mac_address::mac_address;
 pub use received::Received;
 pub use runner::Runner;
 pub use state::{State, new};
 
-/// 32 random bytes for a configuration. The generator must be one that nobody can guess: that of the chip.
-///
-/// ```
-/// use rakwire::raknet::Config;
-///
-/// fn configure(rng: &mut impl rand_core::RngCore) -> Config {
-///     Config::new(rakwire_embassy::entropy(rng))
-/// }
-/// ```
+/// 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {
     let mut bytes = [0; 32];
     rng.fill_bytes(&mut bytes);

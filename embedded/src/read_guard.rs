@@ -1,17 +1,17 @@
-//! Bytes that a task reads where the peer keeps them.
+//! A guard for bytes that a peer lends to a task.
 
 use rakwire::endpoint::{Message, Protocol};
 
 use crate::shared::Shared;
 
-/// Bytes that the peer lends; dropping it gives them back.
+/// Bytes that the peer lends. Dropping the guard gives them back.
 #[derive(Debug)]
 pub(crate) struct ReadGuard<'d, P: Protocol> {
     shared: &'d Shared<'d, P>,
 }
 
 impl<'d, P: Protocol> ReadGuard<'d, P> {
-    /// For what the peer lends now.
+    /// A guard for the bytes that the peer lends now.
     pub(crate) const fn new(shared: &'d Shared<'d, P>) -> Self {
         Self { shared }
     }

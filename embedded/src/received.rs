@@ -1,19 +1,30 @@
-//! A message that arrived.
+//! A received message.
 
 use rakwire::endpoint::{Message, Protocol};
 
 use crate::read_guard::ReadGuard;
 use crate::shared::Shared;
 
-/// A message that arrived. It stays where it lies until this is dropped, and while it is kept, no task of the same peer
-/// gets another one: read it, drop it, then wait for something else.
+/// A received message, in the memory of the peer until this is dropped. Until then no task of the peer gets another event,
+/// so drop it before you wait for anything else.
 ///
 /// ```
-/// use rakwire_embassy::raknet::Received;
+/// use embassy_futures::join::join;
+/// use rakwire::raknet::{Delivery, RakNet};
 ///
-/// fn first_byte(message: &Received<'_>) -> Option<u8> {
-///     message.read(|bytes| bytes.chunks().flatten().next().copied())
-/// }
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+/// # let (client, server) = loopback::peers::<RakNet>(stack);
+/// # let (here, there) = join(client.connect(loopback::SERVER), server.accept()).await;
+/// # let here = here?;
+/// here.send(&[0xFE; 300], Delivery::RELIABLE).await?;
+/// let message = there.recv().await.ok_or("the connection has ended")?;
+/// assert_eq!((message.len(), message.delivery()), (300, Delivery::RELIABLE));
+/// // It is in blocks of 128 bytes.
+/// message.read(|bytes| assert!(bytes.chunks().count() > 1 && bytes.chunks().flatten().all(|byte| *byte == 0xFE)));
+/// assert_eq!(message.copy_to(&mut [0; 299]), None);
+/// assert_eq!(message.copy_to(&mut [0; 400]), Some(&[0xFE; 300][..]));
+/// # Ok(()) }) }
 /// ```
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
@@ -27,7 +38,7 @@ impl<'d, P: Protocol> Received<'d, P> {
         Self { bytes: ReadGuard::new(shared), delivery }
     }
 
-    /// How it travelled. RakNet's priority is not on the wire and reads as the default.
+    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
     #[must_use]
     pub const fn delivery(&self) -> P::Delivery {
         self.delivery
@@ -39,21 +50,21 @@ impl<'d, P: Protocol> Received<'d, P> {
         self.read(|message| message.len())
     }
 
-    /// Whether there are no bytes at all, which no message is.
+    /// Always false: messages have at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads the bytes where they lie, in one piece or several.
+    /// Reads the bytes in place, in one or more pieces.
     ///
     /// # Panics
-    /// If `read` itself asks something of the same peer: take what you need out of it first.
+    /// If `read` calls anything of the same peer.
     pub fn read<R>(&self, read: impl FnOnce(Message<'_, P>) -> R) -> R {
         self.bytes.read(read)
     }
 
-    /// Copies the bytes to the front of `buffer` and returns them there; nothing when they do not fit.
+    /// Copies the bytes to the start of `buffer` and returns that part; `None` if they do not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.read(|message| message.copy_to(buffer))

@@ -1,4 +1,4 @@
-//! A reference to a connection.
+//! Counted references to a connection.
 
 use core::future::poll_fn;
 use core::task::Poll;
@@ -6,10 +6,10 @@ use core::task::Poll;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Peer, Protocol};
 
-use crate::shared::{Notice, Shared};
+use crate::shared::{EventInfo, Shared};
 use crate::slots::SlotState;
 
-/// A reference to a connection, which ends with the last one.
+/// A reference to a connection. Dropping the last one closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<'d, P: Protocol> {
     shared: &'d Shared<'d, P>,
@@ -30,7 +30,7 @@ impl<P: Protocol> Drop for ConnectionRef<'_, P> {
 }
 
 impl<'d, P: Protocol> ConnectionRef<'d, P> {
-    /// For a slot that counts this reference already.
+    /// A reference that the slot has already counted.
     pub(crate) const fn new(shared: &'d Shared<'d, P>, slot: usize) -> Self {
         Self { shared, slot }
     }
@@ -39,12 +39,12 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
         self.shared
     }
 
-    /// Waits until the connection is open, and says with whom.
+    /// Waits until the connection is open, and returns the identity of the other peer.
     pub(crate) async fn connected(&self) -> Result<P::Identity, P::ConnectFailure> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
     }
 
-    /// Waits until `attempt`, which gets the connection's name while it has one, is ready.
+    /// Waits until `attempt` is ready. It gets the id of the connection.
     pub(crate) async fn wait<R>(
         &self,
         mut attempt: impl FnMut(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> Poll<R>,
@@ -58,7 +58,7 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
         .await
     }
 
-    /// Changes something of the connection.
+    /// Calls the peer with the id of the connection.
     pub(crate) fn update<R>(
         &self,
         update: impl FnOnce(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> R,
@@ -69,15 +69,15 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
         })
     }
 
-    /// Waits for the next event; nothing once the connection has ended and every event was taken.
-    pub(crate) async fn next(&self) -> Option<Notice<P>> {
+    /// Waits for the next event; `None` once the connection has ended and all events have been taken.
+    pub(crate) async fn next(&self) -> Option<EventInfo<P>> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_event(self.slot))).await
     }
 
     /// The next event, if there is one.
-    pub(crate) fn try_next(&self) -> Option<Notice<P>> {
+    pub(crate) fn try_next(&self) -> Option<EventInfo<P>> {
         match self.shared.update(|inner, _| inner.poll_event(self.slot)) {
-            Poll::Ready(notice) => notice,
+            Poll::Ready(info) => info,
             Poll::Pending => None,
         }
     }

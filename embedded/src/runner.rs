@@ -1,4 +1,4 @@
-//! The task that owns the socket and the timer.
+//! The task of a peer.
 
 use core::future::poll_fn;
 use core::pin::Pin;
@@ -6,63 +6,53 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use embassy_time::Timer;
-use rakwire::Instant;
 use rakwire::endpoint::Protocol;
 
 use crate::clock;
-use crate::port::Port;
 use crate::shared::Shared;
+use crate::socket::Socket;
 
-/// Datagrams that are handled before other tasks have their turn.
-const TURN: usize = 8;
-/// How long a socket without room may keep what else is due waiting.
+/// The maximum number of datagrams that are handled before the task yields.
+const BATCH: usize = 8;
+/// The interval of timeouts while the send buffer is full.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// The task of a peer: it owns the socket and the timer.
-///
-/// ```
-/// use rakwire_embassy::raknet::Runner;
-///
-/// // `#[embassy_executor::task]` in a real program.
-/// async fn network(mut runner: Runner<'static>) -> ! {
-///     runner.run().await
-/// }
-/// ```
+/// The task of a peer, with its socket and timer. The [crate](crate) has an example.
 #[derive(Debug)]
 pub struct Runner<'d, P: Protocol> {
-    port: Port<'d>,
+    socket: Socket<'d>,
     shared: &'d Shared<'d, P>,
     timer: Timer,
 }
 
 impl<'d, P: Protocol> Runner<'d, P> {
-    pub(crate) fn new(port: Port<'d>, shared: &'d Shared<'d, P>) -> Self {
-        Self { port, shared, timer: Timer::at(embassy_time::Instant::MAX) }
+    pub(crate) fn new(socket: Socket<'d>, shared: &'d Shared<'d, P>) -> Self {
+        Self { socket, shared, timer: Timer::at(embassy_time::Instant::MAX) }
     }
 
-    /// Moves datagrams and time. Nothing happens while this future is not polled, and nothing is lost either.
+    /// Receives and sends datagrams, and handles timeouts. The peer does nothing while this future is not polled.
     pub async fn run(&mut self) -> ! {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// One turn. Other tasks have theirs before the next one, even if that is due at once.
+    /// Receives and sends once. Yields to other tasks even if there is more to do.
     fn poll<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let shared = self.shared;
         if shared.takes_fresh_port() {
-            self.port.change();
+            self.socket.change_port();
         }
         let received = self.receive(cx);
         let now = clock::now();
         shared.handle_timeout(now);
-        let sent = self.port.poll_send(now, cx, |buffer| shared.poll_transmit(now, buffer));
+        let sent = self.socket.poll_send(now, cx, |buffer| shared.poll_transmit(now, buffer));
         let next = match shared.poll_timeout(cx) {
-            // Nothing more can be sent until the socket has room, which wakes this task too.
+            // Nothing can be sent until there is space in the send buffer, which also wakes this task.
             Some(_) if sent.is_pending() => Some(now + RETRY),
             next => next,
         };
-        let next = earlier(next, self.port.deadline());
+        let next = [next, self.socket.deadline()].into_iter().flatten().min();
         self.timer = Timer::at(next.map_or(embassy_time::Instant::MAX, clock::timer));
-        if received == TURN || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
+        if received == BATCH || next.is_some() && Pin::new(&mut self.timer).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -71,21 +61,14 @@ impl<'d, P: Protocol> Runner<'d, P> {
     fn receive(&mut self, cx: &mut Context<'_>) -> usize {
         let shared = self.shared;
         let mut count = 0;
-        while count < TURN
+        while count < BATCH
             && self
-                .port
+                .socket
                 .poll_receive(cx, |from, datagram| shared.handle_datagram(clock::now(), from, datagram))
                 .is_ready()
         {
             count += 1;
         }
         count
-    }
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -1,4 +1,4 @@
-//! What the handles and the runner share: the peer, the connections that tasks refer to, and who waits.
+//! The state that the handles and the runner share: the peer, the slots of its connections, and the wakers.
 
 use core::cell::RefCell;
 use core::net::SocketAddr;
@@ -13,12 +13,12 @@ use rakwire::endpoint::{
 use crate::clock;
 use crate::slots::{Slot, SlotState, Slots};
 
-/// Tasks that can wait for a peer at once without waking each other.
-const WAITERS: usize = 8;
+/// The maximum number of waiting tasks. Further ones wake the others, which then register again.
+const WAKERS: usize = 8;
 
-/// What happened on an open connection. The bytes of a message are lent by the peer.
+/// An event of an open connection, without the bytes of a message, which the peer lends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Notice<P: Protocol> {
+pub(crate) enum EventInfo<P: Protocol> {
     Message(P::Delivery),
     Receipt(Receipt, Outcome),
     Progress(Progress),
@@ -29,17 +29,17 @@ pub(crate) enum Notice<P: Protocol> {
 pub(crate) struct Inner<'d, P: Protocol> {
     pub(crate) peer: Peer<'d, P>,
     pub(crate) slots: Slots<'d, P>,
-    /// Whether a task reads bytes that the peer lends.
+    /// Whether the peer lends bytes to a task.
     pub(crate) is_lending: bool,
-    /// Whether the socket is to be bound to another port.
+    /// Whether the socket has to change its port.
     wants_fresh_port: bool,
-    /// How many tasks wait for pongs.
-    pub(crate) pingers: u8,
+    /// The number of tasks that wait for pongs.
+    pub(crate) pending_pings: u8,
     runner: WakerRegistration,
-    waiters: MultiWakerRegistration<WAITERS>,
+    wakers: MultiWakerRegistration<WAKERS>,
 }
 
-/// What the handles and the runner share.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Shared<'d, P: Protocol> {
     inner: RefCell<Inner<'d, P>>,
@@ -52,19 +52,19 @@ impl<'d, P: Protocol> Shared<'d, P> {
             slots: Slots(slots),
             is_lending: false,
             wants_fresh_port: false,
-            pingers: 0,
+            pending_pings: 0,
             runner: WakerRegistration::new(),
-            waiters: MultiWakerRegistration::new(),
+            wakers: MultiWakerRegistration::new(),
         };
         Self { inner: RefCell::new(inner) }
     }
 
-    /// Reads without changing anything.
+    /// Reads the state.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner<'d, P>) -> R) -> R {
         read(&self.inner.borrow())
     }
 
-    /// Changes something, and wakes the runner for what follows from it.
+    /// Changes the state and wakes the runner.
     pub(crate) fn update<R>(&self, update: impl FnOnce(&mut Inner<'d, P>, Instant) -> R) -> R {
         let mut inner = self.inner.borrow_mut();
         let result = update(&mut inner, clock::now());
@@ -72,7 +72,7 @@ impl<'d, P: Protocol> Shared<'d, P> {
         result
     }
 
-    /// Has the task woken if `attempt` is pending, and the runner if it took or sent something.
+    /// Registers the task if `attempt` is pending, and wakes the runner otherwise.
     pub(crate) fn poll<R>(
         &self,
         cx: &Context<'_>,
@@ -81,35 +81,35 @@ impl<'d, P: Protocol> Shared<'d, P> {
         let mut inner = self.inner.borrow_mut();
         let result = attempt(&mut inner, clock::now());
         match result {
-            Poll::Pending => inner.waiters.register(cx.waker()),
+            Poll::Pending => inner.wakers.register(cx.waker()),
             Poll::Ready(_) => inner.runner.wake(),
         }
         result
     }
 
-    /// Gives the bytes that a task has read back to the peer.
+    /// Returns the lent bytes to the peer.
     pub(crate) fn give_back(&self) {
         self.update(|inner, _| {
             inner.is_lending = false;
             inner.peer.give_back();
-            inner.waiters.wake();
+            inner.wakers.wake();
         });
     }
 }
 
-/// What the runner does.
+/// The calls of the runner.
 impl<P: Protocol> Shared<'_, P> {
-    /// Takes a datagram.
+    /// Handles a received datagram.
     pub(crate) fn handle_datagram(&self, now: Instant, from: SocketAddr, datagram: &[u8]) {
         self.inner.borrow_mut().peer.handle_datagram(now, from, datagram);
     }
 
-    /// Does what is due, and wakes all tasks that wait.
+    /// Handles timeouts, and wakes all waiting tasks.
     pub(crate) fn handle_timeout(&self, now: Instant) {
         let mut inner = self.inner.borrow_mut();
         inner.peer.handle_timeout(now);
         inner.take_unclaimed(now);
-        inner.waiters.wake();
+        inner.wakers.wake();
     }
 
     /// Composes the next datagram.
@@ -119,12 +119,12 @@ impl<P: Protocol> Shared<'_, P> {
         Some((transmit.to, transmit.payload.len()))
     }
 
-    /// Whether the socket is to be bound to another port; says so once.
+    /// Takes the request for another port.
     pub(crate) fn takes_fresh_port(&self) -> bool {
         core::mem::take(&mut self.inner.borrow_mut().wants_fresh_port)
     }
 
-    /// Has the runner woken when a task changes anything, and says when there is something to do without that.
+    /// Registers the runner, and returns the time of the next timeout.
     pub(crate) fn poll_timeout(&self, cx: &Context<'_>) -> Option<Instant> {
         let mut inner = self.inner.borrow_mut();
         inner.runner.register(cx.waker());
@@ -133,16 +133,16 @@ impl<P: Protocol> Shared<'_, P> {
 }
 
 impl<P: Protocol> Inner<'_, P> {
-    /// Begins to open a connection and returns the index of its slot.
+    /// Starts to open a connection and returns the index of its slot.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
         to: SocketAddr,
         options: &P::ConnectOptions<'_>,
     ) -> Result<usize, ConnectError> {
-        // A connection that is over may have a slot until its last events were taken.
+        // An ended connection occupies its slot until its last events are taken.
         self.take_unclaimed(now);
-        // Another connection, even one that is ending, may still have something to send from the port that it has.
+        // Other connections, including those that are closing, still need the current port.
         let is_alone = self.peer.connections().next().is_none();
         let id = self.peer.connect_with(now, to, options)?;
         self.wants_fresh_port |= P::FRESH_PORT && is_alone;
@@ -152,7 +152,7 @@ impl<P: Protocol> Inner<'_, P> {
         })
     }
 
-    /// Takes the events that no task will take.
+    /// Takes the events that no task waits for.
     fn take_unclaimed(&mut self, now: Instant) {
         if self.is_lending {
             return;
@@ -162,13 +162,13 @@ impl<P: Protocol> Inner<'_, P> {
                 self.take_unclaimed_of(now, id);
             }
         }
-        if self.pingers == 0 {
+        if self.pending_pings == 0 {
             while self.peer.poll_unconnected().is_some() {}
         }
     }
 
-    /// Takes the events of a connection that no task refers to. One that another peer has opened gets a slot, where it
-    /// waits to be accepted.
+    /// Takes the events of a connection without references. A new incoming connection gets a slot, where it waits to be
+    /// accepted.
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.peer.poll_event_of(id) {
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
@@ -176,13 +176,13 @@ impl<P: Protocol> Inner<'_, P> {
                 if self.slots.insert(Slot { id, state, references: 0 }).is_none() {
                     self.peer.disconnect(now, id);
                 }
-                // The next events are for the task that accepts it.
+                // The following events are for the task that accepts it.
                 return;
             }
         }
     }
 
-    /// Ends a connection if this was the last reference to it.
+    /// Releases a reference, and closes the connection if it was the last one.
     pub(crate) fn release(&mut self, now: Instant, at: usize) {
         let Some(Slot { id, state, .. }) = self.slots.release(at) else { return };
         if !matches!(state, SlotState::Ended(_)) {
@@ -193,29 +193,32 @@ impl<P: Protocol> Inner<'_, P> {
         }
     }
 
-    /// Whether a connection that a task asked for is open now, and with whom.
+    /// Whether an attempt to connect has ended, and the identity of the other peer if it succeeded.
     pub(crate) fn poll_connected(&mut self, at: usize) -> Poll<Result<P::Identity, P::ConnectFailure>> {
         if self.is_lending {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
-        match self.peer.poll_event_of(slot.id) {
-            Some(Event::Connected { identity, .. }) => {
-                slot.state = SlotState::Connected;
-                Poll::Ready(Ok(identity))
+        while let Some(event) = self.peer.poll_event_of(slot.id) {
+            match event {
+                Event::Connected { identity, .. } => {
+                    slot.state = SlotState::Connected;
+                    return Poll::Ready(Ok(identity));
+                }
+                Event::ConnectFailed { reason, .. } => {
+                    slot.state = SlotState::Ended(None);
+                    return Poll::Ready(Err(reason));
+                }
+                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
+                // after the last event, so none may be left.
+                _ => {}
             }
-            Some(Event::ConnectFailed { reason, .. }) => {
-                slot.state = SlotState::Ended(None);
-                Poll::Ready(Err(reason))
-            }
-            // There is nothing else to tell of a connection that is not open.
-            _ => Poll::Pending,
         }
+        Poll::Pending
     }
 
-    /// What happened next on an open connection; pending while nothing did, nothing once it is over and every event was
-    /// taken.
-    pub(crate) fn poll_event(&mut self, at: usize) -> Poll<Option<Notice<P>>> {
+    /// The next event of an open connection; `None` once it has ended and all events have been taken.
+    pub(crate) fn poll_event(&mut self, at: usize) -> Poll<Option<EventInfo<P>>> {
         if self.is_lending {
             return Poll::Pending;
         }
@@ -228,18 +231,18 @@ impl<P: Protocol> Inner<'_, P> {
                     Poll::Pending
                 };
             };
-            let notice = match event {
+            let info = match event {
                 Event::Message { delivery, .. } => {
                     self.is_lending = true;
-                    Notice::Message(delivery)
+                    EventInfo::Message(delivery)
                 }
-                Event::Receipt { receipt, outcome, .. } => Notice::Receipt(receipt, outcome),
-                Event::Progress { progress, .. } => Notice::Progress(progress),
+                Event::Receipt { receipt, outcome, .. } => EventInfo::Receipt(receipt, outcome),
+                Event::Progress { progress, .. } => EventInfo::Progress(progress),
                 Event::Disconnected { reason, .. } => {
                     slot.state = SlotState::Ended(Some(reason));
                     continue;
                 }
-                // These come before a connection is open, or belong to none.
+                // Events of connections that are not open, or of no connection.
                 Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Pong { .. }
@@ -247,7 +250,7 @@ impl<P: Protocol> Inner<'_, P> {
                 | Event::Advertisement { .. }
                 | _ => continue,
             };
-            return Poll::Ready(Some(notice));
+            return Poll::Ready(Some(info));
         }
     }
 }

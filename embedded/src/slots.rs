@@ -1,32 +1,32 @@
-//! The connections that tasks refer to.
+//! The slots of connections that tasks refer to.
 
 use core::net::SocketAddr;
 
 use rakwire::endpoint::{ConnectionId, Protocol};
 
-/// How far a connection has come, as far as its tasks were told.
+/// The state of a connection, as its tasks know it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlotState<P: Protocol> {
-    /// A task asked for it; its handshake is under way.
+    /// A task opens it.
     Connecting,
-    /// Another peer opened it, and no task has accepted it yet.
+    /// Another peer has opened it, and no task has accepted it yet.
     Incoming { remote: SocketAddr, identity: P::Identity },
     /// It is open.
     Connected,
-    /// It is over. A connection that never was open has no reason.
+    /// It has ended. A connection that was never open has no reason.
     Ended(Option<P::DisconnectReason>),
 }
 
-/// A connection that tasks refer to, or that waits to be accepted.
+/// The slot of a connection that tasks refer to, or that waits to be accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<P: Protocol> {
     pub(crate) id: ConnectionId,
     pub(crate) state: SlotState<P>,
-    /// How many references there are.
+    /// The number of references.
     pub(crate) references: u8,
 }
 
-/// All such connections.
+/// All slots.
 #[derive(Debug)]
 pub(crate) struct Slots<'d, P: Protocol>(pub(crate) &'d mut [Option<Slot<P>>]);
 
@@ -43,14 +43,14 @@ impl<P: Protocol> Slots<'_, P> {
         self.0.iter().flatten().any(|slot| slot.id == id)
     }
 
-    /// Puts a connection in the first vacant place and returns its index; nothing if there is none.
+    /// Fills the first vacant slot and returns its index; `None` if all are occupied.
     pub(crate) fn insert(&mut self, slot: Slot<P>) -> Option<usize> {
         let vacant = self.0.iter().position(Option::is_none)?;
         *self.0.get_mut(vacant)? = Some(slot);
         Some(vacant)
     }
 
-    /// The first connection that nobody has accepted; its caller has the only reference to it then.
+    /// Accepts the first incoming connection. The caller gets the only reference.
     pub(crate) fn accept(&mut self) -> Option<(usize, SocketAddr, P::Identity)> {
         for (at, slot) in self.0.iter_mut().enumerate() {
             let Some(slot) = slot else { continue };
@@ -63,14 +63,14 @@ impl<P: Protocol> Slots<'_, P> {
         None
     }
 
-    /// One reference more.
+    /// Adds a reference.
     pub(crate) fn retain(&mut self, at: usize) {
         if let Some(slot) = self.get_mut(at) {
             slot.references = slot.references.saturating_add(1);
         }
     }
 
-    /// One reference less; with the last one the slot is vacant, and what was in it is returned.
+    /// Removes a reference. If it was the last one, the slot is vacated and returned.
     pub(crate) fn release(&mut self, at: usize) -> Option<Slot<P>> {
         let place = self.0.get_mut(at)?;
         let slot = place.as_mut()?;

@@ -1,4 +1,4 @@
-//! The memory of a peer, and what is made of it.
+//! The memory of a peer, and the function that creates a peer in it.
 
 use core::cell::OnceCell;
 use core::mem::ManuallyDrop;
@@ -8,17 +8,17 @@ use heapless::Vec;
 use rakwire::endpoint::{Peer, Protocol, Resources};
 
 use crate::handle::Handle;
-use crate::port::{Buffers, Port};
 use crate::runner::Runner;
 use crate::shared::Shared;
 use crate::slots::Slot;
+use crate::socket::{Buffers, Socket};
 
-/// All memory of a peer and its socket: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, as
-/// [`Resources`] explains, and `DATAGRAMS` datagrams that have arrived and were not handled yet, each of
-/// `DATAGRAM_SIZE` bytes, the protocol's [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM).
+/// The memory of a peer and its socket: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes (see
+/// [`Resources`]), and a receive buffer for `DATAGRAMS` datagrams of `DATAGRAM_SIZE` bytes, the
+/// [`MAX_DATAGRAM`](Protocol::MAX_DATAGRAM) of the protocol.
 ///
-/// A new one is all zero bytes, so a static takes no flash. [`raknet::State`](crate::raknet::State) and
-/// [`game_protocol::State`](crate::game_protocol::State) say how to choose the sizes.
+/// A new state is all zero bytes, so a static takes no flash. [`raknet::State`](crate::raknet::State) and
+/// [`game_protocol::State`](crate::game_protocol::State) explain how to choose the sizes.
 #[derive(Debug)]
 pub struct State<
     'd,
@@ -29,7 +29,7 @@ pub struct State<
     const DATAGRAMS: usize,
     const DATAGRAM_SIZE: usize,
 > {
-    // Nothing in here is worth dropping, and what is never dropped may borrow from its neighbour.
+    // `ManuallyDrop`, because a field that is never dropped may borrow from another one.
     resources: ManuallyDrop<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>,
     slots: ManuallyDrop<Vec<Option<Slot<P>>, CONNECTIONS>>,
     buffers: Buffers<DATAGRAMS, DATAGRAM_SIZE>,
@@ -45,10 +45,10 @@ impl<
     const DATAGRAM_SIZE: usize,
 > State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE>
 {
-    /// The bytes of it that are the protocol's own; the rest is the socket's.
+    /// The size of the [`Resources`] in bytes, without the socket and the peer itself.
     pub const RESOURCES_BYTES: usize = size_of::<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
 
-    /// Memory that no peer uses yet.
+    /// Unused memory.
     #[must_use]
     pub const fn new() -> Self {
         const {
@@ -78,14 +78,14 @@ impl<
     }
 }
 
-/// Makes a peer on UDP port `port` of `stack`; 0 is any port that is free. The [`Runner`] must run for anything to
-/// happen; the [`Handle`] may be copied to every task of the same executor.
+/// Creates a peer on UDP port `port` of `stack`; 0 picks a free port. The peer works while the [`Runner`] runs. The
+/// [`Handle`] can be copied to all tasks of the same executor.
 ///
-/// With `max_incoming` of the configuration above 0 it is a server too, which needs a port of its own.
+/// A peer accepts connections if `max_incoming` of the configuration is above 0; it should have a fixed port then.
 ///
 /// # Panics
-/// If the [`StackResources`](embassy_net::StackResources) of the stack have no room for another socket: DHCP and DNS
-/// take one each.
+/// If the [`StackResources`](embassy_net::StackResources) of the stack have no space for another socket. DHCP and DNS use
+/// one each.
 pub fn new<
     'd,
     P: Protocol,
@@ -105,5 +105,5 @@ pub fn new<
     while slots.push(None).is_ok() {}
     let peer = Peer::new(resources, config);
     let shared: &'d Shared<'d, P> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(peer, slots)));
-    (Handle { shared }, Runner::new(Port::new(buffers, stack, port), shared))
+    (Handle { shared }, Runner::new(Socket::new(buffers, stack, port), shared))
 }

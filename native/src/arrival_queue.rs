@@ -1,4 +1,4 @@
-//! Datagrams between the receive call and the protocol, each with the time at which it arrived.
+//! Received datagrams that wait for the protocol, with their times of arrival.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::network_emulator::{Direction, NetworkEmulator};
 use crate::simulation::Simulation;
 
-/// What one receive buffer held: datagrams of one sender, each `stride` bytes long but for the last.
+/// The datagrams in one receive buffer: all from one sender, and all `stride` bytes long except the last one.
 #[derive(Debug)]
 pub(crate) struct RecvBatch {
     pub(crate) at: Instant,
@@ -26,12 +26,12 @@ impl RecvBatch {
     }
 }
 
-/// Datagrams that were received and not handled yet. When there is no room, new ones are dropped and counted.
+/// Received datagrams that have not been handled yet. A full queue drops and counts new ones.
 #[derive(Debug)]
 pub(crate) struct ArrivalQueue {
     limit: usize,
     queue: Mutex<Queue>,
-    /// Whether the queue may hold something. Mostly it does not, and then [`take`](Self::take) needs no lock.
+    /// False if the queue is certainly empty, as it usually is: then [`take`](Self::take) needs no lock.
     may_have_batches: AtomicBool,
     pushed: Notify,
 }
@@ -41,18 +41,18 @@ struct Queue {
     batches: VecDeque<RecvBatch>,
     bytes: usize,
     dropped: u64,
-    /// The network that is simulated between the socket and this queue.
+    /// The simulated network between the socket and this queue.
     network: Option<NetworkEmulator>,
 }
 
-/// Bytes that a batch is counted with on top of its own.
+/// The bytes that each batch is charged in addition to its own.
 const OVERHEAD: usize = 64;
 
 impl ArrivalQueue {
-    /// A queue of at most `limit` bytes, in which one batch fits in any case, perhaps behind a simulated network.
+    /// A queue of at most `limit` bytes and at least one batch, behind a simulated network if there is one.
     pub(crate) fn new(limit: usize, simulation: Option<Simulation>) -> Self {
         let network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::In));
-        // Datagrams come out of a simulated network without a push.
+        // Datagrams leave a simulated network without a push.
         let may_have_batches = AtomicBool::new(network.is_some());
         let queue = Mutex::new(Queue { network, ..Queue::default() });
         Self { limit, queue, may_have_batches, pushed: Notify::new() }
@@ -79,7 +79,7 @@ impl ArrivalQueue {
         self.pushed.notify_one();
     }
 
-    /// Takes everything that has arrived by `now`.
+    /// Takes the datagrams that have arrived by `now`.
     pub(crate) fn take(&self, now: Instant) -> VecDeque<RecvBatch> {
         if !self.may_have_batches.load(Ordering::Acquire) {
             return VecDeque::new();
@@ -99,17 +99,17 @@ impl ArrivalQueue {
         std::mem::take(&mut queue.batches)
     }
 
-    /// When something will have arrived that is on its way through a simulated network.
+    /// When the next datagram will leave the simulated network.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.lock().network.as_ref()?.next()
     }
 
-    /// How many datagrams found no room.
+    /// How many datagrams were dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
 
-    /// Waits until something was pushed since the last call.
+    /// Waits for a push since the last call.
     pub(crate) async fn wait(&self) {
         self.pushed.notified().await;
     }
@@ -124,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_falls_apart_into_its_datagrams() {
+    fn a_batch_is_split_into_its_datagrams() {
         let batch = batch(&[1, 2, 3, 4, 5], 2);
         let datagrams: Vec<&[u8]> = batch.datagrams().collect();
         assert_eq!(datagrams, [&[1, 2][..], &[3, 4], &[5]]);
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn dropped_datagrams_are_counted() {
         let queue = ArrivalQueue::new(100, None);
         queue.push([batch(&[0; 100], 50), batch(&[0; 9], 3), batch(&[0; 1], 1)].into_iter());
         assert_eq!(queue.dropped(), 4);

@@ -1,4 +1,4 @@
-//! Why a socket cannot be bound.
+//! Why an endpoint could not be bound.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,18 +19,18 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The name of the address means nothing, or nothing could be asked.
+    /// The host name could not be resolved.
     #[error("the name cannot be resolved: {0}")]
     Resolve(#[source] io::Error),
-    /// The name of the address stands for no address.
+    /// The host name has no address.
     #[error("the name has no address")]
     NoAddress,
-    /// The system refuses the socket: the port is taken, or the address is not one of this machine.
+    /// The system could not bind the socket, for example because the port is in use.
     #[error("cannot listen on {address}: {source}")]
     Socket {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }

@@ -2,7 +2,7 @@
 
 use rakwire::Instant;
 
-/// Converts between the clock of the system and that of the core, whose epoch is the start of the endpoint.
+/// Converts between the system's monotonic clock and that of the core, whose epoch is the start of the endpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: std::time::Instant,
@@ -10,7 +10,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn start() -> Self {
-        // One second late, so that no time of the protocol is zero.
+        // Starts at one second, so that no time is zero.
         let now = std::time::Instant::now();
         Self { start: now.checked_sub(std::time::Duration::from_secs(1)).unwrap_or(now) }
     }
@@ -20,7 +20,7 @@ impl Clock {
         Instant::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 
-    /// The time of the runtime's timers at which `instant` is over; nothing when no timer reaches that far.
+    /// The deadline of a tokio timer for `instant`; `None` if it is too far away.
     pub(crate) fn deadline(&self, instant: Instant) -> Option<tokio::time::Instant> {
         let since_start = std::time::Duration::from_micros(instant.as_micros());
         self.start.checked_add(since_start).map(tokio::time::Instant::from_std)

@@ -1,8 +1,8 @@
-//! Random bytes of the system.
+//! Random bytes from the system.
 
 use std::io;
 
-/// What keys are made of.
+/// The random bytes for the keys of a configuration.
 pub(crate) fn entropy() -> io::Result<[u8; 32]> {
     let mut entropy = [0; 32];
     getrandom::fill(&mut entropy).map_err(|error| io::Error::other(error.to_string()))?;

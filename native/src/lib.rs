@@ -1,11 +1,12 @@
-//! RakNet and the Game Protocol over UDP sockets: the protocols of the crate [`rakwire`] with a driver on [tokio].
+//! RakNet and the Game Protocol over UDP sockets: the protocols of the crate [`rakwire`] with a driver for [tokio].
 //!
-//! An [`Endpoint`] is one socket. It opens connections, accepts them and pings servers; a [`Connection`] sends and
-//! receives messages. The crate's root names the types of [`raknet`]; [`game_protocol`] names the same types for the
-//! Game Protocol, and [`endpoint`] has them for code that serves both.
-//! Everything runs in two tasks of the runtime in which the endpoint was bound: one receives
-//! datagrams and notes when they arrived, the other one drives the protocol. So a round-trip time stays right when
-//! the protocol has to wait for its turn.
+//! An [`Endpoint`] is a socket that opens and accepts connections and pings servers. A [`Connection`] sends and receives
+//! messages. The root of the crate re-exports the types of [`raknet`]; [`game_protocol`] has the same types for the Game
+//! Protocol, and [`endpoint`] for code that supports both.
+//!
+//! An endpoint runs in two tasks of the tokio runtime in which it was bound. One receives datagrams with their times of
+//! arrival, and the other one drives the protocol. A delay of the second task therefore does not affect measured
+//! round-trip times.
 //!
 //! ```
 //! use rakwire_native::{Delivery, Endpoint, Options};
@@ -28,8 +29,7 @@
 //! # }
 //! ```
 //!
-//! Every future of this crate may be dropped at any time: a message is then either sent (or received) as a whole or
-//! not at all.
+//! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
 #![forbid(unsafe_code)]
 
@@ -49,11 +49,11 @@ mod wakers;
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
-    DropReason, Endpoint, EndpointStats, Guid, Incoming, Options, OutOfBand, OutOfBandError, Outcome,
-    PeerStats, PingError, PingScope, Pong, Priority, Progress, Receipt, Reliability, SendError, SetError,
-    Unconnected, UnconnectedKind, id,
+    DropReason, Endpoint, EndpointStats, Guid, Message, Options, OutOfBand, OutOfBandError, Outcome,
+    PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability, SendError,
+    SetError, Unconnected, UnconnectedKind, id,
 };
-pub use simulation::{BadSimulation, Simulation};
+pub use simulation::{Simulation, SimulationSyntaxError};
 
 #[cfg(doctest)]
 #[doc = include_str!("../tests/README.md")]

@@ -8,17 +8,17 @@ use rakwire::sim::Link;
 
 use crate::simulation::Simulation;
 
-/// Addresses that have a path of their own at the same time; datagrams of further ones are lost.
-const MOST: usize = 4_096;
+/// The maximum number of addresses with datagrams in transit; datagrams of further ones are dropped.
+const MAX_LINKS: usize = 4_096;
 
-/// Which way the datagrams go.
+/// The direction of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     In,
     Out,
 }
 
-/// A datagram that has come through the network.
+/// A datagram that has passed the network.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Delivered {
     pub(crate) at: Instant,
@@ -26,8 +26,7 @@ pub(crate) struct Delivered {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// One direction of a simulated network: a path to or from each address, all under the same conditions and each with
-/// random numbers of its own.
+/// One direction of a simulated network: a link for each address, with the same conditions and its own random numbers.
 #[derive(Debug)]
 pub(crate) struct NetworkEmulator {
     simulation: Simulation,
@@ -42,16 +41,16 @@ impl NetworkEmulator {
         Self { simulation, links: HashMap::new(), seed }
     }
 
-    /// Puts a datagram on its way.
+    /// Sends a datagram into the network.
     pub(crate) fn send(&mut self, now: Instant, address: SocketAddr, datagram: &[u8]) {
         if let Some(link) = self.links.get_mut(&address) {
             link.send(now, datagram);
             return;
         }
-        if self.links.len() >= MOST {
+        if self.links.len() >= MAX_LINKS {
             self.links.retain(|_, link| link.next_arrival().is_some());
         }
-        if self.links.len() < MOST {
+        if self.links.len() < MAX_LINKS {
             let mut link = Link::new(self.simulation.conditions, self.seed);
             self.seed = self.seed.wrapping_add(2);
             link.send(now, datagram);
@@ -59,12 +58,12 @@ impl NetworkEmulator {
         }
     }
 
-    /// When the next datagram is at its end.
+    /// When the next datagram leaves the network.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.links.values().filter_map(Link::next_arrival).min()
     }
 
-    /// What has come to its end by `now`, in the order of time.
+    /// The datagrams that have left the network by `now`, in order of time.
     pub(crate) fn receive(&mut self, now: Instant) -> Vec<Delivered> {
         let mut delivered = Vec::new();
         for (address, link) in &mut self.links {
@@ -93,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_datagram_takes_its_time_and_keeps_its_address() {
+    fn datagrams_are_delayed_and_keep_their_addresses() {
         let mut network = emulator("latency=10ms");
         let start = Instant::from_micros(1_000);
         for port in [3, 1, 2] {
@@ -115,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_carry_nothing_make_room() {
+    fn links_without_datagrams_are_replaced() {
         let mut network = emulator("latency=1s");
-        for port in 0..MOST as u16 + 9 {
+        for port in 0..MAX_LINKS as u16 + 9 {
             network.send(Instant::ZERO, address(port), &[0]);
         }
         let end = Instant::from_micros(2_000_000);
-        assert_eq!(network.receive(end).len(), MOST);
+        assert_eq!(network.receive(end).len(), MAX_LINKS);
         network.send(end, address(9), &[0]);
         network.send(end, address(60_000), &[0]);
         assert_eq!(network.links.len(), 2);

@@ -1,26 +1,26 @@
-//! Datagrams between the protocol and the send call.
+//! Composed datagrams that wait to be sent.
 
 use std::net::SocketAddr;
 
-/// Datagrams that are composed before they are sent.
+/// The number of datagrams that are composed before they are sent.
 const DATAGRAMS: usize = 64;
 /// The longest UDP payload.
 const LONGEST_TRANSMIT: usize = 65_507;
 
-/// Composed datagrams, one after the other in one buffer, so that several to one address can go in one call.
+/// Composed datagrams, contiguous in one buffer, so that one call can send several to the same address.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     bytes: Box<[u8]>,
-    /// Bytes of the longest datagram.
+    /// The length of the longest datagram in bytes.
     max_datagram: usize,
     filled: usize,
     datagrams: Vec<(SocketAddr, usize)>,
-    /// How many datagrams and bytes of them were sent.
+    /// How many of the datagrams and of their bytes have been sent.
     sent: usize,
     sent_bytes: usize,
 }
 
-/// Datagrams to one address that one call sends: each `size` bytes long but for the last.
+/// Datagrams to one address that one call sends: all `size` bytes long except the last one, which may be shorter.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Transmit<'b> {
     pub(crate) to: SocketAddr,
@@ -30,7 +30,7 @@ pub(crate) struct Transmit<'b> {
 }
 
 impl Outgoing {
-    /// Room for datagrams of at most `max_datagram` bytes.
+    /// A buffer for datagrams of at most `max_datagram` bytes.
     pub(crate) fn new(max_datagram: usize) -> Self {
         Self {
             bytes: vec![0; DATAGRAMS * max_datagram].into(),
@@ -46,19 +46,18 @@ impl Outgoing {
         self.datagrams.is_empty()
     }
 
-    /// Room for one more datagram, if there is any.
+    /// Space for one more datagram, if there is any.
     pub(crate) fn room(&mut self) -> Option<&mut [u8]> {
         self.bytes.get_mut(self.filled..self.filled + self.max_datagram)
     }
 
-    /// Keeps the datagram that was written at the front of the room.
+    /// Adds the datagram that was written to the start of that space.
     pub(crate) fn push(&mut self, to: SocketAddr, length: usize) {
         self.filled += length;
         self.datagrams.push((to, length));
     }
 
-    /// Takes the next datagrams that one call can send, at most `segments`. When none are left, the buffer is empty
-    /// again.
+    /// Takes the next datagrams that one call can send, at most `segments`. Clears the buffer if none are left.
     pub(crate) fn next(&mut self, segments: usize) -> Option<Transmit<'_>> {
         let waiting = self.datagrams.get(self.sent..).unwrap_or(&[]);
         let Some(&(to, size)) = waiting.first() else {
@@ -97,7 +96,7 @@ mod tests {
     const MAX_DATAGRAM: usize = 1_464;
 
     #[test]
-    fn equal_neighbours_travel_together() {
+    fn adjacent_datagrams_of_equal_size_share_a_transmit() {
         let [a, b]: [SocketAddr; 2] = [([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into()];
         let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         for (to, length) in [(a, 10), (a, 10), (a, 4), (a, 4), (a, 5), (b, 5), (b, 5), (b, 5)] {
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_buffer_has_an_end() {
+    fn the_buffer_is_bounded() {
         let mut outgoing = Outgoing::new(MAX_DATAGRAM);
         let mut count = 0;
         while outgoing.room().is_some() {

@@ -1,15 +1,15 @@
-//! A bad network between an endpoint and its socket, as people write it.
+//! The textual description of a simulated network.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use rakwire::sim::Conditions;
 
-/// A bad network that an endpoint simulates between itself and its socket, in both directions, for each address alike.
+/// A bad network between an endpoint and its socket, with the same conditions in both directions and for all addresses.
 ///
-/// Reads `loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7`, of which each part may be left out: shares
-/// are percentages or numbers from 0 to 1, times have a unit (`us`, `ms` or `s`), and the seed decides the fate of every
-/// datagram. Latency and jitter are those of one direction.
+/// It is parsed from text such as `loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7`; all parts are
+/// optional. Probabilities are percentages or numbers from 0 to 1. Times have a unit (`us`, `ms` or `s`) and apply to one
+/// direction. The same seed has the same effect on the same datagrams.
 ///
 /// ```
 /// use rakwire_native::Simulation;
@@ -17,27 +17,27 @@ use rakwire::sim::Conditions;
 /// let simulation: Simulation = "loss=5%,latency=50ms,seed=7".parse()?;
 /// assert_eq!((simulation.conditions.loss, simulation.seed), (0.05, 7));
 /// assert!("loss=101%".parse::<Simulation>().is_err());
-/// # Ok::<(), rakwire_native::BadSimulation>(())
+/// # Ok::<(), rakwire_native::SimulationSyntaxError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Simulation {
-    /// What happens to datagrams in each direction.
+    /// The conditions in each direction.
     pub conditions: Conditions,
-    /// What decides which of them it happens to.
+    /// The seed of the random numbers.
     pub seed: u64,
 }
 
-/// A text that describes no network.
+/// A syntax error in a [`Simulation`].
 ///
 /// ```
 /// use rakwire_native::Simulation;
 ///
-/// let error = "rain=5%".parse::<Simulation>().unwrap_err();
+/// let error = "loss=5%,rain=5%".parse::<Simulation>().unwrap_err();
 /// assert!(error.to_string().starts_with("\"rain=5%\""));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{part:?}: {problem}")]
-pub struct BadSimulation {
+pub struct SimulationSyntaxError {
     part: String,
     problem: &'static str,
 }
@@ -45,13 +45,13 @@ pub struct BadSimulation {
 const FORM: &str = "write loss, duplicate, reorder, latency, jitter or seed, and a value after =";
 
 impl FromStr for Simulation {
-    type Err = BadSimulation;
+    type Err = SimulationSyntaxError;
 
-    fn from_str(text: &str) -> Result<Self, BadSimulation> {
+    fn from_str(text: &str) -> Result<Self, SimulationSyntaxError> {
         let mut simulation = Self::default();
         for part in text.split(',').map(str::trim) {
             let set = part.split_once('=').ok_or(FORM).and_then(|(key, value)| simulation.set(key, value));
-            set.map_err(|problem| BadSimulation { part: part.to_owned(), problem })?;
+            set.map_err(|problem| SimulationSyntaxError { part: part.to_owned(), problem })?;
         }
         Ok(simulation)
     }
@@ -61,9 +61,9 @@ impl Simulation {
     fn set(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
         let conditions = &mut self.conditions;
         match key {
-            "loss" => conditions.loss = share(value)?,
-            "duplicate" => conditions.duplication = share(value)?,
-            "reorder" => conditions.reordering = share(value)?,
+            "loss" => conditions.loss = probability(value)?,
+            "duplicate" => conditions.duplication = probability(value)?,
+            "reorder" => conditions.reordering = probability(value)?,
             "latency" => conditions.latency = time(value)?,
             "jitter" => conditions.jitter = time(value)?,
             "seed" => self.seed = value.parse().map_err(|_| "a seed is a whole number")?,
@@ -73,15 +73,15 @@ impl Simulation {
     }
 }
 
-/// Reads a share, as 5% or 0.05.
-fn share(text: &str) -> Result<f64, &'static str> {
-    const PROBLEM: &str = "a share is a number from 0% to 100%, or from 0 to 1";
+/// Parses a probability, such as 5% or 0.05.
+fn probability(text: &str) -> Result<f64, &'static str> {
+    const PROBLEM: &str = "a probability is a number from 0% to 100%, or from 0 to 1";
     let (number, whole) = text.strip_suffix('%').map_or((text, 1.0), |percent| (percent, 100.0));
-    let share = number.parse::<f64>().map_err(|_| PROBLEM)? / whole;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(PROBLEM) }
+    let probability = number.parse::<f64>().map_err(|_| PROBLEM)? / whole;
+    if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(PROBLEM) }
 }
 
-/// Reads a time of at most a minute, as 50ms.
+/// Parses a time of at most a minute, such as 50ms.
 fn time(text: &str) -> Result<Duration, &'static str> {
     const PROBLEM: &str = "a time is a number with us, ms or s, at most a minute";
     let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_read() {
+    fn all_parts_are_parsed() {
         let text = "loss=5%, latency=50ms,jitter=500us,duplicate=1%,reorder=0.02,seed=9";
         let Simulation { conditions, seed } = text.parse().expect("a simulation");
         assert_eq!((conditions.loss, conditions.duplication, conditions.reordering), (0.05, 0.01, 0.02));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn errors_are_one_line() {
         for text in [
             "",
             "loss",

@@ -1,4 +1,4 @@
-//! The UDP socket: receives and sends many datagrams a call.
+//! The UDP socket, which receives and sends several datagrams per call.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
@@ -12,11 +12,11 @@ use crate::bind_error::BindError;
 use crate::clock::Clock;
 use crate::outgoing::Transmit;
 
-/// Bytes of one receive buffer: the longest UDP payload, and so the longest batch of datagrams.
+/// The size of a receive buffer in bytes: the maximum of a UDP payload, and of a batch.
 const BUFFER: usize = 65_535;
-/// What the system is asked to keep in each direction while the program does something else, in bytes.
+/// The requested size of the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-/// Datagrams longer than this come from no peer of either protocol: they are dropped and counted.
+/// Longer datagrams are not of either protocol; they are dropped and counted.
 pub(crate) const LONGEST_DATAGRAM: usize = 2_048;
 
 /// A UDP socket that sends and receives in batches.
@@ -27,21 +27,21 @@ pub(crate) struct Socket {
     local: SocketAddr,
 }
 
-/// What one call received.
+/// The result of a receive call.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
     pub(crate) batches: Vec<RecvBatch>,
-    /// Datagrams that were longer than any peer sends.
+    /// How many datagrams were longer than [`LONGEST_DATAGRAM`].
     pub(crate) too_long: u64,
 }
 
 impl Socket {
-    /// Binds to the first of the addresses that works.
+    /// Binds to the first address that works.
     pub(crate) async fn open(address: impl ToSocketAddrs) -> Result<Self, BindError> {
         Self::open_with(address, Self::bind).await
     }
 
-    /// Does the same with another way to bind.
+    /// Like [`open`](Self::open), with this function to bind.
     pub(crate) async fn open_with(
         address: impl ToSocketAddrs,
         bind: impl Fn(SocketAddr) -> io::Result<Self>,
@@ -61,8 +61,8 @@ impl Socket {
         Self::over(std::net::UdpSocket::bind(address)?)
     }
 
-    /// A socket that shares its address with others that are bound like this. The system sends all datagrams of one
-    /// sender to the same of them.
+    /// Binds a socket that shares its address with others (SO_REUSEPORT). The system passes all datagrams of a sender to
+    /// the same socket.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(crate) fn bind_shared(address: SocketAddr) -> io::Result<Self> {
         let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
@@ -71,7 +71,7 @@ impl Socket {
         Self::over(socket.into())
     }
 
-    /// Only some systems can tell senders apart.
+    /// Other systems do not distribute datagrams by sender.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     pub(crate) fn bind_shared(_address: SocketAddr) -> io::Result<Self> {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot share a port by sender"))
@@ -79,10 +79,10 @@ impl Socket {
 
     fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // The system grants what it has been allowed to; any size works.
+        // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
-        // Searches go to broadcast addresses. A system that refuses will refuse the datagrams, too.
+        // For discovery. Without it, sending to broadcast addresses fails.
         let _ = socket.set_broadcast(true);
         let local = socket.local_addr()?;
         Ok(Self { io: UdpSocket::from_std(socket)?, state, local })
@@ -97,12 +97,12 @@ impl Socket {
         self.local.is_ipv6()
     }
 
-    /// How many datagrams one call can send to one address.
+    /// How many datagrams to one address a call can send.
     pub(crate) fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
     }
 
-    /// Waits for datagrams. Their time is that of the moment at which the system handed them over.
+    /// Waits for datagrams. Their time of arrival is that of the receive call.
     pub(crate) async fn receive(&self, clock: &Clock, buffers: &mut Buffers) -> io::Result<Received> {
         loop {
             self.io.readable().await?;
@@ -118,7 +118,7 @@ impl Socket {
         }
     }
 
-    /// Sends datagrams, and waits while the system has no room for them.
+    /// Sends datagrams; waits while the system's buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: self.route(transmit.to),
@@ -136,7 +136,7 @@ impl Socket {
         }
     }
 
-    /// An IPv6 socket reaches IPv4 addresses in their mapped form.
+    /// The destination for this socket: an IPv6 socket needs IPv4-mapped addresses.
     fn route(&self, to: SocketAddr) -> SocketAddr {
         match (self.local, to.ip()) {
             (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
@@ -145,7 +145,7 @@ impl Socket {
     }
 }
 
-/// The form of an address that names a peer: IPv4 is IPv4 on every socket, and the flow does not count.
+/// The canonical form of an address: IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(_) => address,
@@ -156,7 +156,7 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Where received datagrams stand until they are copied.
+/// The buffers of receive calls.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     bytes: Box<[u8]>,
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_one_form() {
+    fn addresses_are_canonical() {
         let form = |text: &str| canonical(text.parse().expect("a literal address")).to_string();
         assert_eq!(form("[::ffff:127.0.0.1]:5"), "127.0.0.1:5");
         assert_eq!(form("127.0.0.1:5"), "127.0.0.1:5");

@@ -1,8 +1,8 @@
-//! The tasks that wait for a change of an inbox.
+//! The wakers of tasks that wait for a change of an inbox.
 
 use std::task::Waker;
 
-/// Wakers of the tasks that wait. Mostly there is one, which takes no memory besides this.
+/// Registered wakers. There is usually one, which needs no allocation.
 #[derive(Debug)]
 pub(crate) enum Wakers {
     None { next: WakerId },
@@ -10,7 +10,7 @@ pub(crate) enum Wakers {
     Several(Box<Several>),
 }
 
-/// Names a waker that was registered. No other one of the same inbox gets the name.
+/// The id of a registered waker, unique within its inbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WakerId(u32);
 
@@ -41,7 +41,7 @@ impl Wakers {
         }
     }
 
-    /// Adds the waker of a task that waits for the next change.
+    /// Registers the waker of a task.
     pub(crate) fn register(&mut self, waker: &Waker) -> WakerId {
         let (next, waker) = (self.next(), waker.clone());
         *self = match std::mem::take(self) {
@@ -59,7 +59,7 @@ impl Wakers {
         next
     }
 
-    /// Removes the waker of a task that waits no more. What comes back is to be dropped where no lock is held.
+    /// Removes a waker. The caller must drop the result after it has released all locks.
     pub(crate) fn remove(&mut self, id: WakerId) -> Self {
         match self {
             Self::One { id: one, .. } if *one == id => self.take(),
@@ -75,7 +75,7 @@ impl Wakers {
         }
     }
 
-    /// Takes all wakers out.
+    /// Takes all wakers.
     pub(crate) const fn take(&mut self) -> Self {
         let next = self.next();
         std::mem::replace(self, Self::None { next })
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_wait_are_woken_once() {
+    fn all_waiting_tasks_are_woken_once() {
         let tasks: [Arc<Wakes>; 3] = std::array::from_fn(|_| Arc::default());
         let woken = || tasks.each_ref().map(|task| task.0.load(Ordering::Relaxed));
         let of_tasks = tasks.each_ref().map(|task| Waker::from(Arc::clone(task)));
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_id_does_not_remove_the_waker_of_another_task() {
+    fn a_stale_id_does_not_remove_another_waker() {
         let tasks: [Arc<Wakes>; 2] = std::array::from_fn(|_| Arc::default());
         let of_tasks = tasks.each_ref().map(|task| Waker::from(Arc::clone(task)));
         let mut wakers = Wakers::default();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn wakers_that_were_removed_take_no_memory() {
+    fn removed_wakers_use_no_memory() {
         let waker = Waker::from(Arc::<Wakes>::default());
         let mut wakers = Wakers::default();
         let ids = [wakers.register(&waker), wakers.register(&waker)];
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn one_waker_takes_little() {
+    fn wakers_are_small() {
         assert_eq!(size_of::<Wakers>(), 3 * size_of::<usize>());
     }
 }

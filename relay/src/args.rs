@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long = "target", value_name = "NAME=HOST:PORT")]
     targets: Vec<TargetSpec>,
 
-    /// Serve the static files of this directory at /.
+    /// Serve the static files of this directory at /. It must have an index.html.
     #[arg(long, value_name = "DIR")]
     serve: Option<PathBuf>,
 

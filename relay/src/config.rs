@@ -1,10 +1,11 @@
 //! The configuration and its errors.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -23,7 +24,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The game servers that clients can reach.
     pub targets: Vec<TargetSpec>,
-    /// A directory of static files to serve at `/`.
+    /// A directory of static files to serve at `/`, with an `index.html`.
     pub serve: Option<PathBuf>,
     /// The web pages that may connect. May be empty only if `listen` is a loopback address: then pages of this machine
     /// may connect, and clients that are not browsers.
@@ -61,9 +62,7 @@ impl Config {
         if let Some(duplicate) = self.targets.iter().find(|target| !names.insert(&target.name)) {
             return Err(ConfigError::DuplicateTarget(duplicate.name.clone()));
         }
-        if let Some(directory) = self.serve.as_ref().filter(|directory| !directory.is_dir()) {
-            return Err(ConfigError::ServeDirectory(directory.clone()));
-        }
+        self.serve.as_deref().map_or(Ok(()), check_pages)?;
         OriginPolicy::new(self.listen, &self.allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
     }
 
@@ -82,6 +81,31 @@ impl Config {
         }
         Ok(targets)
     }
+}
+
+/// Checks that a directory has a page that a browser can show.
+fn check_pages(directory: &Path) -> Result<(), ConfigError> {
+    if !directory.is_dir() {
+        return Err(ConfigError::ServeDirectory(absolute(directory)));
+    }
+    let index = fs::read(directory.join("index.html"));
+    let index = index.map_err(|source| ConfigError::ServeIndex { directory: absolute(directory), source })?;
+    if loads_typescript(&String::from_utf8_lossy(&index)) {
+        return Err(ConfigError::ServeSources(absolute(directory)));
+    }
+    Ok(())
+}
+
+/// The directory as people can find it, or as it was given when the system cannot say.
+pub(crate) fn absolute(directory: &Path) -> PathBuf {
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// Whether a page has a script in TypeScript, as the sources of a page have before they are built.
+fn loads_typescript(page: &str) -> bool {
+    let scripts = page.split("<script").skip(1);
+    let mut tags = scripts.filter_map(|script| script.split('>').next());
+    tags.any(|tag| [".ts\"", ".ts'", ".tsx\"", ".tsx'"].iter().any(|end| tag.contains(end)))
 }
 
 /// Limits on the resources that clients can use.
@@ -167,6 +191,21 @@ pub enum ConfigError {
     /// The directory of static files does not exist.
     #[error("'{}' is not a directory: use an existing one for --serve", .0.display())]
     ServeDirectory(PathBuf),
+    /// The directory of static files has no page at `/`.
+    #[error("'{}' has no index.html that can be read ({source}): build the page, or use its directory for --serve", .directory.display())]
+    ServeIndex {
+        /// The directory.
+        directory: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The directory has the sources of a page, which no browser runs.
+    #[error(
+        "the index.html of '{}' loads TypeScript, which no browser runs: build the page, and use the directory that the \
+         build writes for --serve",
+        .0.display()
+    )]
+    ServeSources(PathBuf),
     /// Other machines can connect, and no origins are configured.
     #[error(
         "{0} can be reached by other machines: choose the pages that may connect with --allow-origin ORIGIN ('*' means \
@@ -194,6 +233,23 @@ mod tests {
         let mut missing = config("127.0.0.1:0", &["a=127.0.0.1:1"]);
         missing.serve = Some("no/such/directory".into());
         assert!(matches!(missing.check(), Err(ConfigError::ServeDirectory(_))));
+    }
+
+    #[test]
+    fn the_sources_of_a_page_are_recognised() {
+        for page in [
+            r#"<script type="module" src="/src/main.ts"></script>"#,
+            "<html><script>let a;</script>\n<script\n  src='./main.tsx'\n></script>",
+        ] {
+            assert!(loads_typescript(page), "{page}");
+        }
+        for page in [
+            "",
+            r#"<script type="module" src="/assets/main-ts.js"></script> <a href="main.ts">source</a>"#,
+            r#"<script>load("main.ts")</script>"#,
+        ] {
+            assert!(!loads_typescript(page), "{page}");
+        }
     }
 
     #[tokio::test]

@@ -7,14 +7,35 @@
 //! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client, and each
 //! client has its own UDP socket, connected to its server, so that nobody else can answer.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! ```
 //! use rakwire_relay::{Config, Relay};
 //!
-//! let config = Config::new("127.0.0.1:8080".parse()?).with_target("game=127.0.0.1:19132".parse()?);
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use futures_util::{SinkExt, StreamExt};
+//! # use tokio_tungstenite::tungstenite::Message;
+//! let server = tokio::net::UdpSocket::bind("127.0.0.1:0").await?;
+//! let target = format!("game={}", server.local_addr()?);
+//! let config = Config::new("127.0.0.1:0".parse()?).with_target(target.parse()?);
 //! let relay = Relay::bind(config).await?;
-//! println!("listening on http://{}", relay.local_addr());
-//! relay.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await?;
+//! let url = format!("ws://{}/ws?target=game", relay.local_addr());
+//! let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+//! let running = tokio::spawn(relay.run(async { stopped.await.unwrap_or_default() }));
+//!
+//! // A page would do this.
+//! let (mut page, _) = tokio_tungstenite::connect_async(url).await?;
+//! page.send(Message::binary(&b"hello"[..])).await?;
+//!
+//! let mut buffer = [0; 1_500];
+//! let (length, from) = server.recv_from(&mut buffer).await?;
+//! assert_eq!(buffer[..length], *b"hello");
+//! server.send_to(b"welcome", from).await?;
+//! assert_eq!(page.next().await.ok_or("closed")??, Message::binary(&b"welcome"[..]));
+//!
+//! drop(stop);
+//! assert!(matches!(page.next().await, Some(Ok(Message::Close(_)))));
+//! drop(page);
+//! running.await??;
 //! # Ok(())
 //! # }
 //! ```

@@ -5,6 +5,7 @@
 mod args;
 mod signals;
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -12,7 +13,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use rakwire_relay::Relay;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Args;
 
@@ -42,6 +46,7 @@ async fn main() -> ExitCode {
 async fn run(relay: Relay) -> io::Result<()> {
     // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
     let shutdown = signals::shutdown()?;
+    signals::log_hangups()?;
     announce(relay.local_addr())?;
     relay.run(shutdown).await
 }
@@ -67,10 +72,8 @@ fn misconfigured(line: &str) -> ExitCode {
 }
 
 fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
-        .init();
+    let named = env::var("RUST_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
+    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    tracing_subscriber::registry().with(filter).with(lines).init();
 }

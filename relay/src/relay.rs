@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, absolute};
 use crate::counters::Counters;
 use crate::io::{App, router, serve};
 
@@ -43,6 +43,9 @@ impl Relay {
         let local_addr = listener.local_addr().map_err(error)?;
         let app = Arc::new(App::new(targets, origins, config.limits));
         let router = router(Arc::clone(&app), config.serve.as_deref());
+        if let Some(directory) = &config.serve {
+            info!(directory = %absolute(directory).display(), "serving files");
+        }
         Ok(Self { listener, local_addr, router, app })
     }
 

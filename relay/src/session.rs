@@ -65,12 +65,6 @@ pub(crate) enum ToClient {
 }
 
 #[derive(Debug)]
-enum State {
-    Open,
-    Closing(CloseReason),
-}
-
-#[derive(Debug)]
 enum Ping {
     Waiting,
     Due,
@@ -83,7 +77,8 @@ pub(crate) struct Session {
     counters: Arc<Counters>,
     to_server: DropOldest<Bytes>,
     to_client: DropOldest<Bytes>,
-    state: State,
+    /// Why the session ends, once it does.
+    closing: Option<CloseReason>,
     ping: Ping,
     next_ping: Instant,
     /// The time of the last datagram in either direction.
@@ -100,7 +95,7 @@ impl Session {
             counters,
             to_server: DropOldest::new(limits.queue),
             to_client: DropOldest::new(limits.queue),
-            state: State::Open,
+            closing: None,
             ping: Ping::Waiting,
             next_ping: now + limits.ping_interval,
             last_traffic: now,
@@ -200,10 +195,7 @@ impl Session {
 
     /// Why the session ends, once it does.
     pub(crate) const fn closing(&self) -> Option<&CloseReason> {
-        match &self.state {
-            State::Open => None,
-            State::Closing(reason) => Some(reason),
-        }
+        self.closing.as_ref()
     }
 
     fn reject_size(&mut self, len: usize) {
@@ -212,9 +204,7 @@ impl Session {
 
     /// Closes with the first reason; later ones are its consequences.
     fn close(&mut self, reason: CloseReason) {
-        if matches!(self.state, State::Open) {
-            self.state = State::Closing(reason);
-        }
+        self.closing.get_or_insert(reason);
     }
 
     fn idle_at(&self) -> Instant {

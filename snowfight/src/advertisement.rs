@@ -10,12 +10,12 @@ const NAME: &str = "snowfight ";
 /// The data of a pong: the name of the game, a space, and the port of the Game Protocol on the same machine.
 ///
 /// ```
-/// use snowfight::advertisement::Advertisement;
+/// use snowfight::advertisement::{Advertisement, AdvertisementSyntaxError};
 ///
 /// let here = Advertisement { port: 8999 };
 /// assert_eq!(here.to_string(), "snowfight 8999");
 /// assert_eq!("snowfight 8999".parse(), Ok(here));
-/// assert!("another game".parse::<Advertisement>().is_err());
+/// assert_eq!("another game".parse::<Advertisement>(), Err(AdvertisementSyntaxError));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advertisement {
@@ -48,26 +48,22 @@ impl fmt::Display for Advertisement {
 }
 
 /// The error for data that is not an advertisement of this game.
-///
-/// ```
-/// assert_eq!(snowfight::advertisement::NotOurs.to_string(), "this is not an advertisement of this game");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotOurs;
+pub struct AdvertisementSyntaxError;
 
-impl fmt::Display for NotOurs {
+impl fmt::Display for AdvertisementSyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("this is not an advertisement of this game")
     }
 }
 
-impl core::error::Error for NotOurs {}
+impl core::error::Error for AdvertisementSyntaxError {}
 
 impl FromStr for Advertisement {
-    type Err = NotOurs;
+    type Err = AdvertisementSyntaxError;
 
-    fn from_str(text: &str) -> Result<Self, NotOurs> {
+    fn from_str(text: &str) -> Result<Self, AdvertisementSyntaxError> {
         let port = text.strip_prefix(NAME).and_then(|port| port.parse().ok());
-        port.map(|port| Self { port }).ok_or(NotOurs)
+        port.map(|port| Self { port }).ok_or(AdvertisementSyntaxError)
     }
 }

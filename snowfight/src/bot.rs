@@ -1,7 +1,7 @@
 //! An automatic player. Its input depends only on the entities that it sees.
 
 use crate::client::Input;
-use crate::message::{Direction, Entity, EntityId, EntityKind, Object, Player, PlayerId, Point};
+use crate::message::{Direction, Entity, EntityId, Object, Player, PlayerId, Point};
 use crate::world::REACH;
 
 /// How close a bot gets to an object, a little less than its reach.
@@ -26,15 +26,14 @@ const CHEST: Point = Point::new(0.0, 0.0, 0.65);
 /// ```
 #[must_use]
 pub fn decide(entities: &[Entity], owner: PlayerId) -> Input {
-    let mut players = entities.iter().filter_map(as_player);
-    let Some((id, me)) = players.find(|(_, player)| player.owner == owner) else {
+    let Some((id, me)) = entities.iter().find_map(|entity| entity.player_of(owner)) else {
         return Input::default();
     };
     if me.holding.is_some() { attack(entities, id, me) } else { gather(entities, me) }
 }
 
 fn attack(entities: &[Entity], id: EntityId, me: &Player) -> Input {
-    let others = entities.iter().filter_map(as_player).filter(|(other, _)| *other != id);
+    let others = entities.iter().filter_map(Entity::player).filter(|(other, _)| *other != id);
     let Some(target) = nearest(others.map(|(_, player)| player.position), me.position) else {
         return Input::default();
     };
@@ -45,7 +44,7 @@ fn attack(entities: &[Entity], id: EntityId, me: &Player) -> Input {
 }
 
 fn gather(entities: &[Entity], me: &Player) -> Input {
-    let whole = entities.iter().filter_map(as_object).filter(|(_, object)| object.durability.is_some());
+    let whole = entities.iter().filter_map(Entity::object).filter(|(_, object)| object.durability.is_some());
     let distance = |object: &Object| (object.position - me.position).length();
     let nearest = whole.min_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)));
     let Some((id, object)) = nearest else { return Input::default() };
@@ -70,20 +69,6 @@ fn towards(way: Point) -> Direction {
         }
     };
     along(way.x, Direction::EAST, Direction::WEST) | along(way.y, Direction::NORTH, Direction::SOUTH)
-}
-
-const fn as_player(entity: &Entity) -> Option<(EntityId, &Player)> {
-    match &entity.kind {
-        EntityKind::Player(player) => Some((entity.id, player)),
-        EntityKind::Object(_) | EntityKind::Dead => None,
-    }
-}
-
-const fn as_object(entity: &Entity) -> Option<(EntityId, &Object)> {
-    match &entity.kind {
-        EntityKind::Object(object) => Some((entity.id, object)),
-        EntityKind::Player(_) | EntityKind::Dead => None,
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::bot;
 use crate::client::Input;
-use crate::message::{Direction, Entity, EntityKind, Player, PlayerId, Point};
+use crate::message::{Direction, Entity, Player, PlayerId, Point};
 
 /// Frames per second.
 pub const FRAMES_PER_SECOND: u32 = 30;
@@ -87,10 +87,7 @@ impl Wanderer {
 }
 
 fn body(entities: &[Entity], owner: PlayerId) -> Option<&Player> {
-    entities.iter().find_map(|entity| match &entity.kind {
-        EntityKind::Player(player) if player.owner == owner => Some(player),
-        EntityKind::Player(_) | EntityKind::Object(_) | EntityKind::Dead => None,
-    })
+    entities.iter().find_map(|entity| entity.player_of(owner)).map(|(_, player)| player)
 }
 
 fn towards(way: Direction) -> Point {

@@ -2,7 +2,9 @@
 //!
 //! `tests/rust.test.mjs` builds it and runs it in a browser.
 
-use rakwire::endpoint::Protocol;
+use std::time::Duration;
+
+use rakwire::endpoint::{Protocol, SendError};
 use rakwire::game_protocol;
 use rakwire::raknet::{Delivery, Direction, Outcome, Reliability};
 use rakwire_wasm::web;
@@ -43,6 +45,39 @@ pub async fn play(url: String, target: String) -> Result<String, JsError> {
     }
     connection.disconnect().await;
     Ok("echoed 6 and 150000 bytes".to_owned())
+}
+
+/// Asks a server what it says of itself, then connects with a password and a small memory, and sends faster than that
+/// holds.
+///
+/// # Errors
+/// If connecting fails or a check does.
+#[wasm_bindgen]
+pub async fn play_in_little_memory(url: String, target: String) -> Result<String, JsError> {
+    let pong = web::ping(&url, &target, web::PingScope::Any, Duration::from_secs(10)).await?;
+    let mut options = web::Options::default();
+    options.password = b"secret";
+    options.memory = web::Memory { blocks: 64, block_size: 512 };
+    let connection = web::connect(&url, &target, options).await?;
+    let message = [0xFE; 512];
+    let mut refused = 0;
+    for _ in 0..200 {
+        match connection.send(&message, Delivery::RELIABLE) {
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                refused += 1;
+                connection.ready(message.len(), Delivery::RELIABLE).await?;
+                connection.send(&message, Delivery::RELIABLE)?;
+            }
+            sent => drop(sent?),
+        }
+    }
+    if connection.ready(33 * 512, Delivery::RELIABLE).await != Err(SendError::NeverFits) || refused == 0 {
+        return Err(JsError::new("the memory has another size than it should"));
+    }
+    connection.disconnect().await;
+    options.password = b"wrong";
+    let refusal = web::connect(&url, &target, options).await.err().map(|error| error.to_string());
+    Ok(format!("{}; {}", String::from_utf8_lossy(&pong.data), refusal.unwrap_or_default()))
 }
 
 /// Sends a short message and the longest one of the Game Protocol to an echo server, and checks the echoes.

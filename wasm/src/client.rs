@@ -8,18 +8,47 @@ use rakwire::endpoint::{
     Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{DialledAddress, RakNet};
+use rakwire::raknet::{ConnectOptions, DialledAddress, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
-/// RakNet: half of it may hold what was sent and half what arrived, so that messages of 1 MB pass both ways with room
-/// to spare.
-const RAKNET: Capacity = Capacity { connections: 1, blocks: 16_384, block_size: 512 };
-/// The Game Protocol: the same for eight messages of the longest kind each way.
-const GAME_PROTOCOL: Capacity = Capacity { connections: 1, blocks: 4_096, block_size: 512 };
+/// What the tables of a peer take for each block beside its bytes.
+const BLOCK_OVERHEAD: usize = 128;
 /// How long one attempt to connect by the Game Protocol waits. The next one needs another WebSocket, for which the relay
 /// calls the server from another port: an original server does not hear a client twice from the same one.
 const ATTEMPT: Duration = Duration::from_secs(2);
+
+/// The memory of a connection: half of it may hold what was sent and half what arrived.
+///
+/// A message takes as many blocks as its bytes fill, from `send` to its acknowledgement, or from its arrival until it is
+/// read. The tables of the protocol take 32 to 128 bytes a block beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// How many blocks there are, 4 to 65,535.
+    pub blocks: usize,
+    /// Bytes of a block, 32 to 65,535.
+    pub block_size: usize,
+}
+
+impl Memory {
+    /// The default of RakNet, about 10 MB: messages of 1 MB pass both ways with room to spare.
+    pub const RAKNET: Self = Self { blocks: 16_384, block_size: 512 };
+    /// The default of the Game Protocol, about 2.5 MB: room for eight messages of the longest kind each way.
+    pub const GAME_PROTOCOL: Self = Self { blocks: 4_096, block_size: 512 };
+
+    /// Whether the browser has this memory. The allocator would end the whole page's module where it has not.
+    fn is_available(self) -> bool {
+        let Self { blocks, block_size } = self;
+        let bytes = block_size.checked_add(BLOCK_OVERHEAD).and_then(|block| block.checked_mul(blocks));
+        bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
+    }
+}
+
+/// The browser does not have the memory that a connection should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OutOfMemory;
+
+type Dial<P> = fn(&mut Peer<'static, P>, Instant, &[u8]) -> Result<ConnectionId, ConnectError>;
 
 /// A peer that knows one server.
 #[derive(Debug)]
@@ -27,36 +56,60 @@ pub(crate) struct Client<P: Protocol> {
     peer: Peer<'static, P>,
     id: Option<ConnectionId>,
     buffer: Vec<u8>,
+    /// What RakNet's server asks for; empty in the Game Protocol.
+    password: Vec<u8>,
+    dial: Dial<P>,
+}
+
+/// How a RakNet client differs from the usual one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RakNetSettings<'p> {
+    pub(crate) protocol_version: u8,
+    pub(crate) progress_interval: u32,
+    pub(crate) password: &'p [u8],
+    pub(crate) memory: Memory,
 }
 
 impl Client<RakNet> {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn raknet(entropy: [u8; 32], protocol_version: u8, progress_interval: u32) -> Self {
+    pub(crate) fn raknet(entropy: [u8; 32], settings: RakNetSettings<'_>) -> Result<Self, OutOfMemory> {
         let mut config = RakNet::config(entropy);
-        config.protocol_version = protocol_version;
-        config.progress_interval = progress_interval;
+        config.protocol_version = settings.protocol_version;
+        config.progress_interval = settings.progress_interval;
         config.dialled_address = DialledAddress::Unknown;
-        Self::new(RAKNET, config)
+        Self::new(settings.memory, config, settings.password, |peer, now, password| {
+            peer.connect_with(now, SERVER, &ConnectOptions { password, ..ConnectOptions::default() })
+        })
     }
 }
 
 impl Client<GameProtocol> {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn game_protocol(entropy: [u8; 32]) -> Self {
+    pub(crate) fn game_protocol(entropy: [u8; 32], memory: Memory) -> Result<Self, OutOfMemory> {
         let mut config = GameProtocol::config(entropy);
         config.handshake_timeout = ATTEMPT;
-        Self::new(GAME_PROTOCOL, config)
+        Self::new(memory, config, &[], |peer, now, _| peer.connect(now, SERVER))
     }
 }
 
 impl<P: Protocol> Client<P> {
-    fn new(capacity: Capacity, config: P::Config) -> Self {
-        Self { peer: Peer::with_capacity(capacity, config), id: None, buffer: vec![0; P::MAX_DATAGRAM] }
+    fn new(memory: Memory, config: P::Config, password: &[u8], dial: Dial<P>) -> Result<Self, OutOfMemory> {
+        if !memory.is_available() {
+            return Err(OutOfMemory);
+        }
+        let Memory { blocks, block_size } = memory;
+        let peer = Peer::with_capacity(Capacity { connections: 1, blocks, block_size }, config);
+        Ok(Self { peer, id: None, buffer: vec![0; P::MAX_DATAGRAM], password: password.to_vec(), dial })
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
-        self.id = Some(self.peer.connect(now, SERVER)?);
+        self.id = Some((self.dial)(&mut self.peer, now, &self.password)?);
         Ok(())
+    }
+
+    /// Whether a message of so many bytes would be taken for sending now.
+    pub(crate) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
+        self.peer.can_send(self.id.ok_or(SendError::NotConnected)?, length, delivery)
     }
 
     pub(crate) fn disconnect(&mut self, now: Instant) {
@@ -134,6 +187,39 @@ pub(crate) fn millis(at: Instant) -> f64 {
 mod tests {
     use super::*;
 
+    fn raknet(protocol_version: u8) -> Client<RakNet> {
+        let memory = Memory::RAKNET;
+        let settings = RakNetSettings { protocol_version, progress_interval: 0, password: b"", memory };
+        Client::raknet([1; 32], settings).unwrap()
+    }
+
+    fn game_protocol() -> Client<GameProtocol> {
+        Client::game_protocol([1; 32], Memory::GAME_PROTOCOL).unwrap()
+    }
+
+    #[test]
+    fn memory_that_cannot_be_had_is_refused_and_a_little_is_enough_to_connect() {
+        let endless = Memory { blocks: usize::MAX / 2, block_size: 65_535 };
+        assert_eq!(Client::game_protocol([1; 32], endless).map(|_| ()), Err(OutOfMemory));
+        let mut little = Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }).unwrap();
+        assert_eq!(little.connect(Instant::ZERO), Ok(()));
+        assert_eq!(
+            little.can_send(1, rakwire::game_protocol::Reliability::Reliable),
+            Err(SendError::NotConnected)
+        );
+    }
+
+    #[test]
+    fn a_password_that_is_too_long_is_refused() {
+        let connect = |password: &[u8]| {
+            let memory = Memory::RAKNET;
+            let settings = RakNetSettings { protocol_version: 6, progress_interval: 0, password, memory };
+            Client::raknet([1; 32], settings).unwrap().connect(Instant::ZERO)
+        };
+        assert_eq!(connect(&[7; 255]), Ok(()));
+        assert_eq!(connect(&[7; 256]), Err(ConnectError::PasswordTooLong));
+    }
+
     #[test]
     fn times_survive_the_way_through_milliseconds() {
         for micros in [0, 1, 999, 1_234_567, 86_400_000_001, 1_700_000_000_000_003] {
@@ -152,8 +238,8 @@ mod tests {
             assert!(!client.is_over());
             assert!(client.poll_transmit(Instant::ZERO).is_none());
         }
-        check(Client::raknet([1; 32], 6, 0));
-        check(Client::game_protocol([1; 32]));
+        check(raknet(6));
+        check(game_protocol());
     }
 
     /// How many requests a client sends to a server that does not answer, and when it gives up.
@@ -180,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_server_that_does_not_answer_is_given_up() {
-        let (requests, _) = give_up(Client::raknet([1; 32], 11, 0));
+        let (requests, _) = give_up(raknet(11));
         assert!(requests >= 12, "{requests} requests");
-        assert_eq!(give_up(Client::game_protocol([1; 32])), (1, Instant::ZERO + ATTEMPT));
+        assert_eq!(give_up(game_protocol()), (1, Instant::ZERO + ATTEMPT));
     }
 }

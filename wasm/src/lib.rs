@@ -13,5 +13,7 @@ mod npm;
 #[cfg(feature = "web")]
 pub mod web;
 
+#[cfg(any(feature = "npm", feature = "web"))]
+pub use client::Memory;
 #[cfg(feature = "npm")]
 pub use npm::{Bytes, GameProtocolPeer, PeerEvent, PeerStats, RakNetPeer};

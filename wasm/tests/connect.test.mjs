@@ -125,6 +125,129 @@ for (const protocol of PROTOCOLS) {
     setTimeout(() => controller.abort(reason), 100);
     await assert.rejects(open(controller.signal), reason);
   });
+
+  test(`${protocol.name}: a listener for one of ten messages leaves nine to iteration`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open();
+    const numbers = [];
+    const heard = new Promise((resolve) => {
+      const listener = ({ message: { bytes } }) => resolve(numbers.push(bytes[2]));
+      connection.addEventListener("message", listener, { once: true });
+    });
+    for (let sent = 0; sent < 10; sent++) {
+      connection.send(numbered(sent), { reliability: "reliable" });
+    }
+    await heard;
+    numbers.push(...(await nextNumbers(connection, 9)));
+    assert.deepEqual(numbers.sort(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    await connection.close();
+  });
+
+  test(`${protocol.name}: what had arrived when the server left is delivered, and then comes the end`, async (t) => {
+    const { open, echo } = await echoFixture(t, protocol);
+    const connection = await open();
+    for (let sent = 0; sent < 200; sent++) {
+      connection.send(numbered(sent), { reliability: "reliable" });
+    }
+    const first = await connection.receive();
+    while (connection.stats().messagesQueued < 199) await sleep(10);
+    echo.stop("SIGTERM");
+    assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(20_000) })).code, "remote");
+    const numbers = [first];
+    for await (const message of connection) {
+      numbers.push(message);
+    }
+    const seen = numbers.map(({ bytes }) => (bytes[1] << 8) | bytes[2]).sort((a, b) => a - b);
+    assert.deepEqual(seen, Array.from({ length: 200 }, (_, index) => index));
+    assert.equal(await connection.receive(), undefined);
+    assert.equal(connection.stats().messagesDiscarded, 0);
+  });
+
+  test(`${protocol.name}: ready resolves when a refused message finds room`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open({ memory: protocol.smallMemory });
+    connection.addEventListener("message", () => undefined);
+    await connection.ready();
+    let accepted = 0;
+    let refused = 0;
+    while (refused < 5) {
+      try {
+        connection.send(pattern(protocol.short));
+        accepted += 1;
+      } catch (error) {
+        fails("queue-full", /later/)(error);
+        refused += 1;
+        await connection.ready();
+        connection.send(pattern(protocol.short));
+        accepted += 1;
+      }
+    }
+    assert.equal(connection.stats().messagesSent, accepted);
+    await assert.rejects(connection.ready({ length: 1_000_000_000 }), fails("too-long", /larger|at most/));
+    await assert.rejects(connection.ready({ length: 0 }), fails("bad-option", /length/));
+    await connection.close();
+    await assert.rejects(connection.ready(), fails("not-connected", /ended/));
+  });
+
+  test(`${protocol.name}: a signal ends every wait with its reason, and nothing else`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open({ memory: protocol.smallMemory });
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const { signal } = controller;
+    assert.throws(() => {
+      for (;;) {
+        connection.send(pattern(protocol.short));
+      }
+    }, fails("queue-full", /later/));
+    const iterator = connection.messages({ signal });
+    const waits = [connection.ready({ signal }), connection.whenClosed({ signal })];
+    controller.abort(reason);
+    waits.push(connection.receive({ signal }), iterator.next(), connection.ready({ signal }), connection.whenClosed({ signal }));
+    for (const wait of waits) {
+      await assert.rejects(wait, reason);
+    }
+    await connection.ready();
+    assert.deepEqual((await next(connection)).bytes, pattern(protocol.short));
+    await assert.rejects(connection.close({ signal }), reason);
+    assert.equal((await connection.closed).code, "local");
+  });
+
+  test(`${protocol.name}: a signal takes no message from others`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open();
+    const controller = new AbortController();
+    const waits = [connection.receive({ signal: controller.signal }), connection.messages({ signal: controller.signal }).next()];
+    controller.abort();
+    for (const wait of waits) {
+      await assert.rejects(wait, { name: "AbortError" });
+    }
+    connection.send(pattern(7));
+    assert.deepEqual((await connection.receive()).bytes, pattern(7));
+    await connection.close();
+  });
+
+  test(`${protocol.name}: a connection is closed when it is disposed of`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open();
+    connection.send(pattern(7));
+    await connection[Symbol.asyncDispose]();
+    assert.equal((await connection.closed).code, "local");
+    assert.equal(connection.stats().inFlight, 0);
+  });
+
+  test(`${protocol.name}: the memory of a connection can be chosen`, async (t) => {
+    const { open } = await echoFixture(t, protocol);
+    const connection = await open({ memory: { blocks: 64, blockSize: 512 } });
+    assert.throws(() => connection.send(pattern(32 * 512 + 1)), fails("too-long", /larger/));
+    connection.send(pattern(8 * 512));
+    assert.deepEqual((await next(connection)).bytes, pattern(8 * 512));
+    await connection.close();
+    await assert.rejects(open({ memory: { blocks: 65_535, blockSize: 65_535 } }), fails("no-memory", /fewer/));
+    for (const memory of [{ blocks: 3 }, { blocks: 65_536 }, { blockSize: 31 }, { blockSize: 65_536 }, { blocks: 4.5 }]) {
+      await assert.rejects(open({ memory }), fails("bad-option", /memory\.block/), JSON.stringify(memory));
+    }
+  });
 }
 
 test("an unknown protocol is rejected", async () => {

@@ -28,6 +28,11 @@ test("messages of all lengths are echoed unchanged, and each is reliable or unre
   assert.equal((await connection.close()).code, "local");
 });
 
+test("there is no password", async () => {
+  const relay = { address: "127.0.0.1:9" };
+  await assert.rejects(connectTo(relay, GAME_PROTOCOL, { password: "x" }), fails("bad-option", /has no password/));
+});
+
 test("a server that did not answer gets the next request from another port", async (t) => {
   const silent = createSocket("udp4");
   t.after(() => silent.close());

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { before, after, test } from "node:test";
 
@@ -30,8 +30,23 @@ test("the package contains the required files and nothing else", () => {
   for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/rakwire_bg.wasm"]) {
     assert.ok(contents.includes(path), `${path} is missing`);
   }
-  const unexpected = contents.filter((path) => !/^(dist|pkg)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
+  const unexpected = contents.filter((path) => !/^(dist|pkg|ts)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
   assert.deepEqual(unexpected, []);
+});
+
+test("every map leads to a source that is in the package", () => {
+  const installed = join(folder, "fixture/node_modules/rakwire");
+  const maps = contents.filter((path) => /\.map$/.test(path));
+  for (const module of ["index", "connection", "transport/websocket"]) {
+    assert.ok(maps.includes(`dist/${module}.js.map`) && maps.includes(`dist/${module}.d.ts.map`), module);
+  }
+  for (const path of maps) {
+    const map = join(installed, path);
+    const { sources, sourceRoot = "" } = JSON.parse(readFileSync(map, "utf8"));
+    assert.equal(sources.length, 1, path);
+    assert.ok(existsSync(join(dirname(map), sourceRoot, sources[0])), `${path} names ${sources[0]}`);
+    assert.match(readFileSync(map.slice(0, -4), "utf8"), new RegExp(`^//# sourceMappingURL=${basename(map)}$`, "m"));
+  }
 });
 
 test("an installed package type-checks without skipLibCheck", () => {

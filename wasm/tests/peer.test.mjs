@@ -10,10 +10,11 @@ import { codeOf } from "./support.mjs";
 initSync({ module: readFileSync(new URL("../pkg/rakwire_bg.wasm", import.meta.url)) });
 
 const ENTROPY = new Uint8Array(32).fill(7);
+const NO_PASSWORD = new Uint8Array(0);
 const RELIABLE = 2;
 /** The classes, and the numbers of reliabilities that they know. */
 const CLASSES = [
-  { name: "RakNet", create: (entropy) => new RakNetPeer(entropy, 6, 0), reliabilities: [0, 1, 2, 3, 4, 5, 6, 7] },
+  { name: "RakNet", create: (entropy) => new RakNetPeer(entropy, 6, 0, NO_PASSWORD), reliabilities: [0, 1, 2, 3, 4, 5, 6, 7] },
   { name: "Game Protocol", create: (entropy) => new GameProtocolPeer(entropy), reliabilities: [0, 2] },
 ];
 
@@ -40,6 +41,7 @@ for (const { name, create, reliabilities } of CLASSES) {
     for (let reliability = 0; reliability < 10; reliability++) {
       const code = reliabilities.includes(reliability) ? "not-connected" : "bad-reliability";
       assert.equal(codeOf(() => peer.send(message, reliability, 0, 2, 0)), code, `reliability ${reliability}`);
+      assert.equal(codeOf(() => peer.canSend(1, reliability, 0, 2)), code, `reliability ${reliability}`);
     }
     peer.connect(0);
     assert.equal(codeOf(() => peer.send(message, RELIABLE, 0, 2, 0)), "not-connected");
@@ -58,7 +60,7 @@ for (const { name, create, reliabilities } of CLASSES) {
 }
 
 test("RakNet: the first datagram is an open connection request padded to the MTU", () => {
-  const peer = new RakNetPeer(ENTROPY, 11, 0);
+  const peer = new RakNetPeer(ENTROPY, 11, 0, NO_PASSWORD);
   peer.connect(0);
   const request = peer.pollTransmit(0);
   assert.equal(request.length, 1464);
@@ -69,14 +71,14 @@ test("RakNet: the first datagram is an open connection request padded to the MTU
 });
 
 test("RakNet: channels and priorities are checked", () => {
-  const peer = new RakNetPeer(ENTROPY, 6, 0);
+  const peer = new RakNetPeer(ENTROPY, 6, 0, NO_PASSWORD);
   const message = Uint8Array.of(0xfe);
   assert.equal(codeOf(() => peer.send(message, 3, 32, 2, 0)), "bad-channel");
   assert.equal(codeOf(() => peer.send(message, 3, 0, 4, 0)), "bad-priority");
 });
 
 test("RakNet: garbage is counted and not answered", () => {
-  const peer = new RakNetPeer(ENTROPY, 6, 0);
+  const peer = new RakNetPeer(ENTROPY, 6, 0, NO_PASSWORD);
   peer.handle(Uint8Array.of(1), 0);
   peer.handle(new Uint8Array(1400).fill(0x84), 0);
   peer.handle(new Uint8Array(0), 0);

@@ -23,6 +23,8 @@ export const RAKNET = {
   burst: 3000,
   /** Bytes of a message that fits into one datagram. */
   short: 1000,
+  /** Room for a few dozen of them. */
+  smallMemory: { blocks: 256, blockSize: 512 },
   tooLong: { bytes: 10_000_000, words: /larger/ },
 };
 
@@ -38,6 +40,7 @@ export const GAME_PROTOCOL = {
   defaultReliability: "reliable",
   burst: 1500,
   short: 500,
+  smallMemory: { blocks: 64, blockSize: 512 },
   tooLong: { bytes: 129_025, words: /at most 129,024/ },
 };
 

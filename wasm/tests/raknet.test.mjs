@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "rakwire";
 
 import { connectTo, echoFixture, RAKNET } from "./protocols.mjs";
-import { fails, next, nextNumbers, numbered, pattern, startCpp, startRelay } from "./support.mjs";
+import { fails, next, nextNumbers, numbered, pattern, startCpp, startEcho, startRelay } from "./support.mjs";
 
 test("a message of 1 MB passes in both directions", async (t) => {
   const { open } = await echoFixture(t, RAKNET);
@@ -88,6 +88,42 @@ test("a receipt does not wait for a reader of messages", async (t) => {
   const numbers = await nextNumbers(connection, RAKNET.burst);
   assert.deepEqual(numbers, Array.from({ length: RAKNET.burst }, (_, index) => index));
   await connection.close();
+});
+
+test("a receipt can be awaited for a limited time", async (t) => {
+  const { open, echo } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  const reason = new Error("enough");
+  const aborted = connection.sendWithReceipt(pattern(1), { signal: AbortSignal.abort(reason) });
+  await assert.rejects(aborted, reason);
+  assert.equal(connection.stats().messagesSent, 0);
+  echo.stop();
+  const controller = new AbortController();
+  const pending = connection.sendWithReceipt(pattern(1), { signal: controller.signal });
+  assert.equal(connection.stats().messagesSent, 1);
+  controller.abort(reason);
+  await assert.rejects(pending, reason);
+  connection.close();
+});
+
+test("a server with a password lets those in who know it", async (t) => {
+  const echo = await startEcho(t, "--password", "gehe1m-ß");
+  const relay = await startRelay(t, { game: echo.address });
+  const open = (options) => connectTo(relay, RAKNET, options);
+  for (const password of ["gehe1m-ß", new TextEncoder().encode("gehe1m-ß")]) {
+    const connection = await open({ password });
+    connection.send(pattern(9));
+    assert.deepEqual((await next(connection)).bytes, pattern(9));
+    await connection.close();
+  }
+  for (const password of ["geheim", "", undefined]) {
+    await assert.rejects(open({ password }), fails("invalid-password", /password/));
+  }
+  for (const password of ["x".repeat(256), "ß".repeat(128), 7]) {
+    await assert.rejects(open({ password }), fails("bad-option", /255 bytes/));
+  }
+  const little = { password: "x".repeat(255), memory: { blocks: 4, blockSize: 32 } };
+  await assert.rejects(open(little), fails("no-memory", /memory/));
 });
 
 test("large messages report progress in both directions", async (t) => {

@@ -49,6 +49,12 @@ test("a Rust program exchanges messages with our server and with the C++ one", {
   await t.test("a C++ server", async () => assert.equal(await play("play", "cpp"), "echoed 6 and 150000 bytes"));
 });
 
+test("a Rust program pings, knows a password and waits for room in a small memory", { timeout: 600_000 }, async (t) => {
+  const echo = await startEcho(t, "--password", "secret", "--advertise", "a lobby");
+  const play = await openExample(t, { game: echo.address });
+  assert.match(await play("play_in_little_memory", "game"), /^a lobby; .*password/);
+});
+
 test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) => {
   const echo = await startEcho(t, "--protocol", "game");
   const play = await openExample(t, { game: echo.address });
@@ -57,6 +63,7 @@ test("a Rust program uses the Game Protocol", { timeout: 600_000 }, async (t) =>
 
 test("a Rust program is told why it cannot connect, with both protocols", { timeout: 600_000 }, async (t) => {
   const play = await openExample(t, { gone: "127.0.0.1:9" });
+  assert.match(await play("play_in_little_memory", "missing"), /^failed: relay closed: unknown target 'missing'/);
   for (const work of ["play", "play_game_protocol"]) {
     assert.equal(await play(work, "gone"), "failed: the server does not answer");
     assert.match(await play(work, "missing"), /^failed: relay closed: unknown target 'missing'.*\(code 4404\)$/);

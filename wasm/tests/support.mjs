@@ -37,14 +37,14 @@ function firstMatch(child, name, pattern) {
 async function start(context, name, path, args, pattern) {
   // Standard input stays open, because the interop peers exit at its end.
   const child = spawn(path, args, { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
-  const stop = () => child.kill("SIGKILL");
-  context.after(stop);
+  const stop = (signal = "SIGKILL") => child.kill(signal);
+  context.after(() => stop());
   return { address: await firstMatch(child, name, pattern), stop };
 }
 
 /** Our echo server: sends every message back with its reliability and channel. */
 export function startEcho(context, ...more) {
-  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-native`.");
+  const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
   return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/);
 }
 

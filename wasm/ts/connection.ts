@@ -3,6 +3,8 @@
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
 import { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import type { Listener } from "./listeners.js";
+import { isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { ReceiveQueue } from "./receive-queue.js";
 import type { SessionEnd, SessionSettings } from "./session.js";
 import { Session } from "./session.js";
@@ -14,25 +16,17 @@ import type {
   Message,
   Outcome,
   Progress,
+  ReadyOptions,
   SendOptions,
 } from "./types.js";
+import type { WaitOptions } from "./waits.js";
+import { beforeAbort, deferred } from "./waits.js";
 import type { PeerClasses } from "./wasm.js";
 
-interface Deferred<T> {
-  promise: Promise<T>;
-  resolve: (value: T) => void;
-  reject: (error: unknown) => void;
-}
-
-function deferred<T>(): Deferred<T> {
-  let resolve!: Deferred<T>["resolve"];
-  let reject!: Deferred<T>["reject"];
-  const promise = new Promise<T>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
-}
+/** What TypeScript and bundlers use where the platform does not have the symbol yet. */
+const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
+  (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
+  (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
 /** A connection that starts to open when it is constructed; {@link opened} settles with the result. */
 export class PeerConnection extends EventTarget implements Connection {
@@ -42,19 +36,27 @@ export class PeerConnection extends EventTarget implements Connection {
   readonly #session: Session;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
-  readonly #queue = new ReceiveQueue(() => this.#session.resume());
+  readonly #listeners = new ListenerSet();
+  readonly #queue: ReceiveQueue;
   #isOpen = false;
   #isClosing = false;
-  #hasListener = false;
+  #discarded = 0;
 
   constructor(classes: PeerClasses, settings: SessionSettings) {
     super();
     this.opened = this.#opened.promise;
     this.closed = this.#closed.promise;
     const connection = this;
+    const listeners = {
+      get isEmpty() {
+        return connection.#listeners.isEmpty;
+      },
+      dispatch: (message: Message) => void this.dispatchEvent(new MessageArrivedEvent(message)),
+    };
+    this.#queue = new ReceiveQueue(listeners, () => this.#session.resume());
     this.#session = new Session(classes, settings, {
       get hasRoom() {
-        return connection.#isClosing || connection.#hasListener || connection.#hasRoom;
+        return connection.#isClosing || connection.#hasRoom;
       },
       onOpen: () => this.#onOpen(),
       onMessage: (message) => this.#onMessage(message),
@@ -67,25 +69,41 @@ export class PeerConnection extends EventTarget implements Connection {
     this.#session.send(bytes, options);
   }
 
-  async sendWithReceipt(bytes: Uint8Array, options: SendOptions = {}): Promise<Outcome> {
+  async sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions = {}): Promise<Outcome> {
     return this.#session.sendWithReceipt(bytes, options);
   }
 
-  messages(): AsyncIterableIterator<Message> {
-    return this.#queue.iterate();
+  async ready(options: ReadyOptions = {}): Promise<void> {
+    return this.#session.ready(options);
+  }
+
+  async receive(options: WaitOptions = {}): Promise<Message | undefined> {
+    return this.#queue.receive(options.signal);
+  }
+
+  messages(options: WaitOptions = {}): AsyncIterableIterator<Message> {
+    return this.#queue.iterate(options.signal);
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
     return this.messages();
   }
 
-  close(): Promise<CloseInfo> {
+  async close(options: WaitOptions = {}): Promise<CloseInfo> {
     if (!this.#isClosing) {
       this.#isClosing = true;
-      this.#queue.drain();
+      this.#discarded += this.#queue.drain();
       this.#session.disconnect();
     }
-    return this.closed;
+    return this.whenClosed(options);
+  }
+
+  async whenClosed(options: WaitOptions = {}): Promise<CloseInfo> {
+    return beforeAbort(options.signal, this.closed);
+  }
+
+  async [ASYNC_DISPOSE](): Promise<void> {
+    await this.close();
   }
 
   /** Cancels an attempt to connect. */
@@ -94,30 +112,40 @@ export class PeerConnection extends EventTarget implements Connection {
   }
 
   stats(): ConnectionStats {
-    return this.#session.stats();
+    return {
+      ...this.#session.stats(),
+      messagesQueued: this.#queue.length,
+      messagesDiscarded: this.#discarded,
+    };
   }
 
   override addEventListener(
     type: string,
-    listener: ((event: any) => void) | null,
+    listener: Listener | null,
     options?: AddEventListenerOptions | boolean,
   ): void {
-    super.addEventListener(type, listener, options);
-    if (type === "message" && !this.#hasListener) {
-      this.#hasListener = true;
-      queueMicrotask(() => {
-        this.#dispatchQueued();
-        this.#session.resume();
-      });
+    if (type !== "message" || !isListener(listener)) {
+      super.addEventListener(type, listener, options);
+      return;
     }
+    super.addEventListener(type, this.#listeners.add(listener, options), options);
+    // What is queued follows once the caller has added its other listeners.
+    queueMicrotask(() => this.#queue.deliver());
   }
 
   override removeEventListener(
     type: string,
-    listener: ((event: any) => void) | null,
+    listener: Listener | null,
     options?: EventListenerOptions | boolean,
   ): void {
-    super.removeEventListener(type, listener, options);
+    if (type !== "message" || !isListener(listener)) {
+      super.removeEventListener(type, listener, options);
+      return;
+    }
+    // Node 20 does not know `true` for `options` here.
+    super.removeEventListener(type, this.#listeners.remove(listener, options) ?? null, { capture: isCapturing(options) });
+    // Those who have asked for a message get what the listener would have got.
+    queueMicrotask(() => this.#queue.deliver());
   }
 
   /** A receipt comes behind earlier messages, so while one is awaited, messages are taken without a reader. */
@@ -132,22 +160,14 @@ export class PeerConnection extends EventTarget implements Connection {
 
   #onMessage(message: Message): void {
     if (this.#isClosing) {
-      return;
-    }
-    this.#queue.push(message);
-    if (this.#hasListener) {
-      this.#dispatchQueued();
+      this.#discarded += 1;
+    } else {
+      this.#queue.push(message);
     }
   }
 
   #onProgress(progress: Progress): void {
     this.dispatchEvent(new ProgressMadeEvent(progress));
-  }
-
-  #dispatchQueued(): void {
-    for (const message of this.#queue.drain()) {
-      this.dispatchEvent(new MessageArrivedEvent(message));
-    }
   }
 
   #onEnd({ code, reason, relayCode }: SessionEnd): void {

@@ -1,12 +1,13 @@
 /** Errors with a code for programs. */
 
-/** Why `connect` or `send` failed. */
+/** Why `connect`, `ping`, `send` or `ready` failed. */
 export type ErrorCode =
   // connect: the caller
   | "bad-option"
   | "no-websocket"
   | "wasm-unavailable"
   | "timeout"
+  | "no-memory"
   // connect: the relay
   | "relay-unreachable"
   | "relay-closed"

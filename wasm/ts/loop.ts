@@ -22,17 +22,25 @@ export class Loop {
   readonly #sink: Sink;
   readonly #onEvents: () => void;
   readonly #onError: (thrown: unknown) => void;
+  readonly #onRun: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due = Infinity;
   #isScheduled = false;
   #isStopped = false;
 
-  /** Every run calls `onEvents` before it sends datagrams; exceptions go to `onError`. */
-  constructor(peer: Driven, sink: Sink, onEvents: () => void, onError: (thrown: unknown) => void) {
+  /** Every run calls `onEvents` before it sends datagrams and `onRun` at its end; exceptions go to `onError`. */
+  constructor(
+    peer: Driven,
+    sink: Sink,
+    onEvents: () => void,
+    onError: (thrown: unknown) => void,
+    onRun: () => void = () => undefined,
+  ) {
     this.#peer = peer;
     this.#sink = sink;
     this.#onEvents = onEvents;
     this.#onError = onError;
+    this.#onRun = onRun;
   }
 
   /** Schedules a run as a microtask, so that all messages sent until then share datagrams. */
@@ -58,6 +66,7 @@ export class Loop {
       if (!this.#isStopped) {
         this.#transmit();
         this.#setTimer();
+        this.#onRun();
       }
     } catch (thrown) {
       this.#onError(thrown);

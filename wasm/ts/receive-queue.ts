@@ -1,6 +1,8 @@
-/** The queue of received messages. */
+/** The queue of received messages, and who gets them. */
 
 import type { Message } from "./types.js";
+import type { Wait } from "./waits.js";
+import { WaitList } from "./waits.js";
 
 /** The length at which further messages stay in the protocol's memory. */
 const MAX_MESSAGES = 256;
@@ -8,17 +10,31 @@ const MAX_MESSAGES = 256;
 const MAX_BYTES = 16 * 1024 * 1024;
 const OVERHEAD = 64;
 
-/** A queue of messages with any number of iterators. */
+/** Those that get messages as they come, before anybody who asks for one. */
+export interface Listeners {
+  readonly isEmpty: boolean;
+  /** Gives a message to all of them. */
+  dispatch(message: Message): void;
+}
+
+/** A queue of messages. Each goes to the listeners, if there are any, or to the first one who asks, and to nobody else. */
 export class ReceiveQueue {
+  readonly #listeners: Listeners;
   readonly #onRoom: () => void;
+  readonly #readers = new WaitList<Message | undefined>();
   #messages: Message[] = [];
   #bytes = 0;
-  #readers: ((result: IteratorResult<Message, undefined>) => void)[] = [];
+  #isDelivering = false;
   #isClosed = false;
 
   /** `onRoom` is called when the queue is no longer full. */
-  constructor(onRoom: () => void) {
+  constructor(listeners: Listeners, onRoom: () => void) {
+    this.#listeners = listeners;
     this.#onRoom = onRoom;
+  }
+
+  get length(): number {
+    return this.#messages.length;
   }
 
   get isFull(): boolean {
@@ -31,54 +47,104 @@ export class ReceiveQueue {
   }
 
   push(message: Message): void {
-    const reader = this.#readers.shift();
-    if (reader === undefined) {
-      this.#messages.push(message);
-      this.#bytes += message.bytes.length + OVERHEAD;
-    } else {
-      reader({ done: false, value: message });
+    this.#messages.push(message);
+    this.#bytes += message.bytes.length + OVERHEAD;
+    this.deliver();
+  }
+
+  /** Gives the messages to the listeners while there are any, and then to those who have asked. */
+  deliver(): void {
+    // A listener that causes another delivery gets the next message after this one.
+    if (this.#isDelivering) {
+      return;
+    }
+    this.#isDelivering = true;
+    try {
+      while (this.#messages.length > 0 && this.#deliverOne());
+    } finally {
+      this.#isDelivering = false;
+    }
+    if (this.#isClosed && this.#messages.length === 0) {
+      for (const reader of this.#readers.all()) {
+        reader.resolve(undefined);
+      }
     }
   }
 
-  /** Removes and returns all messages. */
-  drain(): Message[] {
-    const all = this.#messages;
+  /** Delivers the first message; false if nobody wants it. */
+  #deliverOne(): boolean {
+    if (!this.#listeners.isEmpty) {
+      this.#listeners.dispatch(this.#take());
+      return true;
+    }
+    const reader = this.#readers.first;
+    reader?.resolve(this.#take());
+    return reader !== undefined;
+  }
+
+  /** Takes the first message out, which must be there. */
+  #take(): Message {
+    const wasFull = this.isFull;
+    const message = this.#messages.shift() as Message;
+    this.#bytes -= message.bytes.length + OVERHEAD;
+    if (wasFull) {
+      this.#onRoom();
+    }
+    return message;
+  }
+
+  /** Removes all messages and returns how many there were. */
+  drain(): number {
+    const { length } = this.#messages;
     this.#messages = [];
     this.#bytes = 0;
-    return all;
+    return length;
   }
 
-  /** Ends the iterators after the queued messages. */
+  /** No message follows those that are queued; who asks for more gets `undefined`. */
   close(): void {
     this.#isClosed = true;
-    for (const reader of this.#readers.splice(0)) {
-      reader({ done: true, value: undefined });
-    }
+    this.deliver();
   }
 
-  async *iterate(): AsyncIterableIterator<Message> {
-    for (;;) {
-      const next = await this.#next();
-      if (next.done === true) {
-        return;
-      }
-      yield next.value;
-    }
+  /** The next message that no listener gets; `undefined` when all have been delivered and the queue is closed. */
+  async receive(signal: AbortSignal | undefined): Promise<Message | undefined> {
+    return this.#ask(signal).promise;
   }
 
-  #next(): Promise<IteratorResult<Message, undefined>> {
-    const wasFull = this.isFull;
-    const message = this.#messages.shift();
-    if (message !== undefined) {
-      this.#bytes -= message.bytes.length + OVERHEAD;
-      if (wasFull) {
-        this.#onRoom();
-      }
-      return Promise.resolve({ done: false, value: message });
-    }
-    if (this.#isClosed) {
-      return Promise.resolve({ done: true, value: undefined });
-    }
-    return new Promise((resolve) => this.#readers.push(resolve));
+  #ask(signal: AbortSignal | undefined): Wait<Message | undefined> {
+    const reader = this.#readers.add(signal);
+    this.deliver();
+    return reader;
+  }
+
+  iterate(signal: AbortSignal | undefined): AsyncIterableIterator<Message> {
+    let isOver = false;
+    const asked = new Set<Wait<Message | undefined>>();
+    const end = { done: true, value: undefined } as const;
+    return {
+      next: async () => {
+        if (isOver) {
+          return end;
+        }
+        const reader = this.#ask(signal);
+        asked.add(reader);
+        try {
+          const message = await reader.promise;
+          return message === undefined ? end : { done: false, value: message };
+        } finally {
+          asked.delete(reader);
+        }
+      },
+      // What the iterator has asked for and not got goes to others.
+      return: async () => {
+        isOver = true;
+        asked.forEach((reader) => reader.resolve(undefined));
+        return end;
+      },
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
   }
 }

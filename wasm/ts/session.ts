@@ -6,21 +6,30 @@ import { readDelivery, reliabilityName, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
 import { fromRust, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
+import { readInteger } from "./options.js";
 import type { RelayClose, TransportEvents } from "./transport/websocket.js";
 import { describeClose, WebSocketTransport } from "./transport/websocket.js";
 import type {
   CloseCode,
   ConnectionStats,
+  MemoryOptions,
   Message,
   Outcome,
   Progress,
   Protocol,
+  ReadyOptions,
   SendOptions,
   WebSocketConstructor,
 } from "./types.js";
+import { WaitingSenders } from "./waiting-senders.js";
+import type { WaitOptions } from "./waits.js";
+import { beforeAbort, deferred } from "./waits.js";
 import type { Peer, PeerClasses } from "./wasm.js";
 
 const ENTROPY_BYTES = 32;
+const ENDED = "the connection has ended";
+/** More bytes than any message can have. */
+const MAX_LENGTH = 0xffff_ffff;
 
 /** How a session ended, before or after it was open. */
 export interface SessionEnd {
@@ -28,6 +37,9 @@ export interface SessionEnd {
   reason: string;
   relayCode?: number;
 }
+
+/** The counters of a session, without those of the queue that its messages go into. */
+export type SessionStats = Omit<ConnectionStats, "messagesQueued" | "messagesDiscarded">;
 
 /** The callbacks of a session. */
 export interface SessionOwner {
@@ -44,6 +56,8 @@ export interface SessionSettings {
   protocol: Protocol;
   protocolVersion: number;
   progressInterval: number;
+  password: Uint8Array;
+  memory: MemoryOptions;
   webSocket: WebSocketConstructor;
 }
 
@@ -55,25 +69,24 @@ export class Session implements TransportEvents {
   readonly #url: URL;
   readonly #transport: WebSocketTransport;
   readonly #loop: Loop;
+  readonly #senders: WaitingSenders;
   /** The resolvers of pending receipts, by receipt number. */
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
-  #lastStats: ConnectionStats | undefined;
+  #lastStats: SessionStats | undefined;
 
   constructor(classes: PeerClasses, settings: SessionSettings, owner: SessionOwner) {
-    const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
     this.#owner = owner;
     this.#url = settings.url;
-    this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
     this.#protocol = settings.protocol;
-    this.#peer =
-      settings.protocol === "game"
-        ? new classes.GameProtocolPeer(entropy)
-        : new classes.RakNetPeer(entropy, settings.protocolVersion, settings.progressInterval);
+    this.#peer = createPeer(classes, settings);
+    this.#senders = new WaitingSenders(this.#peer);
+    this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
       () => this.#handleEvents(),
       (thrown) => this.#fail(thrown),
+      () => this.#senders.update(),
     );
   }
 
@@ -82,13 +95,31 @@ export class Session implements TransportEvents {
   }
 
   /** Sends a message and resolves with its outcome. */
-  sendWithReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
-    const receipt = this.#send(bytes, withReceipt(readDelivery(options, this.#protocol), this.#protocol));
-    return new Promise((resolve) => {
-      if (receipt !== undefined) {
-        this.#receipts.set(receipt, resolve);
-      }
-    });
+  async sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome> {
+    const delivery = withReceipt(readDelivery(options, this.#protocol), this.#protocol);
+    options.signal?.throwIfAborted();
+    const receipt = this.#send(bytes, delivery) as number;
+    const { promise, resolve } = deferred<Outcome>();
+    this.#receipts.set(receipt, resolve);
+    try {
+      return await beforeAbort(options.signal, promise);
+    } finally {
+      this.#receipts.delete(receipt);
+    }
+  }
+
+  /** Resolves when a message would be accepted. */
+  async ready(options: ReadyOptions): Promise<void> {
+    const { length, signal } = options;
+    const delivery = readDelivery(options, this.#protocol);
+    if (length !== undefined) {
+      readInteger("length", length, 1, MAX_LENGTH);
+    }
+    if (this.#isOver) {
+      throw new RakwireError("not-connected", ENDED);
+    }
+    const refused = length === undefined ? this.#senders.refused : undefined;
+    return this.#senders.wait(refused ?? { length: length ?? 1, delivery }, signal);
   }
 
   /** Whether a receipt is pending. */
@@ -96,19 +127,24 @@ export class Session implements TransportEvents {
     return this.#receipts.size > 0;
   }
 
-  #send(bytes: Uint8Array, { reliability, channel, priority }: Delivery): number | undefined {
+  #send(bytes: Uint8Array, delivery: Delivery): number | undefined {
+    const { reliability, channel, priority } = delivery;
     if (!(bytes instanceof Uint8Array)) {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
     if (this.#isOver) {
-      throw new RakwireError("not-connected", "the connection has ended");
+      throw new RakwireError("not-connected", ENDED);
     }
     try {
       const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
       this.#loop.schedule();
       return receipt;
     } catch (thrown) {
-      throw fromRust(thrown);
+      const error = fromRust(thrown);
+      if (error.code === "queue-full") {
+        this.#senders.refused = { length: bytes.length, delivery };
+      }
+      throw error;
     }
   }
 
@@ -130,7 +166,7 @@ export class Session implements TransportEvents {
     this.#loop.schedule();
   }
 
-  stats(): ConnectionStats {
+  stats(): SessionStats {
     return this.#lastStats ?? this.#peer.stats();
   }
 
@@ -147,8 +183,8 @@ export class Session implements TransportEvents {
       return;
     }
     this.#guard(() => this.#handleEvents(true));
-    const reason = wasOpen ? describeClose(close) : `the relay at ${this.#url.host} cannot be reached`;
-    this.#end({ code: wasOpen ? "relay-closed" : "relay-unreachable", reason, relayCode: close.code });
+    const [code, reason] = describeClose(this.#url, close, wasOpen);
+    this.#end({ code, reason, relayCode: close.code });
   }
 
   get #isOver(): boolean {
@@ -210,9 +246,11 @@ export class Session implements TransportEvents {
   }
 
   #fail(thrown: unknown): void {
-    const { message, cause } = fromRust(thrown);
-    console.error("rakwire:", cause ?? message);
-    this.#end({ code: "internal", reason: message });
+    const { code, message, cause } = fromRust(thrown);
+    if (code === "internal") {
+      console.error("rakwire:", cause ?? message);
+    }
+    this.#end({ code, reason: message });
   }
 
   #end(end: SessionEnd): void {
@@ -236,10 +274,25 @@ export class Session implements TransportEvents {
       resolve("unknown");
     }
     this.#receipts.clear();
+    this.#senders.refuse(new RakwireError("not-connected", ENDED));
   }
 }
 
-const NO_STATS: ConnectionStats = {
+/** A peer that is not connected. */
+function createPeer(classes: PeerClasses, settings: SessionSettings): Peer {
+  const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
+  const { protocol, protocolVersion, progressInterval, password } = settings;
+  const { blocks, blockSize } = settings.memory;
+  try {
+    return protocol === "game"
+      ? new classes.GameProtocolPeer(entropy, blocks, blockSize)
+      : new classes.RakNetPeer(entropy, protocolVersion, progressInterval, password, blocks, blockSize);
+  } catch (thrown) {
+    throw fromRust(thrown);
+  }
+}
+
+const NO_STATS: SessionStats = {
   roundTripMs: 0,
   pingMs: 0,
   lowestPingMs: 0,

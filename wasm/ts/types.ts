@@ -1,6 +1,8 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 /** The public types of the package. */
 
 import type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import type { WaitOptions } from "./waits.js";
 
 /**
  * The delivery guarantee of a message.
@@ -32,6 +34,15 @@ export interface SendOptions {
   channel?: number;
   /** Default: `medium`. Ignored by the Game Protocol, which sends everything at once. */
   priority?: Priority;
+}
+
+/** Which message {@link Connection.ready} waits for room for. */
+export interface ReadyOptions extends SendOptions, WaitOptions {
+  /**
+   * Its bytes. Without it, `ready` waits for the last message that was refused with `queue-full`, or for one of a single
+   * byte if none was, whatever the other options say.
+   */
+  length?: number;
 }
 
 /**
@@ -104,7 +115,12 @@ export interface ConnectionStats {
   /** The size of the largest datagram, including 28 bytes of IP and UDP headers. */
   readonly mtu: number;
   readonly messagesSent: number;
+  /** Messages taken out of the memory of the connection: delivered, queued or discarded. */
   readonly messagesReceived: number;
+  /** Messages that wait in the queue now, for a listener or for somebody who asks. */
+  readonly messagesQueued: number;
+  /** Messages that were not delivered because `close()` was called. */
+  readonly messagesDiscarded: number;
   readonly datagramsSent: number;
   readonly datagramsReceived: number;
   /** Datagrams declared lost, whose reliable messages were resent. */
@@ -132,18 +148,74 @@ export interface WebSocketLike {
 /** A WebSocket class, such as the browser's or the one of the npm package `ws`. */
 export type WebSocketConstructor = new (url: string) => WebSocketLike;
 
+/**
+ * The memory of a connection: half of it may hold what was sent and half what arrived. A message takes as many blocks as
+ * its bytes fill, from `send` to its acknowledgement, or from its arrival until it goes into the receive queue. What a
+ * message may be long depends on it, and how much may be on the way.
+ */
+export interface MemoryOptions {
+  /** How many blocks there are, 4 to 65,535. Default: 16,384; 4,096 with the Game Protocol. */
+  blocks?: number;
+  /** Bytes of a block, 32 to 65,535. Default: 512. */
+  blockSize?: number;
+}
+
+/** Which servers answer a ping: `any`, or only those with `open-connections`, which take new ones. */
+export type PingScope = "any" | "open-connections";
+
+/** How to ask servers without a connection. */
+interface AskOptions extends WaitOptions {
+  /** Default: `any`. */
+  scope?: PingScope;
+  /** How long to wait for an answer, including the WebSocket. Default 5,000. */
+  timeoutMs?: number;
+  /** A replacement for the global `WebSocket`, which Node before 22 does not have. */
+  webSocket?: WebSocketConstructor;
+}
+
+/** How to ping. */
+export interface PingOptions extends AskOptions {
+  /** The name of the game server at the relay. */
+  target: string;
+}
+
+/** How to find servers. */
+export interface DiscoverOptions extends AskOptions {
+  /** The names of the game servers at the relay. */
+  targets: readonly string[];
+}
+
+/** What a server says of itself. */
+export interface Pong {
+  /** The name of the server at the relay. */
+  readonly target: string;
+  /** The time from the ping to the pong, by way of the relay. */
+  readonly latencyMs: number;
+  /** Who the server is. */
+  readonly guid: bigint;
+  /** What the server says, 0 to 399 bytes: its name, its players or whatever its game puts there. */
+  readonly data: Uint8Array;
+}
+
 /** How to connect. */
 export interface ConnectOptions {
   /** The name of the game server at the relay. */
   target: string;
   /** The protocol of the server. Default `raknet`. */
   protocol?: Protocol;
-  /** The RakNet protocol version: 6 is the original, 10 and 11 are Minecraft Bedrock. Default 6. */
+  /**
+   * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
+   * server names another one, the attempt goes on with that. Default 6.
+   */
   protocolVersion?: number;
   /** The number of parts of a large message between two `progress` events. Default 0, which means no events. */
   progressInterval?: number;
+  /** What the server asks for, at most 255 bytes (UTF-8). It crosses the network in the clear. Only for RakNet. */
+  password?: string | Uint8Array;
+  /** The memory of the connection. Default: about 10 MB, or 2.5 MB with the Game Protocol. */
+  memory?: MemoryOptions;
   /** Cancels connecting. It has no effect once the connection is open. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** How long connecting may take, including WebAssembly and WebSocket. Default 15,000. */
   timeoutMs?: number;
   /** The source of the WebAssembly, if not this package. The first connection decides for all. */
@@ -162,19 +234,26 @@ export interface ConnectionEventMap {
 /**
  * An open connection.
  *
- * Messages go to the listeners of `message` if there are any, and otherwise wait for `for await`. A few hundred are
- * queued; the rest stays in the memory of the connection, which slows the server down.
+ * Every message is delivered once, in the order of its arrival:
+ *
+ * - to all listeners of `message`, while there is one;
+ * - otherwise to the first one who asks, by {@link receive} or by iterating;
+ * - otherwise later: it waits in the queue until somebody asks or a listener is added.
+ *
+ * The queue takes 256 messages. Further ones stay in the memory of the connection, and when that is full, the server has to
+ * wait. Nothing is dropped: what arrived before the connection ended is still delivered after it. Only {@link close}
+ * discards what nobody has read, and counts it in `messagesDiscarded`.
  */
-export interface Connection extends AsyncIterable<Message> {
+export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   /** Resolves when the connection has ended, for whatever reason. Never rejects. */
   readonly closed: Promise<CloseInfo>;
 
   /**
    * Queues a message for sending; the bytes are copied. Messages sent in the same task share datagrams.
    *
-   * @throws RakwireError with code `queue-full` when too much is waiting for acknowledgement: try again later; with code
-   * `too-long` when the message is longer than the protocol allows or than the memory of the connection: send it in parts.
-   * Other codes describe what else is wrong with the message.
+   * @throws RakwireError with code `queue-full` when too much is waiting for acknowledgement: wait for {@link ready} and try
+   * again; with code `too-long` when the message is longer than the protocol allows or than the memory of the connection:
+   * send it in parts. Other codes describe what else is wrong with the message.
    */
   send(bytes: Uint8Array, options?: SendOptions): void;
 
@@ -182,30 +261,73 @@ export interface Connection extends AsyncIterable<Message> {
    * Sends a message as {@link send} does, and resolves when its outcome is known. `unreliable`, `reliable` and
    * `reliable-ordered` messages can have a receipt.
    *
-   * It may be awaited before messages are read: meanwhile up to 16 MiB of them are queued instead of a few hundred.
+   * It may be awaited before messages are read: meanwhile up to 16 MiB of them are queued instead of 256. The signal ends
+   * the wait and takes nothing back.
    *
    * @throws RakwireError as `send` does, and with code `bad-option` for sequenced messages.
    */
-  sendWithReceipt(bytes: Uint8Array, options?: SendOptions): Promise<Outcome>;
-
-  /** The received messages, until the connection has ended. The same as iterating over the connection itself. */
-  messages(): AsyncIterableIterator<Message>;
+  sendWithReceipt(bytes: Uint8Array, options?: SendOptions & WaitOptions): Promise<Outcome>;
 
   /**
-   * Closes the connection once earlier messages have arrived, or after 5 s. Unread messages are discarded.
+   * Resolves when {@link send} would accept a message: the last one that was refused with `queue-full`, or one of
+   * `options.length` bytes. Another sender may take the room first, and then the message is refused again.
+   *
+   * ```ts
+   * async function sendAll(connection: Connection, parts: Iterable<Uint8Array>) {
+   *   for (const part of parts) {
+   *     await connection.ready({ length: part.length });
+   *     connection.send(part);
+   *   }
+   * }
+   * ```
+   *
+   * @throws RakwireError with code `not-connected` when the connection ends before, `too-long` when the message is never
+   * accepted, `bad-option`; or the reason of the signal.
    */
-  close(): Promise<CloseInfo>;
+  ready(options?: ReadyOptions): Promise<void>;
+
+  /**
+   * The next message, or `undefined` once the connection has ended and all messages were delivered. While there are
+   * listeners it waits, for they get the messages.
+   *
+   * @throws the reason of the signal; no message was taken then.
+   */
+  receive(options?: WaitOptions): Promise<Message | undefined>;
+
+  /**
+   * The received messages, until the connection has ended and all were delivered. The same as iterating over the connection
+   * itself. What an iterator leaves when it is broken off goes to the next one; of several at the same time, each message
+   * goes to one. A signal ends the iteration with its reason.
+   */
+  messages(options?: WaitOptions): AsyncIterableIterator<Message>;
+
+  /**
+   * Closes the connection once earlier messages have arrived, or after 5 s. Unread messages are discarded and counted. The
+   * signal ends only the wait.
+   */
+  close(options?: WaitOptions): Promise<CloseInfo>;
+
+  /** The same as {@link closed}, for a limited time: rejects with the reason of the signal. */
+  whenClosed(options?: WaitOptions): Promise<CloseInfo>;
+
+  /** Closes the connection, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
 
   stats(): ConnectionStats;
 
   addEventListener<K extends keyof ConnectionEventMap>(
     type: K,
-    listener: (event: ConnectionEventMap[K]) => void,
+    listener: ConnectionListener<K> | null,
     options?: AddEventListenerOptions | boolean,
   ): void;
   removeEventListener<K extends keyof ConnectionEventMap>(
     type: K,
-    listener: (event: ConnectionEventMap[K]) => void,
+    listener: ConnectionListener<K> | null,
     options?: EventListenerOptions | boolean,
   ): void;
 }
+
+/** A function, or an object with the method `handleEvent`. */
+export type ConnectionListener<K extends keyof ConnectionEventMap> =
+  | ((event: ConnectionEventMap[K]) => void)
+  | { handleEvent(event: ConnectionEventMap[K]): void };

@@ -94,7 +94,7 @@ pub(crate) fn fast_programs(shell: &Shell) -> Result<Programs> {
     programs_of(shell, "release")
 }
 
-const PROGRAM_PACKAGES: [&str; 6] = ["-p", "rakwire-native", "-p", "rakwire-relay", "-p", "snowfight-server"];
+const PROGRAM_PACKAGES: [&str; 6] = ["-p", "rakwire-cli", "-p", "rakwire-relay", "-p", "snowfight-server"];
 
 fn programs_of(shell: &Shell, profile: &str) -> Result<Programs> {
     let folder = target_dir(shell)?.join(profile);

@@ -24,6 +24,9 @@ const CORE_MAY_USE: [&str; 11] = [
 
 /// The crates of a program's side that have no business on another one, as beginnings of names.
 const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire"];
+/// What only programs need: whoever uses the library should not have to build it.
+const NATIVE_MUST_NOT_USE: [&str; 6] =
+    ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
@@ -33,6 +36,8 @@ pub(crate) fn edges(shell: &Shell) -> Result<()> {
     report(shell, "rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
     let relay = dependencies(shell, "rakwire-relay", &["--all-features"])?;
     report(shell, "rakwire-relay", &relay, &beginning_with(&relay, &RELAY_MUST_NOT_USE))?;
+    let native = dependencies(shell, "rakwire-native", &["--all-features"])?;
+    report(shell, "rakwire-native", &native, &beginning_with(&native, &NATIVE_MUST_NOT_USE))?;
     let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
     report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;

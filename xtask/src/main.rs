@@ -16,6 +16,7 @@ mod log;
 mod mcu;
 mod measurements;
 mod modules;
+mod msrv;
 mod mutants;
 mod named_tests;
 mod npm_size;

@@ -12,7 +12,7 @@ use crate::shell::Shell;
 pub(crate) fn check(shell: &Shell) -> Result<()> {
     let root = &shell.path(".");
     let mut tests = BTreeSet::new();
-    for folder in ["core", "embedded", "snowfight", "interop", "native", "relay", "wasm", "xtask"] {
+    for folder in ["cli", "core", "embedded", "snowfight", "interop", "native", "relay", "wasm", "xtask"] {
         for file in files(&root.join(folder), "rs")? {
             tests.extend(functions(&read(&file)?));
         }

@@ -96,7 +96,7 @@ impl Shell {
         &self.shared.cargo_home
     }
 
-    /// Where tools go that the user's cargo home shall not or cannot hold.
+    /// Where tools go that must not, or cannot, go into the user's cargo home.
     pub(crate) fn tools_dir(&self) -> PathBuf {
         tools_dir(&self.shared.root)
     }

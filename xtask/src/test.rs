@@ -12,12 +12,13 @@ use crate::fuzz;
 use crate::interop;
 use crate::mcu;
 use crate::modules;
+use crate::msrv;
 use crate::mutants;
 use crate::named_tests;
 use crate::npm_size;
 use crate::own_files;
 use crate::schedule::{Load, Resource};
-use crate::setup::{Need, oldest_rust};
+use crate::setup::Need;
 use crate::shell::Shell;
 use crate::size;
 use crate::stage::Stage;
@@ -147,9 +148,9 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
         .uses(Resource::DevProfile),
         Stage::new(
             "msrv",
-            "the core builds with the oldest Rust that it promises",
+            "every published crate builds with the oldest Rust that it promises",
             &[Need::OldestRust],
-            oldest,
+            msrv::stage,
         )
         .uses(Resource::DevProfile),
         Stage::new(
@@ -184,19 +185,6 @@ fn clippy(shell: &Shell) -> Result<()> {
     let package = ["clippy", "-p", "rakwire-wasm", "--all-features", "--lib", "--examples"];
     let for_browsers = package.into_iter().chain(["--target", WASM, "--", "-D", "warnings"]);
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
-}
-
-/// Checks the core with the oldest compiler that its manifest promises.
-fn oldest(shell: &Shell) -> Result<()> {
-    let version = oldest_rust(shell)?;
-    for features in ["--no-default-features", "--all-features"] {
-        let check = shell.cmd("cargo", ["check", "-p", "rakwire", features]);
-        let check = check.with(|command| {
-            command.env("RUSTUP_TOOLCHAIN", &version);
-        });
-        check.run()?;
-    }
-    Ok(())
 }
 
 fn doc(shell: &Shell) -> Result<()> {

@@ -4,7 +4,7 @@
 //! - [`rabbit`]: the encoding of the Game Protocol, read without a copy from the pieces that a message lies in.
 //! - [`bitstream`]: RakNet's bit stream.
 //! - [`aggregate`]: many messages in one, as Minecraft Bedrock sends them.
-//! - [`advertisement`]: what a Bedrock server says of itself in a pong.
+//! - [`advertisement`]: what a pong of a Bedrock server carries.
 
 pub mod advertisement;
 pub mod aggregate;

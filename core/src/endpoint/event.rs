@@ -94,7 +94,7 @@ pub enum Event<'p, P: Protocol> {
         identity: P::Identity,
         /// From the ping to the pong.
         latency: Duration,
-        /// What the server says of itself, 0 to 399 bytes.
+        /// The server's advertisement, 0 to 399 bytes.
         data: Message<'p, P>,
     },
     /// A peer without a connection sent a message; only in RakNet, if the configuration accepts them.
@@ -112,7 +112,7 @@ pub enum Event<'p, P: Protocol> {
         from: SocketAddr,
         /// Who sent it; may be forged.
         identity: P::Identity,
-        /// What it says of itself, 0 to 398 bytes.
+        /// The advertisement, 0 to 398 bytes.
         data: Message<'p, P>,
     },
 }

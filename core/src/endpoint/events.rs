@@ -73,20 +73,30 @@ impl<P: Protocol> Peer<'_, P> {
     /// one, and nothing is copied in between.
     ///
     /// ```
-    /// use rakwire::endpoint::{Event, Peer, Protocol};
+    /// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
+    /// use rakwire::sim::{Conditions, Pair};
     ///
-    /// fn count<P: Protocol>(peer: &mut Peer<'_, P>) -> usize {
-    ///     let mut messages = 0;
-    ///     while let Some(id) = peer.poll_readable() {
-    ///         while let Some(event) = peer.poll_event_of(id) {
+    /// # let mut config = Config::new([1; 32]);
+    /// # config.max_incoming = 1;
+    /// # let server = Peer::with_capacity(Capacity::default(), config);
+    /// # let client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
+    /// let mut pair = Pair::new(client, server, Conditions::default(), 7);
+    /// let id = pair.a.connect(pair.now, pair.b_address)?;
+    /// while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
+    ///     assert!(pair.step());
+    /// }
+    /// pair.a.send(pair.now, id, b"\xFEhello", Delivery::RELIABLE)?;
+    /// let mut messages = 0;
+    /// while messages == 0 {
+    ///     assert!(pair.step());
+    ///     while let Some(id) = pair.b.poll_readable() {
+    ///         while let Some(event) = pair.b.poll_event_of(id) {
     ///             messages += usize::from(matches!(event, Event::Message { .. }));
     ///         }
     ///     }
-    ///     messages
     /// }
-    /// # use rakwire::raknet::{Config, Resources};
-    /// # let mut resources = Resources::<1, 32, 128>::new();
-    /// # assert_eq!(count(&mut Peer::new(&mut resources, Config::new([7; 32]))), 0);
+    /// assert_eq!((messages, pair.b.poll_readable()), (1, None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn poll_readable(&mut self) -> Option<ConnectionId> {
         while let Some(at) = self.unlist_events() {
@@ -121,22 +131,7 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     /// Gives back what the last event lent, so that its memory is free before another event is asked for.
-    ///
-    /// ```
-    /// use rakwire::raknet::{Config, Event, Peer, Resources};
-    ///
-    /// /// Reads the id of the next message, and leaves all memory to the answer.
-    /// fn read(peer: &mut Peer<'_>) -> Option<u8> {
-    ///     let first = match peer.poll_event()? {
-    ///         Event::Message { message, .. } => message.chunks().flatten().next().copied(),
-    ///         _ => None,
-    ///     };
-    ///     peer.give_back();
-    ///     first
-    /// }
-    /// # let mut resources = Resources::<1, 32, 128>::new();
-    /// # assert_eq!(read(&mut Peer::new(&mut resources, Config::new([7; 32]))), None);
-    /// ```
+    /// [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub fn give_back(&mut self) {
         match core::mem::replace(&mut self.lent, Lent::Nothing) {

@@ -33,29 +33,38 @@ impl Verdict {
     }
 }
 
-/// Something that watches a peer. Every method may be left out.
+/// Something that watches a peer. Every method may be left out. The time that it is told never steps back.
 ///
 /// ```
 /// use core::net::SocketAddr;
-/// use rakwire::Instant;
-/// use rakwire::endpoint::{Event, Hook, Protocol, Verdict};
+/// use rakwire::{Instant, Machine};
+/// use rakwire::endpoint::{Hook, Protocol, Verdict};
+/// use rakwire::raknet::{Config, Hooked, Peer, Resources};
 ///
-/// /// Lets nobody in from one address, and counts what the others tell.
-/// struct Gate {
-///     shut_out: SocketAddr,
-///     events: u64,
+/// /// Drops and counts datagrams from one address.
+/// struct Firewall {
+///     blocked: SocketAddr,
+///     dropped: u64,
 /// }
 ///
-/// impl<P: Protocol> Hook<P> for Gate {
+/// impl<P: Protocol> Hook<P> for Firewall {
 ///     fn on_received(&mut self, _now: Instant, from: SocketAddr, _datagram: &[u8]) -> Verdict {
-///         if from.ip() == self.shut_out.ip() { Verdict::Drop } else { Verdict::Pass }
-///     }
-///
-///     fn on_event(&mut self, _now: Instant, _event: &Event<'_, P>) -> Verdict {
-///         self.events += 1;
-///         Verdict::Pass
+///         if from.ip() != self.blocked.ip() {
+///             return Verdict::Pass;
+///         }
+///         self.dropped += 1;
+///         Verdict::Drop
 ///     }
 /// }
+///
+/// let mut resources = Resources::<1, 32, 128>::new();
+/// let peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let (blocked, other) = ("192.0.2.1:1".parse()?, "192.0.2.2:1".parse()?);
+/// let mut hooked = Hooked::new(peer, Firewall { blocked, dropped: 0 });
+/// hooked.handle_datagram(Instant::ZERO, blocked, b"hello");
+/// hooked.handle_datagram(Instant::ZERO, other, b"hello");
+/// assert_eq!((hooked.hook.dropped, hooked.peer.stats().datagrams_received), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Hook<P: Protocol> {
     /// A datagram arrived. Dropped, the peer never sees it.
@@ -120,18 +129,7 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     }
 }
 
-/// A peer whose datagrams and events pass a hook.
-///
-/// ```
-/// use rakwire::Instant;
-/// use rakwire::raknet::{Config, Hooked, MessageFilter, Peer, Resources};
-///
-/// let mut resources = Resources::<1, 32, 128>::new();
-/// let peer = Peer::new(&mut resources, Config::new([7; 32]));
-/// let mut hooked = Hooked::new(peer, MessageFilter::<4>::new());
-/// hooked.peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A peer whose datagrams and events pass a hook. [`Hook`] has an example.
 #[derive(Debug)]
 pub struct Hooked<'a, P: Protocol, H> {
     /// The peer. What is called on it directly passes no hook; datagrams and events pass if they go through this.
@@ -148,6 +146,12 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         Self { peer, hook, last_now: Instant::ZERO }
     }
 
+    /// Moves the clock; it never steps back, as that of the peer.
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.last_now = self.last_now.max(now);
+        self.last_now
+    }
+
     /// As [`Peer::send`], past the hook.
     ///
     /// # Errors
@@ -159,6 +163,7 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
+        let now = self.advance(now);
         match self.hook.on_send(now, id, message, delivery) {
             Verdict::Pass => self.peer.send(now, id, message, delivery),
             Verdict::Drop => Err(SendError::Filtered),
@@ -174,20 +179,20 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
 
 impl<P: Protocol, H: Hook<P>> Machine for Hooked<'_, P, H> {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        self.last_now = now;
+        let now = self.advance(now);
         if self.hook.on_received(now, from, datagram) == Verdict::Pass {
             self.peer.handle_datagram(now, from, datagram);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.last_now = now;
+        let now = self.advance(now);
         self.peer.handle_timeout(now);
         self.hook.update(now, &mut self.peer);
     }
 
     fn poll_transmit<'b>(&mut self, now: Instant, buffer: &'b mut [u8]) -> Option<Transmit<'b>> {
-        self.last_now = now;
+        let now = self.advance(now);
         self.hook.update(now, &mut self.peer);
         let (to, length) = loop {
             let transmit = self.peer.poll_transmit(now, buffer)?;

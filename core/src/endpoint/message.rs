@@ -7,15 +7,31 @@ use crate::storage::{Block, Link, Pool};
 /// The bytes of a message, in one piece or several.
 ///
 /// ```
-/// use rakwire::raknet::{Config, Event, Peer, Resources};
+/// use rakwire::raknet::{Capacity, Config, Delivery, Event, Peer};
+/// use rakwire::sim::{Conditions, Pair};
 ///
-/// /// Reads the id of the RakNet message that is the next event.
-/// fn id(peer: &mut Peer<'_>) -> Option<u8> {
-///     let Some(Event::Message { message, .. }) = peer.poll_event() else { return None };
-///     message.chunks().flatten().next().copied()
+/// # let mut config = Config::new([1; 32]);
+/// # config.max_incoming = 1;
+/// # let server = Peer::with_capacity(Capacity::default(), config);
+/// # let client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
+/// let mut pair = Pair::new(client, server, Conditions::default(), 7);
+/// let id = pair.a.connect(pair.now, pair.b_address)?;
+/// while !matches!(pair.a.poll_event(), Some(Event::Connected { .. })) {
+///     assert!(pair.step());
 /// }
-/// # let mut resources = Resources::<1, 32, 128>::new();
-/// # assert_eq!(id(&mut Peer::new(&mut resources, Config::new([7; 32]))), None);
+/// pair.a.send(pair.now, id, b"\xFEhello", Delivery::RELIABLE)?;
+/// loop {
+///     assert!(pair.step());
+///     if let Some(Event::Message { message, .. }) = pair.b.poll_event() {
+///         assert!(message.chunks().flatten().eq(b"\xFEhello"));
+///         assert_eq!(message.copy_to(&mut [0; 8]), Some(&b"\xFEhello"[..]));
+///         break;
+///     }
+/// }
+/// let before = pair.b.blocks_available();
+/// pair.b.give_back();
+/// assert!(pair.b.blocks_available() > before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Message<'p, P: Protocol> {

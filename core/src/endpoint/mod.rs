@@ -43,7 +43,7 @@ pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Verdict};
 pub use message::Message;
-pub use packet_log::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter};
+pub use packet_log::{LineWriter, LogSink, PacketLogger, PcapWriter};
 pub use protocol::{Peer, Protocol};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;

@@ -6,41 +6,33 @@ use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::hook::{Hook, Verdict};
 use super::protocol::Protocol;
+use super::types::Direction;
 use crate::cursor::{WireError, Writer};
 use crate::time::Instant;
-
-/// Which way a datagram went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogDirection {
-    /// It arrived.
-    In,
-    /// It was sent.
-    Out,
-}
 
 /// Where a [`PacketLogger`] writes to.
 ///
 /// ```
 /// use core::net::SocketAddr;
 /// use rakwire::Instant;
-/// use rakwire::raknet::{LogDirection, LogSink};
+/// use rakwire::raknet::{Direction, LogSink};
 ///
 /// struct Lines(Vec<String>);
 ///
 /// impl LogSink for Lines {
-///     fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
+///     fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]) {
 ///         self.0.push(format!("{at:?} {way:?} {other} {} bytes", datagram.len()));
 ///     }
 /// }
 ///
 /// let mut lines = Lines(Vec::new());
-/// lines.record(Instant::ZERO, LogDirection::In, "127.0.0.1:9".parse()?, &[0x84, 7, 0, 0]);
-/// assert_eq!(lines.0, ["Instant(0) In 127.0.0.1:9 4 bytes"]);
+/// lines.record(Instant::ZERO, Direction::Receiving, "127.0.0.1:9".parse()?, &[0x84, 7, 0, 0]);
+/// assert_eq!(lines.0, ["Instant(0) Receiving 127.0.0.1:9 4 bytes"]);
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
 pub trait LogSink {
     /// Takes a datagram that went to or came from `other`.
-    fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]);
+    fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]);
 }
 
 /// A hook that shows every datagram to a sink and drops none.
@@ -62,12 +54,12 @@ pub struct PacketLogger<S>(pub S);
 
 impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.0.record(now, LogDirection::In, from, datagram);
+        self.0.record(now, Direction::Receiving, from, datagram);
         Verdict::Pass
     }
 
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.0.record(now, LogDirection::Out, to, datagram);
+        self.0.record(now, Direction::Sending, to, datagram);
         Verdict::Pass
     }
 }
@@ -107,10 +99,10 @@ fn write_file_header(writer: &mut Writer<'_>) -> Result<(), WireError> {
 }
 
 impl<F: FnMut(&[u8])> LogSink for PcapWriter<F> {
-    fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
+    fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]) {
         let (from, to) = match way {
-            LogDirection::In => (other, self.local),
-            LogDirection::Out => (self.local, other),
+            Direction::Receiving => (other, self.local),
+            Direction::Sending => (self.local, other),
         };
         let mut headers = [0; 16 + HEADERS];
         let mut writer = Writer::new(&mut headers);
@@ -179,15 +171,15 @@ fn add(bytes: &[u8]) -> u32 {
 /// ```
 /// use rakwire::Instant;
 /// use rakwire::{game_protocol, raknet};
-/// use rakwire::raknet::{LogDirection, LogSink};
+/// use rakwire::raknet::{Direction, LogSink};
 ///
 /// let (at, remote) = (Instant::from_micros(1_500_000), "127.0.0.1:9".parse()?);
 /// let mut log = raknet::LineWriter::new(String::new());
-/// log.record(at, LogDirection::Out, remote, &[0x84, 7, 0, 0]);
+/// log.record(at, Direction::Sending, remote, &[0x84, 7, 0, 0]);
 /// assert_eq!(log.target, "1.500000 out 127.0.0.1:9 4 bytes, data 7\n");
 ///
 /// let mut log = game_protocol::LineWriter::new(String::new());
-/// log.record(at, LogDirection::In, remote, &[0x05, 0, 0, 7, 1, 2]);
+/// log.record(at, Direction::Receiving, remote, &[0x05, 0, 0, 7, 1, 2]);
 /// assert_eq!(log.target, "1.500000 in 127.0.0.1:9 6 bytes, reliable chunk 0 of sequence 7, the last\n");
 /// # Ok::<(), core::net::AddrParseError>(())
 /// ```
@@ -207,11 +199,11 @@ impl<P: Protocol, W: fmt::Write> LineWriter<P, W> {
 }
 
 impl<P: Protocol, W: fmt::Write> LogSink for LineWriter<P, W> {
-    fn record(&mut self, at: Instant, way: LogDirection, other: SocketAddr, datagram: &[u8]) {
+    fn record(&mut self, at: Instant, way: Direction, other: SocketAddr, datagram: &[u8]) {
         let (seconds, micros) = (at.as_micros() / 1_000_000, at.as_micros() % 1_000_000);
         let way = match way {
-            LogDirection::In => "in",
-            LogDirection::Out => "out",
+            Direction::Receiving => "in",
+            Direction::Sending => "out",
         };
         let length = datagram.len();
         // A log that cannot be written to must not stop the game.

@@ -113,6 +113,39 @@ impl<P: Protocol> Peer<'_, P> {
         sent
     }
 
+    /// Whether [`send`](Self::send) would accept a message of `length` bytes now, for an application that was refused
+    /// and waits for room. It does not know the bytes, so it says nothing of ids.
+    ///
+    /// # Errors
+    /// The [`SendError`] that `send` would return.
+    ///
+    /// ```
+    /// use rakwire::Instant;
+    /// use rakwire::endpoint::{ConnectionId, Peer, Protocol, SendError};
+    ///
+    /// /// Whether a message that was refused should be kept for later.
+    /// fn is_worth_keeping<P: Protocol>(peer: &mut Peer<'_, P>, id: ConnectionId, message: &[u8]) -> bool {
+    ///     let refusal = peer.can_send(id, message.len(), P::Delivery::default());
+    ///     matches!(refusal, Ok(()) | Err(SendError::QuotaExceeded | SendError::PoolExhausted))
+    /// }
+    /// # use rakwire::raknet::{Config, Resources};
+    /// # let mut resources = Resources::<1, 32, 128>::new();
+    /// # let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// # let id = peer.connect(Instant::ZERO, "127.0.0.1:19132".parse()?)?;
+    /// # assert!(!is_worth_keeping(&mut peer, id, b"hello")); // the server has not answered yet
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn can_send(
+        &mut self,
+        id: ConnectionId,
+        length: usize,
+        delivery: P::Delivery,
+    ) -> Result<(), SendError> {
+        self.get(id).ok_or(SendError::NotConnected)?;
+        let (connection, cx) = self.borrow(id.slot).ok_or(SendError::NotConnected)?;
+        connection.can_send(&cx, length, delivery)
+    }
+
     /// Keeps everything that happens on a connection, its end too, until [`resume`](Self::resume): for an application
     /// that cannot take more of its messages now and does not want to stop those of others. What arrives meanwhile
     /// stays here as long as there is room, and is refused to its sender beyond. False if there is no such connection.

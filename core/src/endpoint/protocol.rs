@@ -19,25 +19,29 @@ use crate::time::Instant;
 /// Drivers are written once over this trait:
 ///
 /// ```
+/// use core::time::Duration;
+/// use rakwire::endpoint::{Capacity, Event, Peer, Protocol};
+/// use rakwire::game_protocol::GameProtocol;
+/// use rakwire::raknet::RakNet;
 /// use rakwire::Instant;
-/// use rakwire::endpoint::{Event, Peer, Protocol};
 ///
-/// /// Prints what happens, whatever the protocol.
-/// fn report<P: Protocol>(peer: &mut Peer<'_, P>) -> usize {
-///     let mut events = 0;
-///     while let Some(event) = peer.poll_event() {
-///         match event {
-///             Event::Connected { id, remote, .. } => println!("{}: {id} with {remote}", P::NAME),
-///             Event::Message { id, message, .. } => println!("{id}: {} bytes", message.len()),
-///             _ => {}
+/// /// How long a peer tries to connect to a server that does not answer, in either protocol.
+/// fn connect_timeout<P: Protocol>() -> Option<Duration> {
+///     let mut peer = Peer::<P>::with_capacity(Capacity::default(), P::config([7; 32]));
+///     let (mut now, mut buffer) = (Instant::ZERO, vec![0; P::MAX_DATAGRAM]);
+///     peer.connect(now, "192.0.2.1:19132".parse().ok()?).ok()?;
+///     loop {
+///         while peer.poll_transmit(now, &mut buffer).is_some() {}
+///         if let Some(Event::ConnectFailed { .. }) = peer.poll_event() {
+///             return Some(now.saturating_since(Instant::ZERO));
 ///         }
-///         events += 1;
+///         now = peer.poll_timeout()?;
+///         peer.handle_timeout(now);
 ///     }
-///     events
 /// }
-/// # use rakwire::game_protocol::{Config, Resources};
-/// # let mut resources = Resources::<1, 32, 128>::new();
-/// # assert_eq!(report(&mut Peer::new(&mut resources, Config::new([7; 32]))), 0);
+///
+/// assert_eq!(connect_timeout::<RakNet>(), Some(Duration::from_millis(6_500)));
+/// assert_eq!(connect_timeout::<GameProtocol>(), Some(Duration::from_secs(15)));
 /// ```
 ///
 /// It cannot be implemented outside of this crate. What belongs to a protocol may go to other threads, so a driver need
@@ -52,6 +56,9 @@ pub trait Protocol: Internals {
     /// Whether a client should open each connection from a UDP port that it has not used with this server before:
     /// the original of the Game Protocol does not hear a client twice from the same port.
     const FRESH_PORT: bool;
+    /// Whether a client sends messages right behind its last request, without waiting for an answer. A driver that lets
+    /// requests wait must then let what comes behind them wait too.
+    const EARLY_DATA: bool;
 
     /// How a peer behaves.
     type Config: Clone + Debug + Send + Sync;
@@ -210,6 +217,14 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError>;
+
+    /// Whether a message of the application would be accepted now, as far as its length tells.
+    fn can_send(
+        &self,
+        cx: &Context<'_, '_, P>,
+        length: usize,
+        delivery: P::Delivery,
+    ) -> Result<(), SendError>;
 
     /// Ends the connection as its application wants.
     fn disconnect(&mut self, cx: &mut Context<'_, '_, P>);

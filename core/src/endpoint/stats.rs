@@ -1,4 +1,4 @@
-//! Counters of a peer. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters of a peer. They only grow, and at 64 bits never wrap in practice.
 
 /// The reasons of a protocol for dropping what arrived.
 pub trait DropReasons: Copy + 'static {
@@ -63,8 +63,10 @@ impl<R: DropReasons> PeerStats<R> {
 
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn drop(&mut self, reason: R) {
-        if let Some(count) = self.drops.as_mut().get_mut(reason.index()) {
-            *count += 1;
-        }
+        let Some(count) = self.drops.as_mut().get_mut(reason.index()) else {
+            debug_assert!(false, "a reason without a counter");
+            return;
+        };
+        *count += 1;
     }
 }

@@ -78,7 +78,7 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.tables.vacant.pop()
     }
 
-    /// Enters a new connection into the tables. `begin` makes it what it shall be; if that fails the slot stays vacant.
+    /// Enters a new connection into the tables. `begin` sets it up; if that fails the slot stays vacant.
     pub(crate) fn insert<E>(
         &mut self,
         at: u16,
@@ -89,8 +89,6 @@ impl<'a, P: Protocol> Peer<'a, P> {
             slot.remote = Some(remote);
             slot.generation = slot.generation.wrapping_add(1);
             slot.is_attached = true;
-            slot.is_paused = false;
-            slot.wanted = 0;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
         let begun = begin(connection, &mut cx);
@@ -99,10 +97,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
             self.state.on_identity(at, None, Some(identity));
             self.tables.addresses.insert(&AddressKey(remote), at);
             self.list_changed(at, identity);
-        } else if let Some(slot) = self.slot_mut(at) {
-            slot.remote = None;
-            slot.is_attached = false;
-            self.tables.vacant.push(at);
+        } else {
+            self.vacate(at);
         }
         begun
     }
@@ -225,13 +221,18 @@ impl<'a, P: Protocol> Peer<'a, P> {
         connection.release(&mut cx);
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         self.state.on_identity(at, Some(slot.connection.identity()), None);
-        slot.is_attached = false;
-        slot.wanted = 0;
-        if let Some(remote) = slot.remote.take() {
+        if let Some(remote) = slot.remote {
             self.tables.addresses.remove(&AddressKey(remote), at);
         }
-        self.tables.vacant.push(at);
         self.tables.deadlines.set(at, None);
+        self.vacate(at);
+    }
+
+    fn vacate(&mut self, at: u16) {
+        if let Some(slot) = self.slot_mut(at) {
+            slot.vacate();
+        }
+        self.tables.vacant.push(at);
     }
 }
 

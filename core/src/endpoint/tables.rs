@@ -51,6 +51,15 @@ impl<C: Default> Default for Slot<C> {
     }
 }
 
+impl<C: Default> Slot<C> {
+    /// Forgets the connection. The next one finds everything as in a new slot, but for the generation and
+    /// the queues where the slot still stands.
+    pub(crate) fn vacate(&mut self) {
+        let Self { generation, in_blocked, in_writable, .. } = *self;
+        *self = Self { generation, in_blocked, in_writable, ..Self::default() };
+    }
+}
+
 impl<C> Slot<C> {
     pub(crate) const fn is_vacant(&self) -> bool {
         self.remote.is_none()

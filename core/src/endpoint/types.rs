@@ -65,7 +65,7 @@ pub enum Outcome {
     Lost,
 }
 
-/// Which way a message in parts goes.
+/// Which way a datagram, or a message in parts, goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// To the other peer.

@@ -48,9 +48,12 @@ pub enum Redial {
 /// How a peer behaves. [`Config::new`] fills in what the original does; change the fields that should differ.
 ///
 /// ```
-/// use rakwire::game_protocol::{Config, Resend};
+/// use core::time::Duration;
+/// use rakwire::game_protocol::{Config, Redial, Resend};
 ///
-/// let mut config = Config::new([7; 32]);
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// assert_eq!((config.max_incoming, config.redial), (0, Redial::FreshPort));
+/// assert_eq!((config.handshake_timeout, config.timeout), (Duration::from_secs(15), Duration::from_secs(15)));
 /// config.max_incoming = 64;
 /// config.resend = Resend::ROUND_TRIP;
 /// ```
@@ -61,8 +64,8 @@ pub struct Config {
     pub secret: [u8; 16],
     /// Where salts come from; must be random and stay secret.
     pub salt_key: [u8; 16],
-    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a peer is a server only
-    /// by intent. Without the feature `server` none may.
+    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a
+    /// peer is a server only by intent. Without the feature `server` none may.
     pub max_incoming: u16,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
     /// than half of all. Default: none, since a connection is sure of its part in any case: half of the blocks are

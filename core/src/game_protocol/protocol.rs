@@ -18,6 +18,7 @@ impl Protocol for GameProtocol {
     const NAME: &'static str = "Game Protocol";
     const MAX_DATAGRAM: usize = MAX_PACKET;
     const FRESH_PORT: bool = true;
+    const EARLY_DATA: bool = true;
 
     type Config = Config;
     type ConnectOptions<'o> = ();
@@ -94,7 +95,8 @@ impl Internals for GameProtocol {
 
     /// Acknowledgements go before everything else.
     fn poll_transmit(peer: &mut Peer<'_, Self>, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
-        let mut writer = Writer::new(buffer);
+        // All that is written here has this length. Without room for it nothing is taken out of its queue.
+        let mut writer = Writer::new(buffer.get_mut(..HEADER)?);
         let to = peer.poll_acknowledgement(&mut writer);
         let to = to.or_else(|| peer.state.responder.poll_transmit(&mut writer))?;
         Some((to, writer.written()))
@@ -108,6 +110,7 @@ impl Internals for GameProtocol {
 impl Peer<'_, GameProtocol> {
     /// Lets the sequences of connections made from now on start at `sequence` instead of 0, to test what happens when
     /// they wrap. The other peer need not know.
+    #[doc(hidden)]
     pub fn start_sequences_at(&mut self, sequence: u16) {
         self.state.first_sequence = sequence;
     }
@@ -115,9 +118,10 @@ impl Peer<'_, GameProtocol> {
     fn poll_acknowledgement(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
         loop {
             let due = self.state.acknowledgements.pop()?;
-            let slot = self.slot(due.slot)?;
-            let is_alive = slot.generation == due.generation && !slot.connection.is_over();
-            if let (true, Some(remote)) = (is_alive, slot.remote) {
+            let slot = self
+                .slot(due.slot)
+                .filter(|slot| slot.generation == due.generation && !slot.connection.is_over());
+            if let Some(remote) = slot.and_then(|slot| slot.remote) {
                 let header = Header::Acknowledgement { chunk: due.chunk, sequence: due.sequence };
                 return header.write(writer).ok().map(|()| remote);
             }

@@ -1,62 +1,29 @@
 //! Why connections do not open, and why they end.
 
-/// Why a connection could not be opened.
-///
-/// ```
-/// use rakwire::game_protocol::ConnectFailure;
-///
-/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ConnectFailure {
-    /// No challenge came.
-    NoAnswer,
-    /// The application gave up.
-    Cancelled,
-}
-
-impl core::fmt::Display for ConnectFailure {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NoAnswer => "the server does not answer",
-            Self::Cancelled => "the attempt was cancelled",
-        })
+error_enum! {
+    /// Why a connection could not be opened.
+    #[non_exhaustive]
+    pub enum ConnectFailure {
+        /// No challenge came.
+        NoAnswer => "the server does not answer",
+        /// The application gave up.
+        Cancelled => "the attempt was cancelled",
     }
 }
 
-impl core::error::Error for ConnectFailure {}
-
-/// Why a connection ended.
-///
-/// ```
-/// use rakwire::game_protocol::DisconnectReason;
-///
-/// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DisconnectReason {
-    /// This application asked for it.
-    Local,
-    /// The other peer sent END. A client that is told so before anything else came was not let in.
-    Remote,
-    /// The other peer fell silent.
-    Lost,
-    /// A reliable message of the other peer can never fit into the memory that one connection may take.
-    MessageTooLarge,
-    /// The other peer began a reliable message and never finished it.
-    MessageUnfinished,
-}
-
-impl core::fmt::Display for DisconnectReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Local => "this side disconnected",
-            Self::Remote => "the other peer disconnected",
-            Self::Lost => "the other peer fell silent",
-            Self::MessageTooLarge => "a message of the other peer is larger than a connection may hold",
-            Self::MessageUnfinished => "the other peer began a message and never finished it",
-        })
+error_enum! {
+    /// Why a connection ended.
+    #[non_exhaustive]
+    pub enum DisconnectReason {
+        /// This application asked for it.
+        Local => "this side disconnected",
+        /// The other peer sent END. A client that is told so before anything else came was not let in.
+        Remote => "the other peer disconnected",
+        /// The other peer fell silent.
+        Lost => "the other peer fell silent",
+        /// A reliable message of the other peer can never fit into the memory that one connection may take.
+        MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        /// The other peer began a reliable message and never finished it.
+        MessageUnfinished => "the other peer began a message and never finished it",
     }
 }

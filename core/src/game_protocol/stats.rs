@@ -1,74 +1,42 @@
-//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters. They only grow, and at 64 bits never wrap in practice.
 
 use core::time::Duration;
 
-use crate::endpoint::DropReasons;
-
-/// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error of a
-/// call: it is counted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DropReason {
-    /// Three bytes or fewer.
-    TooShort,
-    /// A packet from an address that has no connection.
-    UnknownSource,
-    /// A message of the handshake that nobody waits for, or that comes again.
-    Unexpected,
-    /// A salt beyond the limit of challenges.
-    ChallengeLimit,
-    /// An answer that a later one pushed out of its queue.
-    AnswersFull,
-    /// A right answer to a challenge while every place is taken.
-    Full,
-    /// A chunk that breaks the rules: an inner one that is not 504 bytes long, a last one that is longer, chunk 255
-    /// that is not the last, or one that contradicts the others of its payload.
-    BadChunk,
-    /// A chunk that arrived before, or of a payload that was delivered before.
-    Duplicate,
-    /// A chunk 1,024 sequences or more behind the newest.
-    OutsideWindow,
-    /// A payload that lacked chunks when the window passed it.
-    Overtaken,
-    /// An unreliable payload that lacked chunks for too long, or one of our own that waited too long to be sent.
-    Expired,
-    /// A chunk for which there is no memory: it is not acknowledged, and a peer that sent it reliably resends it.
-    NoMemory,
-    /// A chunk whose acknowledgement would find no room. The peer resends it.
-    AcknowledgementsFull,
-    /// An acknowledgement of nothing that is under way.
-    UnknownAcknowledgement,
-    /// A packet of a connection that is over.
-    Ended,
-}
-
-impl DropReason {
-    /// Every reason.
-    pub const ALL: [Self; 15] = [
-        Self::TooShort,
-        Self::UnknownSource,
-        Self::Unexpected,
-        Self::ChallengeLimit,
-        Self::AnswersFull,
-        Self::Full,
-        Self::BadChunk,
-        Self::Duplicate,
-        Self::OutsideWindow,
-        Self::Overtaken,
-        Self::Expired,
-        Self::NoMemory,
-        Self::AcknowledgementsFull,
-        Self::UnknownAcknowledgement,
-        Self::Ended,
-    ];
-}
-
-impl DropReasons for DropReason {
-    const REASONS: &'static [Self] = &Self::ALL;
-    type Counts = [u64; Self::ALL.len()];
-
-    fn index(self) -> usize {
-        self as usize
+drop_reasons! {
+    /// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error
+    /// of a call: it is counted here.
+    pub enum DropReason {
+        /// Three bytes or fewer.
+        TooShort,
+        /// A packet from an address that has no connection.
+        UnknownSource,
+        /// A message of the handshake that nobody waits for, or that comes again.
+        Unexpected,
+        /// A salt beyond the limit of challenges.
+        ChallengeLimit,
+        /// An answer that a later one pushed out of its queue.
+        AnswersFull,
+        /// A right answer to a challenge while every place is taken.
+        Full,
+        /// A chunk that breaks the rules: an inner one that is not 504 bytes long, a last one that is longer, chunk 255
+        /// that is not the last, or one that contradicts the others of its payload.
+        BadChunk,
+        /// A chunk that arrived before, or of a payload that was delivered before.
+        Duplicate,
+        /// A chunk 1,024 sequences or more behind the newest.
+        OutsideWindow,
+        /// A payload that lacked chunks when the window passed it.
+        Overtaken,
+        /// An unreliable payload that lacked chunks for too long, or one of our own that waited too long to be sent.
+        Expired,
+        /// A chunk for which there is no memory: it is not acknowledged, and a peer that sent it reliably resends it.
+        NoMemory,
+        /// A chunk whose acknowledgement would find no room. The peer resends it.
+        AcknowledgementsFull,
+        /// An acknowledgement of nothing that is under way.
+        UnknownAcknowledgement,
+        /// A packet of a connection that is over.
+        Ended,
     }
 }
 

@@ -28,44 +28,54 @@ pub struct AddressPattern {
 /// A text that is no address, wildcard or prefix.
 ///
 /// ```
-/// use rakwire::raknet::{AddressPattern, BadPattern};
+/// use rakwire::raknet::{AddressPattern, PatternSyntaxError};
 ///
-/// assert_eq!("192.0.*.1".parse::<AddressPattern>(), Err(BadPattern));
+/// assert_eq!("192.0.*.1".parse::<AddressPattern>(), Err(PatternSyntaxError));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadPattern;
+pub struct PatternSyntaxError;
 
-impl core::fmt::Display for BadPattern {
+impl core::fmt::Display for PatternSyntaxError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("write an address, a wildcard such as 192.0.2.* or a prefix such as 2001:db8::/32")
     }
 }
 
-impl core::error::Error for BadPattern {}
+impl core::error::Error for PatternSyntaxError {}
 
 impl AddressPattern {
-    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits.
+    /// The addresses whose first `bits` bits are those of `address`; nothing if an address has fewer bits. A prefix of
+    /// IPv4 addresses inside IPv6, such as `::ffff:192.0.2.0/120`, becomes that of the IPv4 addresses.
     #[must_use]
     pub const fn prefix(address: IpAddr, bits: u8) -> Option<Self> {
         let most = match address {
             IpAddr::V4(_) => 32,
             IpAddr::V6(_) => 128,
         };
-        if bits <= most { Some(Self { address, bits }) } else { None }
+        if bits > most {
+            return None;
+        }
+        match (address, address.to_canonical()) {
+            (IpAddr::V6(_), IpAddr::V4(ip)) if bits >= MAPPED_BITS => {
+                Some(Self { address: IpAddr::V4(ip), bits: bits - MAPPED_BITS })
+            }
+            _ => Some(Self { address, bits }),
+        }
     }
 
-    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6.
+    /// The network that one customer of a provider usually has: 24 bits of IPv4, 64 of IPv6. An IPv4 address inside IPv6
+    /// counts as what it is.
     pub(super) const fn network_of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(_) => Self { address, bits: 24 },
-            IpAddr::V6(_) => Self { address, bits: 64 },
+        match address.to_canonical() {
+            address @ IpAddr::V4(_) => Self { address, bits: 24 },
+            address @ IpAddr::V6(_) => Self { address, bits: 64 },
         }
     }
 
     /// Whether `address` begins like this one. An IPv4 address inside IPv6 counts as what it is.
     #[must_use]
     pub fn matches(&self, address: IpAddr) -> bool {
-        match (self.address.to_canonical(), address.to_canonical()) {
+        match (self.address, address.to_canonical()) {
             (IpAddr::V4(left), IpAddr::V4(right)) => {
                 let difference = u64::from(left.to_bits() ^ right.to_bits());
                 difference >> (32 - self.bits.min(32)) == 0
@@ -80,39 +90,44 @@ impl AddressPattern {
 }
 
 impl FromStr for AddressPattern {
-    type Err = BadPattern;
+    type Err = PatternSyntaxError;
 
-    fn from_str(text: &str) -> Result<Self, BadPattern> {
+    fn from_str(text: &str) -> Result<Self, PatternSyntaxError> {
         if let Some((address, bits)) = text.split_once('/') {
-            let address = address.parse().map_err(|_| BadPattern)?;
-            return Self::prefix(address, bits.parse().map_err(|_| BadPattern)?).ok_or(BadPattern);
+            let address = address.parse().map_err(|_| PatternSyntaxError)?;
+            return Self::prefix(address, bits.parse().map_err(|_| PatternSyntaxError)?)
+                .ok_or(PatternSyntaxError);
         }
         if let Some(head) = text.strip_suffix('*') {
             return wildcard(head);
         }
-        let address: IpAddr = text.parse().map_err(|_| BadPattern)?;
+        let address: IpAddr = text.parse().map_err(|_| PatternSyntaxError)?;
+        let address = address.to_canonical();
         let bits = if address.is_ipv4() { 32 } else { 128 };
         Ok(Self { address, bits })
     }
 }
 
 /// Reads the numbers before the star of an IPv4 wildcard: `192.0.2.` or nothing.
-fn wildcard(head: &str) -> Result<AddressPattern, BadPattern> {
+fn wildcard(head: &str) -> Result<AddressPattern, PatternSyntaxError> {
     let mut octets = [0; 4];
     let mut bits = 0;
     let mut rest = head;
     for octet in octets.iter_mut().take(3) {
         let Some((number, after)) = rest.split_once('.') else { break };
-        *octet = number.parse().map_err(|_| BadPattern)?;
+        *octet = number.parse().map_err(|_| PatternSyntaxError)?;
         bits += 8;
         rest = after;
     }
     if rest.is_empty() {
         Ok(AddressPattern { address: Ipv4Addr::from(octets).into(), bits })
     } else {
-        Err(BadPattern)
+        Err(PatternSyntaxError)
     }
 }
+
+/// Bits that all IPv4 addresses inside IPv6 begin with.
+const MAPPED_BITS: u8 = 96;
 
 #[derive(Clone, Copy, Debug)]
 struct Ban {
@@ -128,13 +143,18 @@ pub const MAX_BANS: usize = 64;
 ///
 /// ```
 /// use rakwire::Instant;
-/// use rakwire::raknet::BanList;
+/// use rakwire::raknet::{BanList, BanListFull};
 ///
 /// let mut bans = BanList::new();
 /// bans.add("192.0.2.*".parse()?, Some(Instant::from_micros(5_000_000)))?;
 /// let guest = "192.0.2.1".parse()?;
 /// assert!(bans.is_banned(guest, Instant::ZERO));
 /// assert!(!bans.is_banned(guest, Instant::from_micros(5_000_000)));
+///
+/// for number in 1..64 {
+///     bans.add(format!("10.{number}.*").parse()?, None)?;
+/// }
+/// assert_eq!(bans.add("10.64.*".parse()?, None), Err(BanListFull));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -143,10 +163,6 @@ pub struct BanList {
 }
 
 /// A [`BanList`] holds as many bans as it can.
-///
-/// ```
-/// assert_eq!(rakwire::raknet::BanListFull.to_string(), "the ban list is full; remove one or use a wider pattern");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BanListFull;
 
@@ -213,7 +229,10 @@ impl From<Ipv4Addr> for AddressPattern {
 
 impl From<Ipv6Addr> for AddressPattern {
     fn from(address: Ipv6Addr) -> Self {
-        Self { address: address.into(), bits: 128 }
+        match address.to_ipv4_mapped() {
+            Some(address) => address.into(),
+            None => Self { address: address.into(), bits: 128 },
+        }
     }
 }
 
@@ -242,12 +261,26 @@ mod tests {
         assert!(matches("::/0", "2001:db8::1"));
     }
 
+    /// A socket for IPv4 and IPv6 gives all addresses as IPv6.
+    #[test]
+    fn ipv4_addresses_inside_ipv6_are_ipv4_addresses() {
+        assert!(matches("192.0.2.0/24", "::ffff:192.0.2.1"));
+        assert!(matches("::ffff:192.0.2.1", "192.0.2.1"));
+        assert!(matches("::ffff:192.0.2.0/120", "192.0.2.7"));
+        assert!(!matches("::ffff:192.0.2.0/120", "::ffff:192.0.3.7"));
+        assert!(!matches("::/64", "::ffff:192.0.2.1"));
+        let network = |text: &str| AddressPattern::network_of(text.parse().expect("an address"));
+        assert!(network("::ffff:192.0.2.1").matches(IpAddr::from([192, 0, 2, 200])));
+        assert!(!network("::ffff:192.0.2.1").matches(IpAddr::from([192, 0, 3, 1])));
+        assert_eq!(network("::ffff:192.0.2.1"), network("192.0.2.1"));
+    }
+
     #[test]
     fn nonsense_is_no_pattern() {
         for text in
             ["", "192.0.2", "192.0.*.1", "1.2.3.4.*", "300.*", "10.0.0.0/33", "::/129", "x/3", "1.2.3.4/"]
         {
-            assert_eq!(text.parse::<AddressPattern>(), Err(BadPattern), "{text}");
+            assert_eq!(text.parse::<AddressPattern>(), Err(PatternSyntaxError), "{text}");
         }
     }
 

@@ -4,19 +4,26 @@ use core::time::Duration;
 
 use heapless::Vec;
 
-use super::wire::{Guid, MAX_MTU, MIN_MTU};
+use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
 
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
 
 /// Whether a client must give a cookie back before the server keeps anything of it (docs/raknet.md#cookies).
+///
+/// A cookie sets the security flag of reply 1, which has two meanings. Minecraft Bedrock and the original as it is mostly
+/// built read a cookie behind it. The original built with its own security (`LIBCAT_SECURITY`) also reads a public key,
+/// even for a connection without security; it finds none, and gives up with `ID_PUBLIC_KEY_MISMATCH`. Such clients
+/// need [`Off`](Self::Off). One server cannot have both: before reply 1 nothing tells the two kinds apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
     #[default]
     Required,
-    /// No cookie, for clients that do not know the form. A forged source can fill the connection table with
-    /// half-open entries, each for ten seconds, and have a victim sent 6.6 times its bytes (`docs/attacks.md`, A4).
+    /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
+    /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
+    /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent 6.6 times its
+    /// bytes (`docs/attacks.md`, A4).
     Off,
 }
 
@@ -48,11 +55,11 @@ pub enum CongestionControl {
 /// ```
 /// use rakwire::raknet::Config;
 ///
-/// let mut config = Config::new([7; 32]);
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// assert_eq!((config.max_incoming, config.protocol_version), (0, 6));
+/// assert_eq!(config.accepted_versions, [6, 10, 11]);
 /// config.max_incoming = 64;
-/// config.accepted_versions.clear();
-/// config.accepted_versions.push(11).map_err(|_| "at most eight")?;
-/// # Ok::<(), &str>(())
+/// config.accepted_versions = [11].into_iter().collect();
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -61,14 +68,15 @@ pub struct Config {
     pub guid: Guid,
     /// The key of cookies and hash tables; must be random and stay secret.
     pub secret: [u8; 16],
-    /// The protocol version that `connect` announces. Default: 6, that of the original; Minecraft Bedrock of today has
+    /// The protocol version that `connect` announces first; the server may name another one
+    /// ([`ConnectOptions::protocol_version`](super::ConnectOptions::protocol_version)). Default: 6, that of the original; Minecraft Bedrock of today has
     /// 11 ([`Config::bedrock`]).
     pub protocol_version: u8,
     /// The protocol versions that a server accepts, at most eight. Default: 6, 10 and 11, those of the original and of
     /// current versions of Minecraft Bedrock.
     pub accepted_versions: ProtocolVersions,
-    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a peer is a server only
-    /// by intent.
+    /// How many connections others may open, within the slots that there are. Default: 0, a pure client, so that a
+    /// peer is a server only by intent.
     pub max_incoming: u16,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
     /// than half of all. Default: none, since a connection is sure of its part in any case: half of the blocks are
@@ -88,6 +96,12 @@ pub struct Config {
     /// How many pongs a second one network (24 bits of IPv4, 64 of IPv6) gets. Default: 20, a fiftieth of all, so that
     /// one network cannot have all pongs.
     pub pongs_per_network: u16,
+    /// What stands before the data of pongs, in those that this peer sends and in those that it receives. Default: what
+    /// goes with the version. A server that accepts only versions above 6 writes the length before the data, as Minecraft
+    /// Bedrock does, and any other none; a client takes the length away if the data begin with it
+    /// (`docs/raknet.md#advertisements`). Advertisements and the data of [`Event::Pong`](super::Event::Pong) are always
+    /// without it.
+    pub pong_framing: Option<PongFraming>,
     /// Whether clients must prove their address. Default: they must, so that forged addresses take no slots.
     pub cookies: CookiePolicy,
     /// What a client writes where the protocol wants the server's address. Default: the address, as the original does.
@@ -101,11 +115,11 @@ pub struct Config {
     /// How often a client repeats its first request, at least 3: a third of them at each MTU. Default: 12, as in the
     /// original, which sends it once more than this (`docs/raknet.md#connection-attempts`).
     pub connect_attempts: u8,
-    /// The time between two first requests, at most 71 minutes; more counts as that. Default: 500 ms, as in the original
-    /// (`docs/raknet.md#connection-attempts`).
+    /// The time between two first requests, at most 71 minutes; more counts as that. Default: 500 ms, as in the
+    /// original (`docs/raknet.md#connection-attempts`).
     pub connect_interval: Duration,
-    /// How long the handshake inside the connection may take. Default: 10 s, after which a slot that is not connected is
-    /// free again (`docs/raknet.md#request-2`).
+    /// How long the handshake inside the connection may take. Default: 10 s, after which a slot that is not connected
+    /// is free again (`docs/raknet.md#request-2`).
     pub handshake_timeout: Duration,
     /// How long a peer may stay silent while something that it must acknowledge is under way. Default: 10 s, as in the
     /// original.
@@ -118,8 +132,8 @@ pub struct Config {
     /// How long an acknowledgement may wait for others. Default: 10 ms, as in the original; the timeouts of other peers
     /// allow for it.
     pub ack_delay: Duration,
-    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come. Default:
-    /// 0, which is never, as in the original.
+    /// After how many parts of a message [`Event::Progress`](super::Event::Progress) tells how far it has come.
+    /// Default: 0, which is never, as in the original.
     pub progress_interval: u32,
     /// How long an unreliable message may wait to be sent before it is dropped. Default: 1 s, as in the original.
     pub unreliable_timeout: Duration,
@@ -131,8 +145,8 @@ pub struct Config {
     /// How often that time may double while nothing comes back, at most 16. Default: 4, the exponential backoff of RFC
     /// 6298 section 5.5 with a bound; 0 is what the original does.
     pub resend_backoff: u8,
-    /// How much may be in flight. Default: [`CongestionControl::DelayBased`] where the feature `delay-based` is built in,
-    /// which `docs/congestion.md` compares with NewReno.
+    /// How much may be in flight. Default: [`CongestionControl::DelayBased`] where the feature `delay-based` is built
+    /// in, which `docs/congestion.md` compares with NewReno.
     pub congestion_control: CongestionControl,
     /// Bits a second that each connection may send in datagrams of messages, with IP and UDP headers. Default: none,
     /// which leaves the rate to the congestion control.
@@ -140,8 +154,6 @@ pub struct Config {
     /// What becomes of messages from peers without a connection. Default: they are refused, since their senders may be
     /// forged.
     pub out_of_band: OutOfBand,
-    /// Whether anything is resent. Off only in tests that show what resending is worth.
-    pub resends: Resends,
     /// How the datagrams of connections are protected.
     pub(crate) security: Security,
 }
@@ -164,16 +176,6 @@ pub enum OutOfBand {
     Refuse,
     /// They are told, at most eight at a time; their senders may be forged.
     Accept,
-}
-
-/// Whether lost datagrams are sent again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Resends {
-    /// As the protocol promises.
-    #[default]
-    On,
-    /// Never: for tests that show that they would notice.
-    Off,
 }
 
 impl Config {
@@ -199,6 +201,7 @@ impl Config {
             connection_interval: None,
             pongs_per_second: 1_000,
             pongs_per_network: 20,
+            pong_framing: None,
             cookies: CookiePolicy::Required,
             dialled_address: DialledAddress::Known,
             mtu: MAX_MTU,
@@ -218,7 +221,6 @@ impl Config {
             congestion_control: CongestionControl::default(),
             outgoing_limit: None,
             out_of_band: OutOfBand::Refuse,
-            resends: Resends::On,
             security: Security::None,
         }
     }
@@ -229,8 +231,8 @@ impl Config {
         Self { accepted_versions: versions(&[6]), ..Self::new(entropy) }
     }
 
-    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs carry an
-    /// advertisement with a length before it.
+    /// Minecraft Bedrock: protocol 11 (10 and 9 are accepted), twenty addresses, cookies. Its pongs have the length
+    /// before their data.
     #[must_use]
     pub fn bedrock(entropy: [u8; 32]) -> Self {
         Self {
@@ -240,6 +242,21 @@ impl Config {
             cookies: CookiePolicy::Required,
             ..Self::new(entropy)
         }
+    }
+
+    /// What stands before the data of the pongs that this peer sends.
+    pub(crate) fn sent_pong_framing(&self) -> PongFraming {
+        let versions = &self.accepted_versions;
+        let is_prefixed = |version: &u8| PongFraming::of_version(*version) == PongFraming::Prefixed;
+        self.pong_framing.unwrap_or_else(|| {
+            let all_prefixed = !versions.is_empty() && versions.iter().all(is_prefixed);
+            if all_prefixed { PongFraming::Prefixed } else { PongFraming::Raw }
+        })
+    }
+
+    /// What stands before the data of a pong that arrived.
+    pub(crate) fn received_pong_framing(&self, data: &[u8]) -> PongFraming {
+        self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
     }
 
     pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {

@@ -88,25 +88,16 @@ impl Reliability {
     }
 
     /// What stands on the wire: parts of a split message are always reliable, and receipts are local.
-    pub(crate) const fn on_wire(self, parts: Parts) -> Self {
-        match (self, parts) {
-            (Self::Unreliable | Self::UnreliableWithReceipt, Parts::One) => Self::Unreliable,
-            (Self::UnreliableSequenced, Parts::One) => Self::UnreliableSequenced,
-            (Self::Unreliable | Self::UnreliableWithReceipt, Parts::Many)
+    pub(crate) const fn on_wire(self, is_split: bool) -> Self {
+        match (self, is_split) {
+            (Self::Unreliable | Self::UnreliableWithReceipt, false) => Self::Unreliable,
+            (Self::UnreliableSequenced, false) => Self::UnreliableSequenced,
+            (Self::Unreliable | Self::UnreliableWithReceipt, true)
             | (Self::Reliable | Self::ReliableWithReceipt, _) => Self::Reliable,
-            (Self::UnreliableSequenced, Parts::Many) | (Self::ReliableSequenced, _) => {
-                Self::ReliableSequenced
-            }
+            (Self::UnreliableSequenced, true) | (Self::ReliableSequenced, _) => Self::ReliableSequenced,
             (Self::ReliableOrdered | Self::ReliableOrderedWithReceipt, _) => Self::ReliableOrdered,
         }
     }
-}
-
-/// Whether a message fits one capsule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parts {
-    One,
-    Many,
 }
 
 /// An ordering channel, 0 to 31. Channels are independent: a message waits only for those before it on its own.

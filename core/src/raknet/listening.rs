@@ -7,12 +7,17 @@ use super::types::RakNet;
 use crate::endpoint::Peer;
 
 impl<'a> Peer<'a, RakNet> {
-    /// Sets what the answers to pings say, 0 to 399 bytes.
+    /// Sets what the answers to pings say, 0 to 399 bytes, or 397 where the configuration's
+    /// [`pong_framing`](crate::raknet::Config::pong_framing) has them begin with their length.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`].
     pub fn set_advertisement(&mut self, data: &[u8]) -> Result<(), SetError> {
-        if self.state.responder.advertise(data) { Ok(()) } else { Err(SetError::AdvertisementTooLong) }
+        if self.state.responder.advertise(&self.config, data) {
+            Ok(())
+        } else {
+            Err(SetError::AdvertisementTooLong)
+        }
     }
 
     /// Sets the password that clients must give, 0 to 255 bytes; empty means none.

@@ -12,6 +12,7 @@ pub(crate) mod connection;
 pub(crate) mod delivery;
 mod error;
 mod features;
+mod known_versions;
 #[cfg(feature = "server")]
 mod listening;
 mod message_filter;
@@ -27,10 +28,8 @@ mod types;
 mod unconnected;
 pub mod wire;
 
-pub use bans::{AddressPattern, BadPattern, BanList, BanListFull, MAX_BANS};
-pub use config::{
-    Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions, Resends,
-};
+pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxError};
+pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
@@ -38,14 +37,14 @@ pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
 pub use types::{ConnectOptions, RakNet};
-pub use wire::Guid;
 pub use wire::offline::{PingScope, Refusal};
+pub use wire::{Guid, PongFraming};
 
 #[cfg(feature = "alloc")]
 pub use crate::endpoint::Capacity;
 pub use crate::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogDirection, LogSink, Outcome,
-    PacketLogger, PcapWriter, Progress, Receipt, SendError, Side, Verdict,
+    ConnectError, ConnectionId, ConnectionState, Direction, Hook, LogSink, Outcome, PacketLogger, PcapWriter,
+    Progress, Receipt, SendError, Side, Verdict,
 };
 
 /// A peer that speaks RakNet.

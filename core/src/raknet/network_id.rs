@@ -1,4 +1,5 @@
-//! Names for the objects of a game (docs/raknet.md#network-ids).
+//! Names for the objects of a game (docs/raknet.md#network-ids). The protocol does not use them; games that replicate objects
+//! do, and peers of one game must form them alike.
 
 /// The name of an object that several peers know: 64 bits, big endian on the wire.
 ///

@@ -23,6 +23,7 @@ impl Protocol for RakNet {
     const NAME: &'static str = "RakNet";
     const MAX_DATAGRAM: usize = MAX_DATAGRAM;
     const FRESH_PORT: bool = false;
+    const EARLY_DATA: bool = false;
 
     type Config = Config;
     type ConnectOptions<'o> = ConnectOptions<'o>;
@@ -112,20 +113,9 @@ impl Internals for RakNet {
 impl Peer<'_, RakNet> {
     /// Lets the counters of connections made from now on start at `number` instead of 0, to test what happens when
     /// they wrap. The other peer must do the same.
+    #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
-    }
-
-    /// The connection with the peer of this GUID, if there is one.
-    #[must_use]
-    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
-        self.slot_of(guid).map(|slot| self.id(slot))
-    }
-
-    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
-        self.state.guids.find(&guid, |slot| {
-            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.guid() == guid)
-        })
     }
 
     /// Sets how long the other peer of one connection may stay silent.

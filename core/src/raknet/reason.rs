@@ -3,12 +3,6 @@
 use super::wire::offline::Refusal;
 
 /// Why a connection could not be opened.
-///
-/// ```
-/// use rakwire::raknet::ConnectFailure;
-///
-/// assert_eq!(ConnectFailure::NoAnswer.to_string(), "the server does not answer");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectFailure {
@@ -16,9 +10,16 @@ pub enum ConnectFailure {
     NoAnswer,
     /// The server refused.
     Refused(Refusal),
-    /// The server speaks another version of the protocol.
+    /// The server speaks another version of the protocol than the one that the application insists on, or none that it
+    /// names.
     IncompatibleProtocol {
         /// The version that the server named.
+        server: u8,
+    },
+    /// The server named another version of the protocol, and has not answered to that one. Some servers hear nothing from
+    /// an address for 10 to 20 seconds after a request with another version.
+    SilentSinceIncompatible {
+        /// The version that the server named, with which to try again.
         server: u8,
     },
     /// The server wants an encrypted connection.
@@ -47,6 +48,13 @@ impl core::fmt::Display for ConnectFailure {
             Self::IncompatibleProtocol { server } => {
                 return write!(f, "the server speaks protocol version {server}");
             }
+            Self::SilentSinceIncompatible { server } => {
+                return write!(
+                    f,
+                    "the server speaks protocol version {server} and has been silent since it said so; it may hear \
+                     nothing from this address for 20 s after a request with another version"
+                );
+            }
             Self::SecurityRequired => "the server wants an encrypted connection",
             Self::InvalidPassword => "the server wants another password",
             Self::Closed => "the server ended the connection before it was open",
@@ -58,36 +66,19 @@ impl core::fmt::Display for ConnectFailure {
 
 impl core::error::Error for ConnectFailure {}
 
-/// Why a connection ended.
-///
-/// ```
-/// use rakwire::raknet::DisconnectReason;
-///
-/// assert_eq!(DisconnectReason::Remote.to_string(), "the other peer disconnected");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DisconnectReason {
-    /// This application asked for it.
-    Local,
-    /// The other peer said goodbye.
-    Remote,
-    /// The other peer fell silent.
-    Lost,
-    /// A message of the other peer can never fit into the memory that one connection may take.
-    MessageTooLarge,
-    /// The other peer leaves gaps that hold more memory than one connection may take.
-    ReceiveMemory,
-}
-
-impl core::fmt::Display for DisconnectReason {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::Local => "this side disconnected",
-            Self::Remote => "the other peer disconnected",
-            Self::Lost => "the other peer fell silent",
-            Self::MessageTooLarge => "a message of the other peer is larger than a connection may hold",
-            Self::ReceiveMemory => "the other peer left gaps that hold too much memory",
-        })
+error_enum! {
+    /// Why a connection ended.
+    #[non_exhaustive]
+    pub enum DisconnectReason {
+        /// This application asked for it.
+        Local => "this side disconnected",
+        /// The other peer said goodbye.
+        Remote => "the other peer disconnected",
+        /// The other peer fell silent.
+        Lost => "the other peer fell silent",
+        /// A message of the other peer can never fit into the memory that one connection may take.
+        MessageTooLarge => "a message of the other peer is larger than a connection may hold",
+        /// The other peer leaves gaps that hold more memory than one connection may take.
+        ReceiveMemory => "the other peer left gaps that hold too much memory",
     }
 }

@@ -10,10 +10,10 @@ use super::config::{Config, CookiePolicy};
 use super::connection::BlockHeader;
 use super::features::{SERVER, UNCONNECTED, room};
 use super::stats::DropReason;
-use super::wire::Wire;
 use super::wire::offline::{
     MAX_OUT_OF_BAND_DATA, MAX_PONG_DATA, Offline, PingScope, Refusal, ServerSecurity,
 };
+use super::wire::{PongFraming, Wire};
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
@@ -85,7 +85,7 @@ impl Ping {
 type Written = Result<SocketAddr, WireError>;
 
 /// What the offline side of a peer keeps: a few answers and pings, whoever they are for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StatelessResponder {
     // Pongs stand apart, so that a flood of pings pushes out no handshake.
     answers: Deque<(SocketAddr, Answer), ANSWERS>,
@@ -94,6 +94,7 @@ pub(super) struct StatelessResponder {
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: RateLimit<NETWORKS>,
     amplification_budget: AmplificationBudget,
+    /// The data of pongs, with what stands before them.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
@@ -103,6 +104,23 @@ pub(super) const fn pong_rates(config: &Config) -> Rates {
 }
 
 impl StatelessResponder {
+    #[inline(always)] // or it is copied
+    pub(super) fn new(config: &Config) -> Self {
+        let mut responder = Self {
+            answers: Deque::new(),
+            pongs: Deque::new(),
+            pings: Deque::new(),
+            out_of_band: Deque::new(),
+            limit: RateLimit::default(),
+            amplification_budget: AmplificationBudget::default(),
+            advertisement: heapless::Vec::new(),
+        };
+        if SERVER {
+            responder.advertise(config, &[]);
+        }
+        responder
+    }
+
     pub(super) fn answer(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr, answer: Answer) {
         push_out(&mut self.answers, (to, answer), stats);
     }
@@ -194,15 +212,17 @@ impl StatelessResponder {
         self.keep_pings(|ping| ping.to != to);
     }
 
-    /// Sets what pongs say; false when it is longer than a pong may be.
-    pub(super) fn advertise(&mut self, data: &[u8]) -> bool {
-        let fits = data.len() <= MAX_PONG_DATA;
-        if fits {
-            self.advertisement.clear();
-            // The length was checked.
-            let _ = self.advertisement.extend_from_slice(data);
-        }
-        fits
+    /// Sets what pongs say; false when it is longer than a pong may be. Data that begin with their length already get no
+    /// other.
+    pub(super) fn advertise(&mut self, config: &Config, data: &[u8]) -> bool {
+        let framing = match config.sent_pong_framing() {
+            PongFraming::Prefixed if PongFraming::of(data) == PongFraming::Raw => PongFraming::Prefixed,
+            PongFraming::Prefixed | PongFraming::Raw => PongFraming::Raw,
+        };
+        let mut buffer = [0; MAX_PONG_DATA];
+        let Ok(data) = framing.frame(data, &mut buffer) else { return false };
+        self.advertisement.clear();
+        self.advertisement.extend_from_slice(data).is_ok()
     }
 
     /// Whether a ping waits to be sent. Mostly there is none, and nothing to walk through.

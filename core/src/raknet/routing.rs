@@ -8,14 +8,15 @@ use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, Connection};
 use super::features::{SERVER, UNCONNECTED};
+use super::known_versions;
 use super::responder::{self, Answer};
 use super::stats::DropReason;
 use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
-use super::wire::{FirstByte, Guid, Wire, id};
+use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
+use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -100,9 +101,22 @@ impl Peer<'_, RakNet> {
         match self.state.responder.take_ping(from, self.last_now) {
             Some(sent) => {
                 let latency = self.last_now.saturating_since(sent);
+                self.learn_version(from, data);
+                // What is shorter than it says is left as it came.
+                let data = self.config.received_pong_framing(data).unframe(data).unwrap_or(data);
                 self.hear(from, guid, UnconnectedKind::Pong(latency), data);
             }
             None => self.stats.drop(DropReason::Unexpected),
+        }
+    }
+
+    /// A length before the data of a pong tells that the server speaks a version of Minecraft Bedrock. Which one, only the
+    /// configuration can know; data without a length tell nothing.
+    fn learn_version(&mut self, from: SocketAddr, data: &[u8]) {
+        let is_bedrock = PongFraming::of(data) == PongFraming::Prefixed;
+        let expects_bedrock = PongFraming::of_version(self.config.protocol_version) == PongFraming::Prefixed;
+        if is_bedrock && !expects_bedrock && self.state.known_versions.of(from).is_none() {
+            self.state.known_versions.remember(from, known_versions::BEDROCK);
         }
     }
 
@@ -223,7 +237,7 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::HalfOpenLimit);
             return None;
         }
-        let Some(slot) = self.tables.vacant.pop() else {
+        let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open();
         };
         if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid)) {

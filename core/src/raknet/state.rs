@@ -5,11 +5,12 @@ use heapless::{Deque, Vec};
 use super::bans::BanList;
 use super::config::Config;
 use super::features::{SERVER, UNCONNECTED, room};
+use super::known_versions::KnownVersions;
 use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, Unconnected, refill};
+use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, refill};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -42,6 +43,7 @@ pub(crate) struct State<'a> {
     pub(super) password: Vec<u8, { room(SERVER, MAX_PASSWORD) }>,
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
+    pub(super) known_versions: KnownVersions,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
 }
@@ -51,11 +53,12 @@ impl<'a> State<'a> {
     #[inline(always)] // or it is copied
     pub(super) fn new(guids: Slots<'a, SlotEntry>, config: &Config) -> Self {
         Self {
-            responder: StatelessResponder::default(),
+            responder: StatelessResponder::new(config),
             bans: Bans::None,
             password: Vec::new(),
             unconnected: Deque::new(),
             guids: SlotIndex::new(guids, config.secret),
+            known_versions: KnownVersions::default(),
             first_number: U24::new(0),
         }
     }
@@ -80,6 +83,20 @@ impl endpoint::State<RakNet> for State<'_> {
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {
         self.unconnected.pop_front()
+    }
+}
+
+impl Peer<'_, RakNet> {
+    /// The connection with the peer of this GUID, if there is one.
+    #[must_use]
+    pub fn connection_of(&self, guid: Guid) -> Option<ConnectionId> {
+        self.slot_of(guid).map(|slot| self.id(slot))
+    }
+
+    pub(super) fn slot_of(&self, guid: Guid) -> Option<u16> {
+        self.state.guids.find(&guid, |slot| {
+            self.slot(slot).is_some_and(|slot| slot.is_attached && slot.connection.identity() == guid)
+        })
     }
 }
 

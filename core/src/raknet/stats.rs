@@ -1,90 +1,52 @@
-//! Counters. They only grow, wrap never in practice, and are read whenever somebody cares.
+//! Counters. They only grow, and at 64 bits never wrap in practice.
 
 use core::time::Duration;
 
-use crate::endpoint::DropReasons;
-
-/// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DropReason {
-    /// Two bytes or fewer.
-    TooShort,
-    /// An offline message whose bytes make no sense.
-    BadOffline,
-    /// A datagram, acknowledgement or capsule whose bytes make no sense, from there to its end.
-    BadDatagram,
-    /// A datagram of a connection from an address that has none.
-    UnknownSource,
-    /// An offline message that nobody here asked for.
-    Unexpected,
-    /// Request 2 with a wrong, old or missing cookie.
-    BadCookie,
-    /// A request too short to be worth its answer.
-    WouldAmplify,
-    /// An answer that a later one pushed out of its queue.
-    AnswersFull,
-    /// A datagram that arrived before.
-    DuplicateDatagram,
-    /// A datagram too far ahead of or behind the others.
-    OutsideWindow,
-    /// A reliable message that arrived before.
-    DuplicateMessage,
-    /// A sequenced message older than one delivered.
-    OutOfSequence,
-    /// A datagram for which there is no memory: it is not acknowledged, and the peer resends.
-    NoMemory,
-    /// A part that contradicts the other parts of its message.
-    BadSplit,
-    /// A message of RakNet itself that makes no sense in this state.
-    BadControl,
-    /// A message whose id belongs to RakNet itself.
-    ReservedId,
-    /// An unreliable message of our own that waited too long.
-    Expired,
-    /// An acknowledgement of more than one datagram can be asked to work through.
-    TooManyRecords,
-    /// A ping beyond the limit of pongs.
-    PongLimit,
-    /// A message from a banned address.
-    Banned,
-    /// A connection that was half open and had to make room, or that its network had no room for.
-    HalfOpenLimit,
-}
-
-impl DropReason {
-    /// Every reason.
-    pub const ALL: [Self; 21] = [
-        Self::TooShort,
-        Self::BadOffline,
-        Self::BadDatagram,
-        Self::UnknownSource,
-        Self::Unexpected,
-        Self::BadCookie,
-        Self::WouldAmplify,
-        Self::AnswersFull,
-        Self::DuplicateDatagram,
-        Self::OutsideWindow,
-        Self::DuplicateMessage,
-        Self::OutOfSequence,
-        Self::NoMemory,
-        Self::BadSplit,
-        Self::BadControl,
-        Self::ReservedId,
-        Self::Expired,
-        Self::TooManyRecords,
-        Self::PongLimit,
-        Self::Banned,
-        Self::HalfOpenLimit,
-    ];
-}
-
-impl DropReasons for DropReason {
-    const REASONS: &'static [Self] = &Self::ALL;
-    type Counts = [u64; Self::ALL.len()];
-
-    fn index(self) -> usize {
-        self as usize
+drop_reasons! {
+    /// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.
+    pub enum DropReason {
+        /// Two bytes or fewer.
+        TooShort,
+        /// An offline message whose bytes make no sense.
+        BadOffline,
+        /// A datagram, acknowledgement or capsule whose bytes make no sense, from there to its end.
+        BadDatagram,
+        /// A datagram of a connection from an address that has none.
+        UnknownSource,
+        /// An offline message that nobody here asked for.
+        Unexpected,
+        /// Request 2 with a wrong, old or missing cookie.
+        BadCookie,
+        /// A request too short to be worth its answer.
+        WouldAmplify,
+        /// An answer that a later one pushed out of its queue.
+        AnswersFull,
+        /// A datagram that arrived before.
+        DuplicateDatagram,
+        /// A datagram too far ahead of or behind the others.
+        OutsideWindow,
+        /// A reliable message that arrived before.
+        DuplicateMessage,
+        /// A sequenced message older than one delivered.
+        OutOfSequence,
+        /// A datagram for which there is no memory: it is not acknowledged, and the peer resends.
+        NoMemory,
+        /// A part that contradicts the other parts of its message.
+        BadSplit,
+        /// A message of RakNet itself that makes no sense in this state.
+        BadControl,
+        /// A message of a connection with an id that belongs to RakNet itself and means nothing inside a connection.
+        ReservedId,
+        /// An unreliable message of our own that waited too long.
+        Expired,
+        /// An acknowledgement of more than one datagram can be asked to work through.
+        TooManyRecords,
+        /// A ping beyond the limit of pongs.
+        PongLimit,
+        /// A message from a banned address.
+        Banned,
+        /// A connection that was half open and had to make room, or that its network had no room for.
+        HalfOpenLimit,
     }
 }
 
@@ -167,7 +129,8 @@ impl ConnectionStats {
         share(self.bytes_resent.total, self.bytes_sent.total)
     }
 
-    /// The share of bytes that had to be sent again in the last whole second, 0 to 1.
+    /// The share of bytes that had to be sent again in the last whole second, 0 to 1: what a game shows its player as the
+    /// state of the path now, where [`loss`](Self::loss) moves too slowly.
     #[must_use]
     pub fn loss_last_second(&self) -> f64 {
         share(self.bytes_resent.last_second.into(), self.bytes_sent.last_second.into())

@@ -11,20 +11,27 @@ pub struct RakNet;
 /// ```
 /// use core::time::Duration;
 /// use rakwire::Instant;
-/// use rakwire::raknet::{Config, ConnectOptions, Peer, Resources};
+/// use rakwire::raknet::{Config, ConnectError, ConnectOptions, Peer, Resources};
 ///
 /// let mut resources = Resources::<1, 32, 128>::new();
 /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+/// let to = ([192, 0, 2, 1], 19132).into();
+/// let options = ConnectOptions { password: &[b'x'; 256], ..Default::default() };
+/// assert_eq!(peer.connect_with(Instant::ZERO, to, &options), Err(ConnectError::PasswordTooLong));
 /// let options = ConnectOptions { password: b"secret", timeout: Some(Duration::from_secs(3)), ..Default::default() };
-/// peer.connect_with(Instant::ZERO, "127.0.0.1:19132".parse()?, &options)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert!(peer.connect_with(Instant::ZERO, to, &options).is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions<'p> {
     /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
     pub password: &'p [u8],
-    /// The protocol version to announce.
+    /// The protocol version to announce, and no other. Default: the one that the server named in its last answer (with the
+    /// feature `alloc`), or else that of the configuration; and if the server turns out to speak another one, that.
     pub protocol_version: Option<u8>,
+    /// How long the attempt may take until the connection is open. Default: what `attempts` and `interval` make of it, or
+    /// 21 s after the server named another version, and then the configuration's `handshake_timeout`. The first request
+    /// is repeated all that time.
+    pub connect_timeout: Option<Duration>,
     /// How often the first request is repeated, at least 3.
     pub attempts: Option<u8>,
     /// The time between two first requests, at most 71 minutes; more counts as that.

@@ -12,8 +12,8 @@ use crate::endpoint::Peer;
 use crate::time::Instant;
 
 impl Peer<'_, RakNet> {
-    /// Asks the server at `to` what it says of itself; [`Event::Pong`](crate::endpoint::Event::Pong) tells. A lost ping is not
-    /// repeated.
+    /// Pings the server at `to` for its advertisement, which comes with [`Event::Pong`](crate::endpoint::Event::Pong). A
+    /// lost ping is not repeated.
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.
@@ -21,8 +21,8 @@ impl Peer<'_, RakNet> {
         self.ping_as(now, to, Answerers::One, PingScope::Any)
     }
 
-    /// Asks every server that hears a datagram to `to`, a broadcast or multicast address, what it says of itself. Each
-    /// answer of the next five seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
+    /// Pings every server that a datagram to `to`, a broadcast or multicast address, reaches. Each answer of the next five
+    /// seconds is an [`Event::Pong`](crate::endpoint::Event::Pong).
     ///
     /// # Errors
     /// [`PingError::TooMany`] when eight pings wait for their pongs.

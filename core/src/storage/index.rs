@@ -22,6 +22,7 @@ impl<'a> Index<'a> {
     fn bucket(&mut self, key: u64) -> Option<&mut RawLink> {
         let hash = key.wrapping_add(1).wrapping_mul(self.multiplier) >> 32;
         let place = (hash * self.buckets.len() as u64) >> 32;
+        debug_assert!(place < self.buckets.len() as u64 || self.buckets.is_empty(), "no bucket {place}");
         usize::try_from(place).ok().and_then(|place| self.buckets.get_mut(place))
     }
 
@@ -29,6 +30,7 @@ impl<'a> Index<'a> {
     #[inline]
     pub(crate) fn insert<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
+            debug_assert!(false, "a message for a table without buckets");
             return;
         };
         pool.node_mut(message).bucket = Block::from_raw(*bucket);
@@ -58,6 +60,7 @@ impl<'a> Index<'a> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn remove<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, key: u64, message: Block) {
         let Some(bucket) = self.bucket(key) else {
+            debug_assert!(false, "a message in a table without buckets");
             return;
         };
         let rest = pool.node_mut(message).bucket.take();
@@ -73,6 +76,7 @@ impl<'a> Index<'a> {
                 return;
             }
         }
+        debug_assert!(false, "a message that is not in the table");
     }
 }
 

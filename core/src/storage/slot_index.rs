@@ -52,6 +52,10 @@ impl<'a> SlotIndex<'a> {
 
     pub(crate) fn insert(&mut self, key: &impl Hash, slot: u16) {
         let bucket = self.bucket(key);
+        debug_assert!(
+            usize::from(slot).max(bucket) < self.entries.len(),
+            "no slot {slot} or no bucket {bucket}"
+        );
         let Some(head) = self.entries.get_mut(bucket) else {
             return;
         };
@@ -65,6 +69,10 @@ impl<'a> SlotIndex<'a> {
     pub(crate) fn remove(&mut self, key: &impl Hash, slot: u16) -> bool {
         let bucket = self.bucket(key);
         let link = slot.saturating_add(1);
+        debug_assert!(
+            usize::from(slot).max(bucket) < self.entries.len(),
+            "no slot {slot} or no bucket {bucket}"
+        );
         let Some(rest) = self.entries.get(usize::from(slot)).map(|entry| entry.next) else { return false };
         let mut at = match self.entries.get_mut(bucket) {
             Some(head) if head.bucket == link => {

@@ -96,7 +96,10 @@ impl SlotQueue<'_> {
                 debug_assert!(!full, "a slot stands in a queue twice");
             }
             #[cfg(feature = "alloc")]
-            Self::Owned(queue) => queue.push_back(slot),
+            Self::Owned(queue) => {
+                debug_assert!(queue.len() < queue.capacity(), "a slot stands in a queue twice");
+                queue.push_back(slot);
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use rakwire::U24;
 use rakwire::raknet::{Guid, Reliability};
 use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::control::Control;
 use rakwire::wire::datagram::{DatagramHeader, Record};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::wire::{Wire, Writer};
@@ -40,6 +41,22 @@ pub fn compose(forgery: &Forgery, first: u32) -> Vec<u8> {
             let mut bytes = written(&DatagramHeader::Data { hints: 0, number: near(number) });
             bytes.extend(written(&header));
             bytes.extend((0..length).map(|byte| byte ^ flags));
+            bytes
+        }
+        Forgery::Disconnect { number, reliable } => {
+            let near = |offset: u8| U24::new(first).plus(offset.into());
+            let header = CapsuleHeader {
+                reliability: Reliability::Reliable,
+                bits: 8,
+                reliable: near(reliable),
+                sequence: U24::new(0),
+                order: U24::new(0),
+                channel: 0,
+                split: None,
+            };
+            let mut bytes = written(&DatagramHeader::Data { hints: 0, number: near(number) });
+            bytes.extend(written(&header));
+            bytes.extend(written(&Control::Disconnect));
             bytes
         }
         Forgery::Records { first, last, copies, missing } => {

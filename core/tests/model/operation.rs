@@ -81,6 +81,11 @@ pub enum Forgery {
         padding: u8,
     },
     Ping,
+    /// A disconnection notification, with numbers near those in use.
+    Disconnect {
+        number: u8,
+        reliable: u8,
+    },
 }
 
 impl<'a> Arbitrary<'a> for Forgery {
@@ -90,7 +95,7 @@ impl<'a> Arbitrary<'a> for Forgery {
                 let length = usize::from(u.arbitrary::<u8>()? % 48);
                 Self::Raw(u.bytes(length.min(u.len()))?.to_vec())
             }
-            1..=3 => Self::Data {
+            1..=2 => Self::Data {
                 number: u.arbitrary()?,
                 flags: u.arbitrary()?,
                 reliable: u.arbitrary()?,
@@ -100,6 +105,7 @@ impl<'a> Arbitrary<'a> for Forgery {
                 index: u.arbitrary()?,
                 length: u.arbitrary()?,
             },
+            3 => Self::Disconnect { number: u.arbitrary()?, reliable: u.arbitrary()? },
             4 => Self::Records {
                 first: u.arbitrary()?,
                 last: u.arbitrary()?,
@@ -185,6 +191,13 @@ pub enum Operation {
     },
     Disconnect(End),
     Connect,
+    /// Ends the connection and opens another, in which datagrams from the other peer's address are forged after some of
+    /// the datagrams of the handshake.
+    Interfere {
+        to: End,
+        after: u8,
+        forgeries: [Forgery; 3],
+    },
     Pause(End),
     Resume(End),
     /// The application takes no events.
@@ -209,7 +222,10 @@ impl<'a> Arbitrary<'a> for Operation {
             232..236 => Self::Connect,
             236..240 => Self::Pause(u.arbitrary()?),
             240..246 => Self::Resume(u.arbitrary()?),
-            246..250 => Self::Neglect(u.arbitrary()?),
+            246..249 => Self::Neglect(u.arbitrary()?),
+            249..252 => {
+                Self::Interfere { to: u.arbitrary()?, after: u.arbitrary()?, forgeries: u.arbitrary()? }
+            }
             _ => Self::Attend(u.arbitrary()?),
         })
     }

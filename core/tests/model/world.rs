@@ -9,7 +9,7 @@ use rakwire::raknet::{
 use rakwire::{Instant, U24};
 
 use super::ledger::Ledger;
-use super::operation::{End, Operation, Send, Sequence, Setup};
+use super::operation::{End, Forgery, Operation, Send, Sequence, Setup};
 use super::route::Route;
 use super::{Broken, Kept, forge};
 
@@ -18,6 +18,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const AFTERMATH: Duration = Duration::from_secs(20);
 /// How long an end that leaves waits until everything was delivered.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// After how many parts of a message its progress is told.
+const PROGRESS_INTERVAL: u32 = 2;
+/// Datagrams of a handshake, one more than there are: what is forged after all of them comes to an open connection.
+const HANDSHAKE: u8 = 8;
 /// The longest that anything may take once the path is whole again.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often something may happen while the clock stands still.
@@ -108,6 +112,7 @@ fn station(setup: Setup, end: End) -> Station {
     config.mtu = setup.mtu;
     config.timeout = TIMEOUT;
     config.close_timeout = CLOSE_TIMEOUT;
+    config.progress_interval = PROGRESS_INTERVAL;
     let capacity = Capacity { connections: 2, blocks: setup.blocks, block_size: setup.block_size };
     let mut peer = Peer::with_capacity(capacity, config);
     peer.start_numbers_at(U24::new(setup.first_number));
@@ -148,6 +153,14 @@ impl World {
         if self.ends.iter().any(|station| station.peer.connections().next().is_some()) {
             return Ok(());
         }
+        self.dial()?;
+        self.run_until(|world| world.ends.iter().all(|station| matches!(station.life, Life::Open(_))))?;
+        let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
+        if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
+    }
+
+    /// Forgets the last connection and begins to open another, over a path without faults.
+    fn dial(&mut self) -> Kept {
         // What was forged before may still be answered.
         End::BOTH.into_iter().try_for_each(|end| self.transmit(end))?;
         self.trust = Trust::Whole;
@@ -161,10 +174,53 @@ impl World {
             station.gives_up_at = None;
         }
         let (now, to) = (self.now, self.ends[End::Server.index()].address);
-        self.end(End::Client).peer.connect(now, to).map_err(|error| error.to_string())?;
-        self.run_until(|world| world.ends.iter().all(|station| matches!(station.life, Life::Open(_))))?;
-        let open = self.ends.iter().all(|station| matches!(station.life, Life::Open(_)));
-        if open { Ok(()) } else { Err("no connection over a path without faults".to_owned()) }
+        let dialled = self.end(End::Client).peer.connect(now, to);
+        dialled.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Ends the connection as at the end of a run, opens another and forges datagrams once `after` datagrams of its
+    /// handshake were taken.
+    fn interfere(&mut self, to: End, after: u8, forgeries: &[Forgery]) -> Kept {
+        self.finish()?;
+        self.dial()?;
+        self.trust = Trust::Gone;
+        let mut left = after % HANDSHAKE;
+        while left > 0 && self.exchange_one()? {
+            left -= 1;
+        }
+        forgeries.iter().try_for_each(|forgery| {
+            self.forge(to, forgery);
+            self.tell(to)
+        })?;
+        self.run_until(Self::is_settled)
+    }
+
+    /// Whether the connection of each end is open, or it has none.
+    fn is_settled(&mut self) -> bool {
+        self.ends.iter().all(|station| {
+            matches!(station.life, Life::Open(_)) || station.peer.connections().next().is_none()
+        })
+    }
+
+    /// Takes one datagram to the other end, if any waits to be sent.
+    fn exchange_one(&mut self) -> Result<bool, Broken> {
+        for end in End::BOTH {
+            let (now, from) = (self.now, self.end(end).address);
+            let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
+            let Some(transmit) = self.end(end).peer.poll_transmit(now, &mut buffer) else { continue };
+            let datagram = transmit.payload.to_vec();
+            self.end(end.other()).peer.handle_datagram(now, from, &datagram);
+            self.tell(end.other())?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Lets an end take a datagram that seems to come from the other one.
+    fn forge(&mut self, to: End, forgery: &Forgery) {
+        let (now, from) = (self.now, self.end(to.other()).address);
+        let datagram = forge::compose(forgery, self.first_number);
+        self.end(to).peer.handle_datagram(now, from, &datagram);
     }
 
     fn perform(&mut self, operation: &Operation) -> Kept {
@@ -195,12 +251,11 @@ impl World {
             }
             Operation::Forge { to, forgery } => {
                 self.trust = Trust::Gone;
-                let (now, from) = (self.now, self.end(to.other()).address);
-                let datagram = forge::compose(forgery, self.first_number);
-                self.end(*to).peer.handle_datagram(now, from, &datagram);
+                self.forge(*to, forgery);
                 Ok(())
             }
             Operation::Connect => self.connect(),
+            Operation::Interfere { to, after, forgeries } => self.interfere(*to, *after, forgeries),
             Operation::Disconnect(end) => self.disconnect(*end),
             Operation::Pause(end) => self.pause(*end),
             Operation::Resume(end) => self.resume(*end),
@@ -383,7 +438,13 @@ impl World {
                         own.gives_up_at = Some(self.now);
                     }
                 }
-                Event::Receipt { id, .. } if Some(id) == own.life.id() => {}
+                // Of a connection that somebody interfered with before it was open.
+                Event::ConnectFailed { .. }
+                    if end == End::Client && self.trust == Trust::Gone && own.life == Life::None =>
+                {
+                    own.life = Life::Over;
+                }
+                Event::Receipt { id, .. } | Event::Progress { id, .. } if Some(id) == own.life.id() => {}
                 event @ (Event::Connected { .. }
                 | Event::ConnectFailed { .. }
                 | Event::Disconnected { .. }

@@ -1,11 +1,12 @@
-//! The Game Protocol: messages in chunks, each reliable or not, without order.
+//! The Game Protocol: messages in chunks, unordered, each of them reliable or unreliable.
 //!
-//! [`new`] makes a [`Handle`] and a [`Runner`] out of the memory of a [`State`]. The verbs are those of
+//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The API is that of
 //! [`raknet`](crate::raknet).
 //!
 //! ```
 //! use embassy_net::Stack;
-//! use rakwire::game_protocol::{Config, Reliability};
+//! use rakwire::codec::rabbit::{Reader, Unpack};
+//! use rakwire::game_protocol::{Config, GameProtocol, Reliability};
 //! use rakwire_embassy::game_protocol::{self, Handle, Runner, profiles::Player};
 //! use static_cell::ConstStaticCell;
 //!
@@ -15,21 +16,19 @@
 //!     game_protocol::new(MEMORY.take(), stack, 0, Config::new(rakwire_embassy::entropy(rng)))
 //! }
 //!
-//! // `#[embassy_executor::task]` in a real program.
-//! async fn network(mut runner: Runner<'static>) -> ! {
-//!     runner.run().await
-//! }
-//!
-//! // Another task: joins, says something, and reads what comes until the end.
-//! async fn player(handle: Handle<'static>) -> Result<(), Box<dyn std::error::Error>> {
-//!     let connection = handle.connect("192.0.2.1:8999".parse()?).await?;
-//!     connection.send(b"hello", Reliability::Reliable).await?;
-//!     while let Some(message) = connection.recv().await {
-//!         let length = message.read(|bytes| bytes.chunks().map(<[u8]>::len).sum::<usize>());
-//!         assert_eq!(length, message.len());
-//!     }
-//!     Ok(())
-//! }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+//! # let (_, server) = loopback::peers::<GameProtocol>(stack);
+//! # tokio::task::spawn_local(loopback::echo(server));
+//! # let (handle, mut runner) = start(stack, &mut loopback::Rng);
+//! # tokio::task::spawn_local(async move { runner.run().await });
+//! let connection = handle.connect(loopback::SERVER).await?;
+//! connection.send(b"hello", Reliability::Reliable).await?;
+//! let message = connection.recv().await.ok_or("the connection has ended")?;
+//! assert_eq!(message.delivery(), Reliability::Reliable);
+//! // Rabbit reads a message in place.
+//! assert_eq!(message.read(|bytes| u8::unpack(&mut Reader::over(&bytes))), Ok(b'h'));
+//! # Ok(()) }) }
 //! ```
 
 pub mod profiles;
@@ -39,34 +38,24 @@ use rakwire::game_protocol::wire::MAX_PACKET;
 
 pub use crate::state::new;
 
-/// A peer that speaks the Game Protocol.
+/// A handle of a peer of the Game Protocol.
 pub type Handle<'d> = crate::Handle<'d, GameProtocol>;
-/// An open connection by the Game Protocol.
+/// An open connection of the Game Protocol.
 pub type Connection<'d> = crate::Connection<'d, GameProtocol>;
-/// Something that happened on a connection by the Game Protocol.
+/// An event of a connection of the Game Protocol.
 pub type Event<'d> = crate::Event<'d, GameProtocol>;
-/// A message that arrived by the Game Protocol.
-///
-/// ```
-/// use rakwire::codec::rabbit::{Reader, Unpack};
-/// use rakwire_embassy::game_protocol::Received;
-///
-/// /// A number, read where it lies, in however many pieces.
-/// fn number(message: &Received<'_>) -> Option<u32> {
-///     message.read(|bytes| u32::unpack(&mut Reader::over(&bytes)).ok())
-/// }
-/// ```
+/// A received message of the Game Protocol.
 pub type Received<'d> = crate::Received<'d, GameProtocol>;
-/// Why a connection by the Game Protocol was not opened.
+/// Why a connection of the Game Protocol could not be opened.
 pub type ConnectError = crate::ConnectError<GameProtocol>;
-/// The task of a peer that speaks the Game Protocol.
+/// The task of a peer of the Game Protocol.
 pub type Runner<'d> = crate::Runner<'d, GameProtocol>;
 
-/// The memory of a peer, as [`raknet::State`](crate::raknet::State).
+/// The memory of a peer, like [`raknet::State`](crate::raknet::State).
 ///
-/// The chunks of a long message arrive all at once. Those for which there is no room are lost, and come again if the
-/// message is reliable: `DATAGRAMS` should be at least as many as the chunks of 504 bytes that a usual message has. Each
-/// takes about half a kilobyte; whatever leaves takes another 1.5 KB.
+/// The chunks of a long message arrive all at once. Those that do not fit into the receive buffer are lost, and resent if
+/// the message is reliable. `DATAGRAMS` should therefore be at least the number of chunks of 504 bytes in a typical
+/// message. Each takes about half a kilobyte; the rest of the socket takes another 1.5 KB.
 pub type State<
     'd,
     const CONNECTIONS: usize,

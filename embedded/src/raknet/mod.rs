@@ -1,6 +1,6 @@
-//! RakNet: client and small server.
+//! RakNet clients and small servers.
 //!
-//! [`new`] makes a [`Handle`] and a [`Runner`] out of the memory of a [`State`].
+//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate](crate) has an example.
 
 #[cfg(feature = "unconnected")]
 mod ping;
@@ -15,21 +15,21 @@ pub use crate::state::new;
 #[cfg(feature = "unconnected")]
 pub use ping::{PingError, Pong};
 
-/// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and `DATAGRAMS`
-/// datagrams that have arrived and were not handled yet.
+/// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and a receive buffer
+/// for `DATAGRAMS` datagrams.
 ///
-/// A server that sends a message in parts sends as many datagrams at once as its window allows. Those for which there is
-/// no room are lost and come again, so `DATAGRAMS` is a matter of speed: 2 for small messages now and then, 4 to 8 for
-/// large ones. Each takes about 1.5 KB; whatever arrives or leaves takes another 4.5 KB.
+/// The sender of a large message sends as many datagrams at once as its window allows. Those that do not fit into the
+/// receive buffer are lost and resent, so `DATAGRAMS` is a matter of speed: 2 for occasional small messages, 4 to 8 for
+/// large ones. Each takes about 1.5 KB; the rest of the socket takes another 4.5 KB.
 ///
 /// ```
 /// use rakwire_embassy::raknet::State;
-/// use static_cell::ConstStaticCell;
 ///
-/// static MEMORY: ConstStaticCell<State<'static, 1, 24, 64, 2>> = ConstStaticCell::new(State::new());
+/// type Small = State<'static, 1, 24, 64, 2>;
+/// type Larger = State<'static, 1, 24, 64, 3>;
 ///
-/// let memory: &'static mut State<'static, 1, 24, 64, 2> = MEMORY.take();
-/// # let _ = memory;
+/// let datagram = size_of::<Larger>() - size_of::<Small>();
+/// assert!((1_464..1_700).contains(&datagram), "{datagram}");
 /// ```
 pub type State<
     'd,
@@ -39,15 +39,15 @@ pub type State<
     const DATAGRAMS: usize,
 > = crate::State<'d, RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_DATAGRAM>;
 
-/// A peer that speaks RakNet.
+/// A handle of a RakNet peer.
 pub type Handle<'d> = crate::Handle<'d, RakNet>;
-/// An open connection by RakNet.
+/// An open RakNet connection.
 pub type Connection<'d> = crate::Connection<'d, RakNet>;
-/// Something that happened on a connection by RakNet.
+/// An event of a RakNet connection.
 pub type Event<'d> = crate::Event<'d, RakNet>;
-/// A message that arrived by RakNet.
+/// A received RakNet message.
 pub type Received<'d> = crate::Received<'d, RakNet>;
-/// Why a connection by RakNet was not opened.
+/// Why a RakNet connection could not be opened.
 pub type ConnectError = crate::ConnectError<RakNet>;
-/// The task of a peer that speaks RakNet.
+/// The task of a RakNet peer.
 pub type Runner<'d> = crate::Runner<'d, RakNet>;

@@ -1,4 +1,4 @@
-//! Pings to servers without a connection (feature `unconnected`).
+//! Unconnected pings and discovery (feature `unconnected`).
 
 use core::future::poll_fn;
 use core::net::SocketAddr;
@@ -12,79 +12,65 @@ use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
 use crate::shared::{Inner, Shared};
 
-/// A pong, whose bytes are lent by the peer.
+/// A pong without its data, which the peer lends.
 #[derive(Clone, Copy, Debug)]
-struct PongNotice {
+struct PongInfo {
     from: SocketAddr,
     guid: Guid,
     latency: Duration,
 }
 
-/// What a server says of itself. It should be dropped soon, as a [`Received`](super::Received).
-///
-/// ```
-/// use core::net::SocketAddr;
-/// use rakwire_embassy::raknet::Pong;
-///
-/// /// The address of a server of our game.
-/// fn ours(pong: &Pong<'_>) -> Option<SocketAddr> {
-///     let mut buffer = [0; 64];
-///     pong.copy_to(&mut buffer)?.starts_with(b"our game").then_some(pong.from())
-/// }
-/// ```
+/// The reply of a server to a ping. Drop it soon, like a [`Received`](super::Received).
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
 pub struct Pong<'d> {
     bytes: ReadGuard<'d, RakNet>,
-    notice: PongNotice,
+    info: PongInfo,
 }
 
 impl Pong<'_> {
-    /// Where the server is.
+    /// The address of the server.
     #[must_use]
     pub const fn from(&self) -> SocketAddr {
-        self.notice.from
+        self.info.from
     }
 
-    /// Who the server is.
+    /// The GUID of the server.
     #[must_use]
     pub const fn guid(&self) -> Guid {
-        self.notice.guid
+        self.info.guid
     }
 
-    /// From the ping to the pong.
+    /// The time between ping and pong.
     #[must_use]
     pub const fn latency(&self) -> Duration {
-        self.notice.latency
+        self.info.latency
     }
 
-    /// Copies what the server says, 0 to 399 bytes, to the front of `buffer`; nothing when it does not fit.
+    /// Copies the advertisement of the server, 0 to 399 bytes, to the start of `buffer` and returns that part; `None` if it
+    /// does not fit.
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.bytes.read(|message| message.copy_to(buffer))
     }
 }
 
-/// Why nobody answered a ping.
-///
-/// ```
-/// assert_eq!(rakwire_embassy::raknet::PingError::NoAnswer.to_string(), "no answer came in time");
-/// ```
+/// Why a ping had no pong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum PingError {
-    /// Eight pings wait for their answers already.
+    /// Eight pings are outstanding.
     TooMany,
-    /// No answer came in time.
+    /// There was no pong in time.
     NoAnswer,
 }
 
 impl core::fmt::Display for PingError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::TooMany => "too many pings wait for their answers",
-            Self::NoAnswer => "no answer came in time",
+            Self::TooMany => "too many pings wait for their pongs",
+            Self::NoAnswer => "the server does not answer",
         })
     }
 }
@@ -92,10 +78,10 @@ impl core::fmt::Display for PingError {
 impl core::error::Error for PingError {}
 
 impl<'d> Handle<'d, RakNet> {
-    /// Asks the server at `to` what it says of itself.
+    /// Pings the server at `to` once, and waits for its pong.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] when nothing came within `timeout`, [`PingError::TooMany`].
+    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::TooMany`].
     pub async fn ping(&self, to: SocketAddr, timeout: embassy_time::Duration) -> Result<Pong<'d>, PingError> {
         let sent = self.shared.update(|inner, now| inner.peer.ping(now, to));
         let answer = self.pong(sent, timeout).await;
@@ -105,20 +91,25 @@ impl<'d> Handle<'d, RakNet> {
         answer
     }
 
-    /// Asks all servers that hear a datagram to `to`, the broadcast address of the network with the port of the game,
-    /// and returns the first answer.
+    /// Pings a broadcast address once, and waits for the first pong of any server.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] when nothing came within `timeout`, [`PingError::TooMany`].
+    /// [`PingError::NoAnswer`] after `timeout`; [`PingError::TooMany`].
     ///
     /// ```
-    /// use core::net::{Ipv4Addr, SocketAddr};
-    /// use rakwire_embassy::raknet::{Handle, PingError};
+    /// use core::net::Ipv4Addr;
+    /// use embassy_time::Duration;
+    /// use rakwire::raknet::RakNet;
     ///
-    /// async fn find(handle: Handle<'static>) -> Result<SocketAddr, PingError> {
-    ///     let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 19132));
-    ///     Ok(handle.discover(everybody, embassy_time::Duration::from_secs(1)).await?.from())
-    /// }
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// server.set_advertisement(b"our game")?;
+    /// let broadcast = (Ipv4Addr::BROADCAST, loopback::SERVER.port()).into();
+    /// let pong = client.discover(broadcast, Duration::from_secs(5)).await?;
+    /// assert_eq!(pong.from(), loopback::SERVER);
+    /// assert_eq!(pong.copy_to(&mut [0; 64]), Some(&b"our game"[..]));
+    /// # Ok(()) }) }
     /// ```
     pub async fn discover(
         &self,
@@ -135,43 +126,43 @@ impl<'d> Handle<'d, RakNet> {
         timeout: embassy_time::Duration,
     ) -> Result<Pong<'d>, PingError> {
         sent.map_err(|_| PingError::TooMany)?;
-        let _pinger = Pinger::new(self.shared);
+        let _pending = PendingPing::new(self.shared);
         let pong = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_pong()));
-        let notice = with_timeout(timeout, pong).await.map_err(|_| PingError::NoAnswer)?;
-        Ok(Pong { bytes: ReadGuard::new(self.shared), notice })
+        let info = with_timeout(timeout, pong).await.map_err(|_| PingError::NoAnswer)?;
+        Ok(Pong { bytes: ReadGuard::new(self.shared), info })
     }
 }
 
 impl Inner<'_, RakNet> {
     /// The next pong, if one has arrived.
-    fn poll_pong(&mut self) -> Poll<PongNotice> {
+    fn poll_pong(&mut self) -> Poll<PongInfo> {
         if self.is_lending {
             return Poll::Pending;
         }
         while let Some(event) = self.peer.poll_unconnected() {
             if let Event::Pong { from, identity: guid, latency, .. } = event {
                 self.is_lending = true;
-                return Poll::Ready(PongNotice { from, guid, latency });
+                return Poll::Ready(PongInfo { from, guid, latency });
             }
         }
         Poll::Pending
     }
 }
 
-/// Counts a task that waits for a pong, so that none is thrown away.
-struct Pinger<'d> {
+/// Counts a task that waits for a pong, so that pongs are kept for it.
+struct PendingPing<'d> {
     shared: &'d Shared<'d, RakNet>,
 }
 
-impl<'d> Pinger<'d> {
+impl<'d> PendingPing<'d> {
     fn new(shared: &'d Shared<'d, RakNet>) -> Self {
-        shared.update(|inner, _| inner.pingers = inner.pingers.saturating_add(1));
+        shared.update(|inner, _| inner.pending_pings = inner.pending_pings.saturating_add(1));
         Self { shared }
     }
 }
 
-impl Drop for Pinger<'_> {
+impl Drop for PendingPing<'_> {
     fn drop(&mut self) {
-        self.shared.update(|inner, _| inner.pingers = inner.pingers.saturating_sub(1));
+        self.shared.update(|inner, _| inner.pending_pings = inner.pending_pings.saturating_sub(1));
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn rakwire() -> PathBuf {
     let test = env::current_exe().expect("a running program");
     let folder = test.ancestors().nth(2).expect("a folder of all that is built");
     let program = folder.join(format!("rakwire{EXE_SUFFIX}"));
-    assert!(program.is_file(), "{} is missing: run `cargo build -p rakwire-native`", program.display());
+    assert!(program.is_file(), "{} is missing: run `cargo build -p rakwire-cli`", program.display());
     program
 }
 

@@ -1,4 +1,4 @@
-//! Connections that others opened, until the application accepts them.
+//! Incoming connections that the application has not accepted yet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct Unaccepted<P: Protocol> {
 /// The accept queue of an endpoint.
 #[derive(Debug)]
 pub(crate) struct AcceptQueue<P: Protocol> {
-    /// False once nobody holds the endpoint any more, or it was closed: it ends with its last connection.
+    /// False once the endpoint is closed or dropped.
     is_open: bool,
     limit: usize,
     waiting: VecDeque<Unaccepted<P>>,
@@ -38,7 +38,7 @@ impl<P: Protocol> AcceptQueue<P> {
         self.waiting.is_empty()
     }
 
-    /// Whether a further connection may be pushed. One that finds no room is counted.
+    /// Whether another connection may be pushed. Counts it if the queue is full.
     pub(crate) fn admits(&mut self) -> bool {
         let has_room = self.waiting.len() < self.limit;
         self.overflows += u64::from(self.is_open && !has_room);
@@ -53,13 +53,13 @@ impl<P: Protocol> AcceptQueue<P> {
         self.waiting.pop_front()
     }
 
-    /// Takes no new connections any more, and hands back those that nobody accepted.
+    /// Closes the queue and returns its connections.
     pub(crate) fn close(&mut self) -> VecDeque<Unaccepted<P>> {
         self.is_open = false;
         std::mem::take(&mut self.waiting)
     }
 
-    /// How many connections found no room.
+    /// How many connections did not fit.
     pub(crate) const fn overflows(&self) -> u64 {
         self.overflows
     }

@@ -1,4 +1,4 @@
-//! A connection, as its application holds it.
+//! A connection, as the application sees it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,24 +8,41 @@ use rakwire::endpoint::{Protocol, Receipt, SendError};
 use super::accept_queue::Unaccepted;
 use super::error::ConnectError;
 use super::inbox::Phase;
-use super::message::Incoming;
+use super::message::Message;
 use super::shared::{ConnectionRef, Shared};
 
 /// An open connection with another peer.
 ///
-/// All methods take `&self`, so tasks can share it in an [`Arc`](std::sync::Arc), one to send and one to receive. When
-/// it is dropped, the connection ends as with [`disconnect`](Self::disconnect), but nobody waits.
+/// All methods take `&self`, so that tasks can share it in an [`Arc`](std::sync::Arc), for example one that sends and one
+/// that receives. Dropping it closes the connection like [`disconnect`](Self::disconnect), without waiting.
 ///
 /// ```
-/// use rakwire_native::{Connection, Delivery, SendError};
+/// use rakwire_native::{Delivery, DisconnectReason, Endpoint, Options, SendError};
 ///
-/// /// Sends every message back as it came.
-/// async fn echo(connection: Connection) -> Result<(), SendError> {
-///     while let Some(message) = connection.recv().await {
-///         connection.send(&message.bytes, message.delivery).await?;
-///     }
-///     Ok(())
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let here = client.connect(server.local_addr()).await?;
+/// let there = server.accept().await.ok_or("the server is closed")?;
+/// assert_eq!((here.remote(), there.remote()), (server.local_addr(), client.local_addr()));
+///
+/// here.send(&[0x90, 1], Delivery::RELIABLE_ORDERED).await?;
+/// here.try_send(&[0x90, 2], Delivery::RELIABLE_ORDERED)?;
+/// assert!(here.stats().is_some_and(|stats| stats.messages_sent >= 2));
+/// here.disconnect().await;
+/// assert_eq!(here.closed_reason(), Some(DisconnectReason::Local));
+/// assert_eq!(here.try_send(&[0x90, 3], Delivery::RELIABLE), Err(SendError::NotConnected));
+///
+/// let mut messages = Vec::new();
+/// while let Some(message) = there.recv().await {
+///     assert_eq!(message.delivery, Delivery::RELIABLE_ORDERED);
+///     messages.push(message.bytes);
 /// }
+/// assert_eq!(messages, [[0x90, 1], [0x90, 2]]);
+/// assert_eq!(there.closed_reason(), Some(DisconnectReason::Remote));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
@@ -34,11 +51,11 @@ pub struct Connection<P: Protocol> {
 }
 
 impl<P: Protocol> Connection<P> {
-    /// Waits until a connection that this side opens is open.
+    /// Waits until the connection is open.
     pub(crate) async fn open(reference: ConnectionRef<P>) -> Result<Self, ConnectError<P::ConnectFailure>> {
         let opened = reference.inbox.opened().await;
         let identity =
-            opened.map_err(|failure| failure.map_or(ConnectError::TurnedAway, ConnectError::Failed))?;
+            opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
         Ok(Self { reference, identity })
     }
 
@@ -47,125 +64,66 @@ impl<P: Protocol> Connection<P> {
         Self { reference: ConnectionRef { shared, id, inbox }, identity }
     }
 
-    /// Sends a message. RakNet: the first byte is its id; [`id::USER`](crate::id::USER), 0x86, and above are free for
-    /// applications. The Game Protocol: a message has at most 129,024 bytes.
+    /// Sends a message. In RakNet its first byte is the message id; applications can use ids from
+    /// [`id::USER`](crate::id::USER), 0x86. In the Game Protocol a message has at most 129,024 bytes.
     ///
-    /// While the connection has no room for the message, this waits until others were acknowledged: its own, if the
-    /// message fits what is guaranteed to a connection ([`Options::capacity`](super::Options::capacity)), or those of
-    /// other connections, if it is larger and they have borrowed the rest.
-    /// When it returns, the message was taken for sending, not yet delivered. When the future is dropped before,
-    /// nothing of the message was taken.
+    /// Waits while the connection has no room for the message, until others have been acknowledged: its own, if the message
+    /// fits what is guaranteed to a connection ([`Options::capacity`](super::Options::capacity)), or those of other
+    /// connections, if it is larger and they have borrowed the rest. When it returns, the message is queued, but not yet
+    /// delivered. If the future is dropped earlier, nothing is sent.
     ///
-    /// RakNet: with a receipt reliability the name of the receipt comes back;
-    /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) tells what became of the message.
+    /// In RakNet a reliability with receipt returns the receipt of the message;
+    /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) returns the outcome.
     ///
     /// # Errors
-    /// [`SendError::NotConnected`] once the connection has ended or is ending, [`SendError::Empty`],
-    /// [`SendError::ReservedId`] when the first byte is below 0x1B in RakNet, [`SendError::TooLong`] when the message is
-    /// longer than the Game Protocol allows, [`SendError::NeverFits`] when the message can never fit the share of the
-    /// memory that a connection has, and [`SendError::Filtered`] when a hook drops it.
-    ///
-    /// ```
-    /// use rakwire_native::{Channel, Connection, Delivery, SendError};
-    ///
-    /// async fn say(connection: &Connection, text: &str) -> Result<(), SendError> {
-    ///     let chat = Delivery::RELIABLE_ORDERED.on(Channel::ZERO);
-    ///     connection.send(&[&[0x90], text.as_bytes()].concat(), chat).await?;
-    ///     Ok(())
-    /// }
-    /// ```
+    /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
+    /// [`SendError::ReservedId`] for an id below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of
+    /// the Game Protocol; [`SendError::NeverFits`] for a message that is larger than the memory of a connection;
+    /// [`SendError::Filtered`] if a hook drops it.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         match self.try_send(message, delivery) {
             Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {}
             result => return result,
         }
-        // Boxed, so that those who need not wait take little memory.
+        // Boxed to keep this future small, because it rarely has to wait.
         Box::pin(self.reference.send_when_room(message, delivery)).await
     }
 
     /// Sends a message if there is room for it now.
     ///
     /// # Errors
-    /// As [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] when there is no room
-    /// until others were acknowledged. Nothing of the message was taken then.
-    ///
-    /// ```
-    /// use rakwire_native::{Connection, Delivery};
-    ///
-    /// /// Sends the newest position, or none when the path is too slow for it.
-    /// fn update(connection: &Connection, position: [u8; 4]) -> bool {
-    ///     let [x, y, z, w] = position;
-    ///     connection.try_send(&[0x91, x, y, z, w], Delivery::UNRELIABLE_SEQUENCED).is_ok()
-    /// }
-    /// ```
+    /// Those of [`send`](Self::send), and [`SendError::QuotaExceeded`] or [`SendError::PoolExhausted`] if there is no room
+    /// until others have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference.try_send(message, delivery)
     }
 
-    /// The next message; waits until one arrives. Nothing once the connection has ended and every message that arrived
-    /// before was taken: [`closed_reason`](Self::closed_reason) says why. When the future is dropped before, no message
-    /// was taken.
-    ///
-    /// ```
-    /// use rakwire_native::Connection;
-    ///
-    /// async fn count(connection: &Connection) -> usize {
-    ///     let mut messages = 0;
-    ///     while connection.recv().await.is_some() {
-    ///         messages += 1;
-    ///     }
-    ///     messages
-    /// }
-    /// ```
-    pub async fn recv(&self) -> Option<Incoming<P::Delivery>> {
+    /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
+    /// [`closed_reason`](Self::closed_reason). If the future is dropped earlier, no message is lost.
+    pub async fn recv(&self) -> Option<Message<P::Delivery>> {
         self.reference.inbox.recv().await
     }
 
-    /// Why the connection ended; nothing while it has not.
-    ///
-    /// ```
-    /// use rakwire_native::{Connection, DisconnectReason};
-    ///
-    /// fn was_lost(connection: &Connection) -> bool {
-    ///     connection.closed_reason() == Some(DisconnectReason::Lost)
-    /// }
-    /// ```
+    /// Why the connection ended; `None` while it is open.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         match self.reference.inbox.phase() {
-            // What could not be opened is never a connection.
-            Phase::Opening | Phase::Open(_) | Phase::Failed(_) => None,
-            Phase::Closed(reason) => Some(reason),
+            // A `Connection` only exists once it was open.
+            Phase::Connecting | Phase::Connected(_) | Phase::Failed(_) => None,
+            Phase::Disconnected(reason) => Some(reason),
         }
     }
 
-    /// Ends the connection: what was sent reliably before is delivered, for at most the `close_timeout` of the configuration,
-    /// then the other peer is told. Waits until that is done. The end goes on when the future is dropped.
-    ///
-    /// ```
-    /// use rakwire_native::{Connection, Delivery, SendError};
-    ///
-    /// async fn leave(connection: &Connection) -> Result<(), SendError> {
-    ///     connection.send(b"\x90bye", Delivery::RELIABLE_ORDERED).await?;
-    ///     connection.disconnect().await;
-    ///     Ok(())
-    /// }
-    /// ```
+    /// Closes the connection and waits until it has ended: reliable messages that were sent before are delivered, for at
+    /// most the `close_timeout` of the configuration, and then the other peer is notified. This continues if the future is
+    /// dropped.
     pub async fn disconnect(&self) {
         let Self { reference, .. } = self;
         reference.shared.act(|state, now| state.disconnect(now, reference.id));
         reference.inbox.ended().await;
     }
 
-    /// The counters and measurements of the connection; nothing once it has ended.
-    ///
-    /// ```
-    /// use rakwire_native::Connection;
-    ///
-    /// fn latency(connection: &Connection) -> Option<std::time::Duration> {
-    ///     Some(connection.stats()?.round_trip)
-    /// }
-    /// ```
+    /// The counters and measurements of the connection; `None` once it has ended.
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id))

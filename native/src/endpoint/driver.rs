@@ -13,10 +13,10 @@ use crate::outgoing::{Outgoing, Transmit};
 use crate::simulation::Simulation;
 use crate::socket::{Buffers, Socket};
 
-/// How long a socket that cannot receive is left alone.
+/// How long to wait after a failed receive call.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Drives the endpoint until it has ended, perhaps behind a simulated network.
+/// Drives the endpoint until it has ended, over a simulated network if there is one.
 pub(crate) async fn run<P: Protocol>(
     shared: Arc<Shared<P>>,
     socket: Arc<Socket>,
@@ -40,7 +40,7 @@ pub(crate) async fn run<P: Protocol>(
             }
             Next::Sleep(until) => {
                 let arrival = network.as_ref().and_then(NetworkEmulator::next);
-                sleep(io, [until, arrival, io.arrived.next()].into_iter().flatten().min()).await;
+                sleep(io, [until, arrival, io.arrival_queue.next()].into_iter().flatten().min()).await;
                 if let Some(network) = &mut network {
                     deliver(io, &socket, network).await;
                 }
@@ -52,9 +52,9 @@ pub(crate) async fn run<P: Protocol>(
         deliver_all(io, &socket, network).await;
     }
     receiver.abort();
-    // It ends with the error that it was aborted.
+    // The result is the error of an aborted task.
     let _ = receiver.await;
-    // The address is free before anybody is told that it is.
+    // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
     io.ended.send_replace(true);
     io.idle.notify_waiters();
@@ -69,7 +69,7 @@ async fn sleep(io: &Io, until: Option<rakwire::Instant>) {
         }
     };
     tokio::select! {
-        () = io.arrived.wait() => {}
+        () = io.arrival_queue.wait() => {}
         () = io.wake.notified() => {}
         () = timer => {}
     }
@@ -83,13 +83,13 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
 
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
     if let Err(error) = socket.send(transmit).await {
-        // As good as lost on the way: the protocol sends again what must arrive.
+        // The protocol treats this as a loss.
         tracing::debug!(to = %transmit.to, %error, "datagrams could not be sent");
         Counters::add(&io.counters.send_failures, transmit.count as u64);
     }
 }
 
-/// Gives datagrams to a simulated network instead of the socket.
+/// Sends the composed datagrams into a simulated network.
 fn enter_network(io: &Io, network: &mut NetworkEmulator, outgoing: &mut Outgoing) {
     let now = io.clock.now();
     while let Some(transmit) = outgoing.next(1) {
@@ -97,7 +97,7 @@ fn enter_network(io: &Io, network: &mut NetworkEmulator, outgoing: &mut Outgoing
     }
 }
 
-/// Sends what has come through a simulated network.
+/// Sends the datagrams that have passed a simulated network.
 async fn deliver(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     for datagram in network.receive(io.clock.now()) {
         let (to, bytes) = (datagram.address, &*datagram.bytes);
@@ -105,7 +105,7 @@ async fn deliver(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     }
 }
 
-/// Sends what is still on its way through a simulated network, each datagram in its time.
+/// Sends the datagrams that are still in a simulated network, each at its time.
 async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     while let Some(next) = network.next() {
         if let Some(until) = io.clock.deadline(next) {
@@ -115,7 +115,7 @@ async fn deliver_all(io: &Io, socket: &Socket, network: &mut NetworkEmulator) {
     }
 }
 
-/// Receives datagrams and notes when they arrived. It touches nothing that the protocol could hold up.
+/// Receives datagrams with their times of arrival. It never waits for the protocol's lock.
 async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
     let io = &shared.io;
     let mut buffers = Buffers::new();
@@ -123,7 +123,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
         match socket.receive(&io.clock, &mut buffers).await {
             Ok(received) => {
                 Counters::add(&io.counters.too_long, received.too_long);
-                io.arrived.push(received.batches.into_iter());
+                io.arrival_queue.push(received.batches.into_iter());
             }
             Err(error) => {
                 tracing::debug!(%error, "datagrams could not be received");

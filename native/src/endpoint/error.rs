@@ -2,36 +2,46 @@
 
 use rakwire::endpoint;
 
-/// Why a connection could not be opened. `F` is what the protocol says of an attempt that failed.
+/// Why a connection could not be opened. `F` is the protocol's reason for a failed attempt.
 ///
 /// ```
-/// use rakwire_native::game_protocol::{ConnectError, ConnectFailure};
+/// use rakwire_native::raknet::{ConnectError, ConnectFailure, Endpoint, Options, Refusal};
 ///
-/// assert_eq!(ConnectError::EndpointClosed.to_string(), "the endpoint is closed");
-/// assert_eq!(ConnectError::Failed(ConnectFailure::NoAnswer).to_string(), "the server does not answer");
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let connection = client.connect(server.local_addr()).await?;
+/// let second = client.connect(server.local_addr()).await;
+/// assert_eq!(second.err(), Some(ConnectError::AlreadyConnected));
+///
+/// let other = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let full = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
+/// assert_eq!(other.connect(server.local_addr()).await.err(), Some(ConnectError::Failed(full)));
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError<F> {
-    /// This endpoint has a connection with that address already.
+    /// This endpoint already has a connection with the address.
     #[error("a connection with this address exists already")]
     AlreadyConnected,
-    /// Every connection that the endpoint has memory for is taken.
+    /// The endpoint has the maximum number of connections.
     #[error("every connection slot is taken")]
     Full,
-    /// The socket is of another address family.
+    /// The socket has another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
     /// RakNet: the password is longer than 255 bytes.
     #[error("a password has at most 255 bytes")]
     PasswordTooLong,
-    /// The endpoint was closed.
+    /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
-    /// The connection was open for a moment, until the server ended it. In the Game Protocol a server does so that is
-    /// full.
+    /// The server closed the connection as soon as it was open. A full server of the Game Protocol does that.
     #[error("the server ended the connection at once; it may be full")]
-    TurnedAway,
+    Disconnected,
     /// The attempt failed.
     #[error(transparent)]
     Failed(F),
@@ -42,7 +52,7 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
         match error {
             endpoint::ConnectError::AlreadyConnected => Self::AlreadyConnected,
             endpoint::ConnectError::PasswordTooLong => Self::PasswordTooLong,
-            // Whatever else the core may report one day is a want of room, too.
+            // The error is non-exhaustive; any other one is about missing room, too.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }
     }

@@ -1,4 +1,4 @@
-//! What the tasks of an endpoint share with it outside of the protocol's lock.
+//! What an endpoint and its tasks share outside of the protocol's lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,14 +8,14 @@ use crate::arrival_queue::ArrivalQueue;
 use crate::clock::Clock;
 use crate::simulation::Simulation;
 
-/// What is outside of the protocol's lock.
+/// See the module.
 #[derive(Debug)]
 pub(crate) struct Io {
-    pub(crate) arrived: ArrivalQueue,
+    pub(crate) arrival_queue: ArrivalQueue,
     pub(crate) clock: Clock,
-    /// Wakes the driver when the application did something.
+    /// Wakes the driver after a call of the application.
     pub(crate) wake: Notify,
-    /// Notified when the driver has nothing more to send for now.
+    /// Notified when the driver has nothing to send at the moment.
     pub(crate) idle: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
@@ -24,7 +24,7 @@ pub(crate) struct Io {
 impl Io {
     pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>, clock: Clock) -> Self {
         Self {
-            arrived: ArrivalQueue::new(arrival_queue, simulation),
+            arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
             clock,
             wake: Notify::new(),
             idle: Notify::new(),
@@ -33,10 +33,10 @@ impl Io {
         }
     }
 
-    /// Waits until the driver has sent what there was to send, or has ended.
+    /// Waits until the driver has sent everything that can be sent now, or has ended.
     pub(crate) async fn flush(&self) {
         let mut idle = std::pin::pin!(self.idle.notified());
-        // From here on no notification is missed.
+        // Notifications after this line are not missed.
         idle.as_mut().enable();
         if !*self.ended.borrow() {
             self.wake.notify_one();
@@ -45,7 +45,7 @@ impl Io {
     }
 }
 
-/// What the tasks count outside of the protocol.
+/// The counters of the tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) too_long: AtomicU64,

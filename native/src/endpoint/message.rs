@@ -1,20 +1,11 @@
-//! A message on its way to the application.
+//! A received message.
 
-/// A message that arrived. `D` is how the protocol says that a message travels.
-///
-/// ```
-/// use rakwire_native::{Delivery, Incoming, game_protocol};
-///
-/// let message = Incoming { bytes: vec![0x86, 1], delivery: Delivery::RELIABLE };
-/// assert!(message.delivery.reliability.is_reliable());
-///
-/// let message = game_protocol::Incoming { bytes: vec![1], delivery: game_protocol::Reliability::Unreliable };
-/// assert!(!message.delivery.is_reliable());
-/// ```
+/// A received message. `D` is its delivery: in RakNet a reliability and a channel, in the Game Protocol a reliability.
+/// [`Connection`](super::Connection) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Incoming<D> {
-    /// The bytes, in RakNet from the id of the message on.
+pub struct Message<D> {
+    /// The bytes; in RakNet the first one is the message id.
     pub bytes: Vec<u8>,
-    /// How it travelled. RakNet's priority is not on the wire and reads as the default.
+    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
     pub delivery: D,
 }

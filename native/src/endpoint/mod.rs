@@ -1,37 +1,47 @@
-//! One endpoint for both protocols: a UDP socket, everything that runs over it, and the connections of the application.
+//! One endpoint for both protocols: a UDP socket and its connections.
 //!
-//! The types here are generic over the [`Protocol`]. [`raknet`](crate::raknet) and
-//! [`game_protocol`](crate::game_protocol) name them for their own: `raknet::Endpoint` is `Endpoint<RakNet>`.
+//! The types are generic over the [`Protocol`]. [`raknet`](crate::raknet) and [`game_protocol`](crate::game_protocol) have
+//! aliases for them: `raknet::Endpoint` is `Endpoint<RakNet>`.
 //!
 //! ```
-//! use std::error::Error;
+//! use rakwire_native::endpoint::{Endpoint, Options, Protocol};
+//! use rakwire_native::game_protocol::GameProtocol;
+//! use rakwire_native::raknet::RakNet;
 //!
-//! use rakwire::endpoint::Protocol;
-//! use rakwire_native::endpoint::{Endpoint, Options};
-//! use rakwire_native::{game_protocol, raknet};
-//!
-//! /// Sends every message back as it came, whatever the protocol.
-//! async fn echo<P: Protocol>(endpoint: Endpoint<P>) {
-//!     while let Some(connection) = endpoint.accept().await {
+//! /// Echoes all messages with their delivery.
+//! async fn echo<P: Protocol>(server: Endpoint<P>) {
+//!     while let Some(connection) = server.accept().await {
 //!         tokio::spawn(async move {
 //!             while let Some(message) = connection.recv().await {
-//!                 connection.send(&message.bytes, message.delivery).await?;
+//!                 let _ = connection.send(&message.bytes, message.delivery).await;
 //!             }
-//!             Ok::<(), rakwire::endpoint::SendError>(())
 //!         });
 //!     }
 //! }
 //!
+//! async fn round_trip<P: Protocol>() -> Result<(), Box<dyn std::error::Error>> {
+//!     let server = Endpoint::<P>::bind("127.0.0.1:0", Options::server(64)?).await?;
+//!     let client = Endpoint::<P>::bind("127.0.0.1:0", Options::client()?).await?;
+//!     let address = server.local_addr();
+//!     tokio::spawn(echo(server));
+//!     let connection = client.connect(address).await?;
+//!     connection.send(b"\x86hello", P::Delivery::default()).await?;
+//!     let message = connection.recv().await.ok_or("the server is gone")?;
+//!     assert_eq!(message.bytes, b"\x86hello");
+//!     Ok(())
+//! }
+//!
 //! # #[tokio::main]
-//! # async fn main() -> Result<(), Box<dyn Error>> {
-//! tokio::spawn(echo(raknet::Endpoint::bind("127.0.0.1:0", Options::server(64)?).await?));
-//! tokio::spawn(echo(game_protocol::Endpoint::bind("127.0.0.1:0", Options::server(64)?).await?));
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! round_trip::<RakNet>().await?;
+//! round_trip::<GameProtocol>().await?;
 //! # Ok(())
 //! # }
 //! ```
 
 mod accept_queue;
 mod blocked_senders;
+mod boxed_hook;
 mod connection;
 mod driver;
 mod error;
@@ -40,7 +50,6 @@ mod io;
 mod message;
 mod options;
 mod pending_wake;
-mod plugin;
 mod requests;
 mod shards;
 mod shared;
@@ -55,7 +64,7 @@ use std::sync::atomic::Ordering;
 use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
-use self::plugin::Plugin;
+use self::boxed_hook::BoxedHook;
 use self::shards::{LockedAdmission, Shards};
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
@@ -65,21 +74,21 @@ use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
 pub use self::error::ConnectError;
-pub use self::message::Incoming;
+pub use self::message::Message;
 pub use self::options::Options;
 pub use self::stats::EndpointStats;
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::Protocol;
 
-pub(crate) use self::shared::Shared;
+pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
 
-/// A UDP socket with a protocol on it: opens connections and accepts them. With RakNet it also pings servers, and talks
-/// to peers without a connection.
+/// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
+/// with peers without a connection.
 ///
-/// When it is dropped, connections that were accepted or opened live on; no new ones come, and the socket is closed
-/// with the last of them. [`close`](Self::close) ends everything in order.
+/// Dropping it keeps its connections open, but accepts no new ones; the socket is closed with the last connection.
+/// [`close`](Self::close) closes everything in order.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};
@@ -87,8 +96,11 @@ pub(crate) use self::state::State;
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let endpoint = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-/// println!("bound to {}", endpoint.local_addr());
+/// let address = endpoint.local_addr();
+/// assert_ne!(address.port(), 0);
 /// endpoint.close().await;
+/// assert!(endpoint.accept().await.is_none());
+/// std::net::UdpSocket::bind(address)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -102,19 +114,19 @@ pub struct Endpoint<P: Protocol> {
 }
 
 impl<P: Protocol> Endpoint<P> {
-    /// Binds a socket to the first of the addresses that works; port 0 is a free one. The tasks of the endpoint run in
-    /// the current tokio runtime, which needs its network and time drivers.
+    /// Binds a socket to the first address that works; port 0 picks a free one. The tasks of the endpoint run in the
+    /// current tokio runtime, which needs its IO and time drivers.
     ///
     /// # Errors
-    /// A [`BindError`] that names the address.
+    /// A [`BindError`] with the address.
     pub async fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
-        Ok(Self::start(socket, options, Plugin::NONE))
+        Ok(Self::start(socket, options, BoxedHook::NONE))
     }
 
-    /// Binds several endpoints to one address, for a server that one core is too little for. Each has its own socket,
-    /// tasks and memory, as large as `options` say, so that no datagram waits for a lock of another one; the system
-    /// gives all datagrams of one client to the same endpoint. Accept on each.
+    /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
+    /// socket, tasks, locks, and memory as in `options`. The system passes all datagrams of a client to the same endpoint.
+    /// Accept connections from each of them.
     ///
     /// They are one server to its clients. Shared are:
     /// - the identity and the keys of the configuration;
@@ -129,8 +141,8 @@ impl<P: Protocol> Endpoint<P> {
     /// gone.
     ///
     /// # Errors
-    /// A [`BindError`] that names the address; on systems other than Linux always, since theirs do not tell clients
-    /// apart.
+    /// A [`BindError`] with the address. Only Linux and Android distribute datagrams by client; elsewhere this always
+    /// fails.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options};
@@ -138,14 +150,20 @@ impl<P: Protocol> Endpoint<P> {
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
-    /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 4).await?;
+    /// let shards = Endpoint::bind_shards("127.0.0.1:0", &Options::server(500)?, 2).await?;
+    /// let address = shards[0].local_addr();
+    /// let (accepted, mut remotes) = tokio::sync::mpsc::unbounded_channel();
     /// for shard in shards {
+    ///     let accepted = accepted.clone();
     ///     tokio::spawn(async move {
     ///         while let Some(connection) = shard.accept().await {
-    ///             println!("{} is here", connection.remote());
+    ///             accepted.send(connection.remote()).expect("the main task is running");
     ///         }
     ///     });
     /// }
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(address).await?;
+    /// assert_eq!(remotes.recv().await, Some(client.local_addr()));
     /// # Ok(())
     /// # }
     /// ```
@@ -161,10 +179,10 @@ impl<P: Protocol> Endpoint<P> {
             let socket = Socket::bind_shared(address);
             sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
         }
-        // Clients come only now: a socket more would send some of them elsewhere.
+        // Another socket changes the distribution, so the endpoints start when all sockets are bound.
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let shared = || {
-            let shared = Shared::new(options.clone(), Plugin::NONE, clock);
+            let shared = Shared::new(options.clone(), BoxedHook::NONE, clock);
             shared.lock().hooked.peer.share_admission(Box::new(admission.clone()));
             Arc::new(shared)
         };
@@ -174,24 +192,31 @@ impl<P: Protocol> Endpoint<P> {
         Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())
     }
 
-    /// As [`bind`](Self::bind), with a hook that sees, filters and injects what passes through the endpoint. The hook is
-    /// made from the address that the socket got. It runs in the tasks of the endpoint, so it must not wait. A simulated
-    /// network stands between it and the socket.
+    /// Like [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events. `hook` makes it
+    /// from the address of the socket. It runs in the tasks of the endpoint and must not block. A simulated network is
+    /// between the hook and the socket.
     ///
     /// # Errors
-    /// A [`BindError`] that names the address.
+    /// A [`BindError`] with the address.
     ///
     /// ```
+    /// use std::sync::mpsc;
     /// use rakwire::raknet::{PacketLogger, PcapWriter};
     /// use rakwire_native::{Endpoint, Options};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut file = Vec::new(); // a file in a real program
-    /// let endpoint = Endpoint::bind_with_hook("127.0.0.1:0", Options::client()?, |local| {
-    ///     PacketLogger(PcapWriter::new(local, move |bytes: &[u8]| file.extend_from_slice(bytes)))
-    /// });
-    /// endpoint.await?.close().await;
+    /// let (written, file) = mpsc::channel();
+    /// let client = Endpoint::bind_with_hook("127.0.0.1:0", Options::client()?, |local| {
+    ///     PacketLogger(PcapWriter::new(local, move |bytes: &[u8]| {
+    ///         let _ = written.send(bytes.to_vec());
+    ///     }))
+    /// })
+    /// .await?;
+    /// assert_eq!(file.recv()?.len(), 24, "the header of the capture file");
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// client.connect(server.local_addr()).await?;
+    /// assert!(file.recv()?.len() > 16, "a record");
     /// # Ok(())
     /// # }
     /// ```
@@ -201,13 +226,13 @@ impl<P: Protocol> Endpoint<P> {
         hook: impl FnOnce(SocketAddr) -> H,
     ) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
-        let plugin = Plugin::new(hook(socket.local_addr()));
-        Ok(Self::start(socket, options, plugin))
+        let hook = BoxedHook::new(hook(socket.local_addr()));
+        Ok(Self::start(socket, options, hook))
     }
 
-    fn start(socket: Socket, options: Options<P>, plugin: Plugin<P>) -> Self {
+    fn start(socket: Socket, options: Options<P>, hook: BoxedHook<P>) -> Self {
         let simulation = options.simulate;
-        let shared = Arc::new(Shared::new(options, plugin, Clock::start()));
+        let shared = Arc::new(Shared::new(options, hook, Clock::start()));
         let shards = Shards::of(std::slice::from_ref(&shared));
         Self::run(socket, shared, &shards, simulation)
     }
@@ -224,22 +249,13 @@ impl<P: Protocol> Endpoint<P> {
         Self { shared, shards: Arc::clone(shards), local, has_ipv6 }
     }
 
-    /// Opens a connection to `address` and waits until it is open. The attempt ends when the future is dropped.
+    /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
+    /// names another protocol version, the attempt continues with that version.
     ///
     /// # Errors
-    /// [`ConnectError::Failed`] with the reason when the server refuses or does not answer, which takes RakNet 6.5 seconds
-    /// and the Game Protocol 15 unless the configuration says otherwise; others at once.
-    ///
-    /// ```
-    /// use rakwire_native::{ConnectError, ConnectFailure, Endpoint};
-    ///
-    /// /// Tells whether the server at this address is full.
-    /// async fn is_full(endpoint: &Endpoint, server: std::net::SocketAddr) -> bool {
-    ///     use rakwire::raknet::Refusal::NoFreeIncomingConnections;
-    ///     endpoint.connect(server).await.err()
-    ///         == Some(ConnectError::Failed(ConnectFailure::Refused(NoFreeIncomingConnections)))
-    /// }
-    /// ```
+    /// [`ConnectError::Failed`] if the server refuses or does not answer. By default it takes 6.5 seconds in RakNet, or 21 after
+    /// the server named another version, and 15 in the Game Protocol until a server counts as not answering. Other errors
+    /// are immediate.
     pub async fn connect(
         &self,
         address: SocketAddr,
@@ -248,25 +264,28 @@ impl<P: Protocol> Endpoint<P> {
         Connection::open(attempt).await
     }
 
-    /// As [`connect`](Self::connect), in RakNet with a password, another protocol version or other times than the
-    /// configuration says.
+    /// Like [`connect`](Self::connect), with options: in RakNet a password, a fixed protocol version, and timeouts instead of
+    /// those of the configuration.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
+    /// Those of [`connect`](Self::connect), and [`ConnectError::PasswordTooLong`].
     ///
     /// ```
-    /// use std::time::Duration;
-    /// use rakwire_native::{ConnectError, ConnectOptions, Connection, Endpoint};
+    /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
     ///
-    /// async fn join(endpoint: &Endpoint, server: std::net::SocketAddr) -> Result<Connection, ConnectError> {
-    ///     let options = ConnectOptions {
-    ///         password: b"friends",
-    ///         protocol_version: Some(11),
-    ///         timeout: Some(Duration::from_secs(30)),
-    ///         ..Default::default()
-    ///     };
-    ///     endpoint.connect_with(server, &options).await
-    /// }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut options = Options::server(1)?;
+    /// options.config.accepted_versions = [11].into_iter().collect();
+    /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let fixed = ConnectOptions { protocol_version: Some(6), ..Default::default() };
+    /// let failed = client.connect_with(server.local_addr(), &fixed).await;
+    /// let failure = ConnectFailure::IncompatibleProtocol { server: 11 };
+    /// assert_eq!(failed.err(), Some(ConnectError::Failed(failure)));
+    /// assert!(client.connect(server.local_addr()).await.is_ok());
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn connect_with(
         &self,
@@ -296,25 +315,15 @@ impl<P: Protocol> Endpoint<P> {
         Ok(ConnectionRef { shared: Arc::clone(&self.shared), id, inbox })
     }
 
-    /// The next connection that another peer opened; waits until there is one. Nothing once the endpoint was closed.
+    /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection<P>> {
-        loop {
-            let mut unaccepted = std::pin::pin!(self.shared.unaccepted.notified());
-            // From here on no connection is missed.
-            unaccepted.as_mut().enable();
-            let accepted = {
-                let mut state = self.shared.lock();
-                let accepted = state.receivers.accept_queue.pop();
-                if accepted.is_none() && !state.is_open() {
-                    return None;
-                }
-                accepted
-            };
-            match accepted {
-                None => unaccepted.await,
-                Some(accepted) => return Some(Connection::accepted(Arc::clone(&self.shared), accepted)),
-            }
-        }
+        let accept = || {
+            let mut state = self.shared.lock();
+            let accepted = state.dispatcher.accept_queue.pop();
+            (accepted.is_some() || !state.is_open()).then_some(accepted)
+        };
+        let accepted = retry(&self.shared.unaccepted, accept).await?;
+        Some(Connection::accepted(Arc::clone(&self.shared), accepted))
     }
 
     /// Whether the socket can reach this address.
@@ -322,7 +331,7 @@ impl<P: Protocol> Endpoint<P> {
         self.has_ipv6 || address.is_ipv4()
     }
 
-    /// The address of the socket, with the port that it got.
+    /// The address of the socket, with its actual port.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
@@ -338,31 +347,31 @@ impl<P: Protocol> Endpoint<P> {
             connections: state.hooked.peer.connections().count(),
             blocks: state.hooked.peer.blocks(),
             blocks_available: state.hooked.peer.blocks_available(),
-            arrival_queue_full: self.shared.io.arrived.dropped() + state.requests.dropped(),
+            arrival_queue_full: self.shared.io.arrival_queue.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
-            unread: state.receivers.unread,
-            backlog_full: state.receivers.accept_queue.overflows(),
-            unconnected_dropped: state.receivers.unconnected.dropped(),
-            sender_wakes: state.receivers.blocked_senders.wakes(),
+            receive_queue_full: state.dispatcher.receive_queue_full,
+            backlog_full: state.dispatcher.accept_queue.overflows(),
+            unconnected_queue_full: state.dispatcher.unconnected.dropped(),
+            sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),
         }
     }
 
-    /// Waits until the socket has taken everything that could be sent so far; what has to wait for acknowledgements or for
-    /// its time is not waited for.
+    /// Waits until everything that can be sent now has been passed to the socket. Messages that wait for acknowledgements or
+    /// for pacing are not included.
     pub async fn flush(&self) {
         self.shared.io.flush().await;
     }
 
-    /// Ends every connection in order, as with [`Connection::disconnect`], and then the endpoint; waits until that is
-    /// done and the address is free again. The end goes on when the future is dropped.
+    /// Closes all connections like [`Connection::disconnect`], and then the endpoint. Waits until the address is free
+    /// again. This continues if the future is dropped.
     pub async fn close(&self) {
         let mut ended = self.shared.io.ended.subscribe();
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
         self.shared.unconnected.notify_waiters();
-        // The sender lives as long as this endpoint.
+        // It cannot fail: the sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }

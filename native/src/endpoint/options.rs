@@ -1,4 +1,4 @@
-//! How an endpoint behaves, and how much memory it takes.
+//! The options of an endpoint.
 
 use std::io;
 
@@ -7,25 +7,28 @@ use rakwire::endpoint::{Capacity, Protocol};
 use crate::entropy::entropy;
 use crate::simulation::Simulation;
 
-/// How an endpoint behaves: the protocol's configuration, and the sizes of its queues.
+/// The options of an endpoint: the configuration of the protocol, the memory, and the sizes of the queues.
 ///
 /// ```
 /// use std::time::Duration;
 /// use rakwire_native::{Options, game_protocol};
 ///
-/// let mut options = Options::server(64)?;
+/// assert_eq!(Options::client()?.config.max_incoming, 0);
+/// let mut options = Options::server(500)?;
+/// assert_eq!((options.config.max_incoming, options.capacity.connections), (500, 500));
 /// options.config.timeout = Duration::from_secs(30);
 /// options.capacity.blocks = 32_768;
-/// assert_eq!(options.config.max_incoming, 64);
+/// options.simulate = Some("loss=5%,latency=50ms,jitter=10ms".parse()?);
 ///
 /// let mut options = game_protocol::Options::server(64)?;
+/// assert_eq!(options.config.max_incoming, 64);
 /// options.config.resend = game_protocol::Resend::ROUND_TRIP;
-/// # Ok::<(), std::io::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options<P: Protocol> {
-    /// How the protocol behaves.
+    /// The configuration of the protocol.
     pub config: P::Config,
     /// How many connections there may be, and the memory for messages that are on their way.
     ///
@@ -40,41 +43,26 @@ pub struct Options<P: Protocol> {
     /// message may have 4 MB. [`server`](Self::server) has more for more connections. Memory of the machine is taken only
     /// as far as blocks are used.
     pub capacity: Capacity,
-    /// Bytes of messages that one connection may have ready for the application, each counted with 64 more; 8 MiB
-    /// unless changed.
+    /// The size of the receive queue of each connection in bytes; every message is charged 64 bytes more. The default is
+    /// 8 MiB.
     ///
-    /// While there are more, the data of that connection are not taken, and so not acknowledged: the other peer sends
-    /// again what is reliable, until the application has read half of what waits. No message is lost but unreliable
-    /// ones, and no other connection is held up. One datagram can complete several messages; so a connection can have more ready
-    /// than this, by at most half of the memory in `capacity`.
+    /// A full queue pauses its connection: datagrams with messages are dropped until the application has read half of the
+    /// queue. The other peer resends reliable messages; unreliable ones are lost. Other connections are not affected. One
+    /// datagram can complete several messages, so a queue can exceed its size by up to half of the memory in `capacity`.
     pub receive_queue: usize,
-    /// Connections that wait for [`accept`](super::Endpoint::accept); further ones are disconnected at once. 1,024
-    /// unless changed.
+    /// How many connections can wait for [`accept`](super::Endpoint::accept); further ones are closed at once. The default
+    /// is 1,024.
     pub backlog: usize,
-    /// Bytes of datagrams that wait for the protocol after they were received, each read counted with 64 more; further
-    /// ones are dropped and counted. 16 MiB unless changed.
+    /// The size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
+    /// Further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
-    /// A bad network to simulate between the endpoint and its socket, for tests and for games that want to know how
-    /// they feel; none unless set. What is on its way takes memory without a limit.
-    ///
-    /// ```
-    /// let mut options = rakwire_native::Options::client()?;
-    /// options.simulate = Some("loss=5%,latency=50ms,jitter=10ms".parse()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// A bad network to simulate between the endpoint and its socket, for tests; none by default. Datagrams in it use
+    /// memory without a limit.
     pub simulate: Option<Simulation>,
 }
 
 impl<P: Protocol> Options<P> {
-    /// Options with this configuration, default memory and default queues.
-    ///
-    /// ```
-    /// use rakwire_native::{Config, Options};
-    ///
-    /// // A constant only here: keys are made of these bytes, and nobody may guess them.
-    /// let options = Options::new(Config::new([7; 32]));
-    /// assert_eq!(options.receive_queue, 8 << 20);
-    /// ```
+    /// The defaults with this configuration.
     #[must_use]
     pub fn new(config: P::Config) -> Self {
         Self {
@@ -87,15 +75,10 @@ impl<P: Protocol> Options<P> {
         }
     }
 
-    /// Options of an endpoint that accepts no connections.
+    /// The defaults for an endpoint that accepts no connections.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
-    ///
-    /// ```
-    /// assert_eq!(rakwire_native::Options::client()?.config.max_incoming, 0);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
+    /// If the system provides no random bytes.
     pub fn client() -> io::Result<Self> {
         Ok(Self::new(P::config(entropy()?)))
     }
@@ -105,7 +88,7 @@ impl<P: Protocol> Options<P> {
     /// 256 to 16,384 connections each is sure of 16 KB in each direction, whatever the others do.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// If the system provides no random bytes.
     ///
     /// ```
     /// let options = rakwire_native::Options::server(500)?;

@@ -1,17 +1,18 @@
-//! Datagrams of peers that are not connected and want an answer: pings and the messages of a handshake.
+//! Requests from peers without a connection: pings and the messages of a handshake.
 //!
-//! The protocol keeps only a few answers until they are sent. So requests are handled a few at a time, between which
-//! the answers are sent: a thousand clients that come at once all get theirs.
+//! The protocol queues only a few replies. Requests are therefore handled in small batches, and the replies are sent in
+//! between, so that a thousand clients that connect at once all get a reply.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// Requests that are handled at a time: as many answers as the protocol keeps.
-const AT_A_TIME: usize = 16;
-/// Requests that wait; further ones are dropped and counted, and their senders repeat them.
-const MOST_WAITING: usize = 1_024;
+/// The size of a batch: small, so that a flood of requests does not keep the datagrams of connections waiting, and far
+/// smaller than the queue of replies, so that none of those is pushed out.
+const BATCH: usize = 16;
+/// The length of the queue. Further requests are dropped and counted; their senders repeat them.
+const MAX_QUEUED: usize = 1_024;
 
-/// Requests that were received and not handled yet. When they arrived does not matter to the answer.
+/// Requests that have not been handled yet. Their times of arrival do not matter.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     waiting: VecDeque<(SocketAddr, Box<[u8]>)>,
@@ -20,16 +21,16 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn push(&mut self, from: SocketAddr, datagram: &[u8]) {
-        if self.waiting.len() < MOST_WAITING {
+        if self.waiting.len() < MAX_QUEUED {
             self.waiting.push_back((from, datagram.into()));
         } else {
             self.dropped += 1;
         }
     }
 
-    /// Takes as many requests as can be answered before the answers are sent.
+    /// Takes the next batch.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = (SocketAddr, Box<[u8]>)> {
-        self.waiting.drain(..AT_A_TIME.min(self.waiting.len()))
+        self.waiting.drain(..BATCH.min(self.waiting.len()))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_taken_in_order_and_a_few_at_a_time() {
+    fn requests_are_taken_in_order_and_in_batches() {
         let mut requests = Requests::default();
         for number in 0..1_100_u16 {
             requests.push(([127, 0, 0, 1], number).into(), &[5]);
@@ -66,7 +67,7 @@ mod tests {
     fn answers_and_data_are_no_requests() {
         assert!(RakNet::is_request(&[1]) && RakNet::is_request(&[7, 0]));
         assert!(!RakNet::is_request(&[]) && !RakNet::is_request(&[0x1C]) && !RakNet::is_request(&[0x84]));
-        // Salts and answers to challenges have four bytes, and so have END and acknowledgements.
+        // END and acknowledgements have four bytes, like the requests.
         assert!(GameProtocol::is_request(&[0x40, 1, 2, 3]) && GameProtocol::is_request(&[0x80, 1, 2, 3]));
         assert!(!GameProtocol::is_request(&[0x0C, 0, 0, 0]) && !GameProtocol::is_request(&[5, 0, 0, 7, 1]));
     }

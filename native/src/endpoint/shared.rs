@@ -9,16 +9,16 @@ use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
 use tokio::sync::Notify;
 
 use super::blocked_senders::{BlockedSenders, WaitId};
+use super::boxed_hook::BoxedHook;
 use super::inbox::Inbox;
 use super::io::Io;
 use super::options::Options;
 use super::pending_wake::PendingWake;
-use super::plugin::Plugin;
 use super::state::{Next, State};
 use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
-/// The protocol behind its lock, and what tasks wait for.
+/// The protocol and its lock, and the notifications that tasks wait for.
 #[derive(Debug)]
 pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
@@ -27,15 +27,15 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
-    /// Notified when there are messages of peers without a connection.
+    /// Notified when there are messages from peers without a connection.
     pub(crate) unconnected: Notify,
 }
 
 impl<P: Protocol> Shared<P> {
-    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>, clock: Clock) -> Self {
+    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, clock: Clock) -> Self {
         Self {
             io: Io::new(options.arrival_queue, options.simulate, clock),
-            state: Mutex::new(State::new(options, plugin)),
+            state: Mutex::new(State::new(options, hook)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
             unconnected: Notify::new(),
@@ -46,31 +46,31 @@ impl<P: Protocol> Shared<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the application act on the protocol, after everything that arrived before.
+    /// Applies a call of the application to the protocol, after all datagrams that have arrived.
     pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State<P>, Instant) -> R) -> R {
         let mut state = self.lock();
-        let now = state.catch_up(&self.io.arrived, &self.io.clock);
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         let result = act(&mut state, now);
-        let woken = state.receivers.blocked_senders.take();
+        let woken = state.dispatcher.blocked_senders.take();
         drop(state);
         self.io.wake.notify_one();
         woken.into_iter().for_each(Waker::wake);
         result
     }
 
-    /// Does what is due, composes what is to be sent and wakes the tasks that wait for it.
+    /// Handles timeouts, writes datagrams to `outgoing`, and wakes the tasks that wait for the results.
     pub(crate) fn drive(&self, outgoing: &mut Outgoing) -> Next {
         let mut state = self.lock();
-        let now = state.catch_up(&self.io.arrived, &self.io.clock);
+        let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         let next = state.drive(now, outgoing);
         let has_ended = next == Next::End;
-        let has_unaccepted = !state.receivers.accept_queue.is_empty() || has_ended;
-        let has_unconnected = !state.receivers.unconnected.is_empty() || has_ended;
+        let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
+        let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) {
-            // Behind the lock, so that nobody can have asked for more.
+            // Under the lock, so that nothing can have been sent since.
             self.io.idle.notify_waiters();
         }
-        let woken = state.receivers.blocked_senders.take();
+        let woken = state.dispatcher.blocked_senders.take();
         drop(state);
         woken.into_iter().for_each(Waker::wake);
         self.unconnected_room.notify_waiters();
@@ -84,7 +84,20 @@ impl<P: Protocol> Shared<P> {
     }
 }
 
-/// The application's reference to a connection: when it is dropped, the connection ends.
+/// Repeats `attempt` at each notification of `changed` until it succeeds.
+pub(crate) async fn retry<T>(changed: &Notify, mut attempt: impl FnMut() -> Option<T>) -> T {
+    loop {
+        let mut change = std::pin::pin!(changed.notified());
+        // Notifications after this line are not missed.
+        change.as_mut().enable();
+        if let Some(result) = attempt() {
+            return result;
+        }
+        change.await;
+    }
+}
+
+/// The application's reference to a connection. Dropping it closes the connection.
 #[derive(Debug)]
 pub(crate) struct ConnectionRef<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
@@ -119,10 +132,10 @@ impl<P: Protocol> ConnectionRef<P> {
                 return sent;
             }
         }
-        let now = state.catch_up(&io.arrived, &io.clock);
+        let now = state.catch_up(&io.arrival_queue, &io.clock);
         let sent = state.hooked.send(now, self.id, message, delivery);
         if has_no_room(&sent) {
-            otherwise(&mut state.receivers.blocked_senders);
+            otherwise(&mut state.dispatcher.blocked_senders);
         }
         if sent.is_ok() {
             state.pending_wake = Some(PendingWake::new(now));
@@ -162,7 +175,7 @@ impl<P: Protocol> SendWhenRoom<'_, '_, P> {
     /// Takes the task out of those that wait.
     fn stop_waiting(&mut self) {
         let Some(wait) = self.wait.take() else { return };
-        let removed = self.reference.shared.lock().receivers.blocked_senders.remove(self.reference.id, wait);
+        let removed = self.reference.shared.lock().dispatcher.blocked_senders.remove(self.reference.id, wait);
         // A waker may own its task, which needs the lock when it is dropped.
         drop(removed);
     }
@@ -205,28 +218,28 @@ mod tests {
 
     use super::*;
 
-    /// Otherwise a peer that acknowledges nothing makes the driver and a sender wake each other for ever.
-    async fn a_refused_sender_wakes_nobody<P: Protocol>() {
+    /// Otherwise the driver and a sender would wake each other endlessly while the peer acknowledges nothing.
+    async fn a_failed_send_does_not_wake_the_driver<P: Protocol>() {
         let shared =
-            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), Plugin::NONE, Clock::start()));
+            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
         let (id, inbox) = opened.expect("room for a connection");
         let connection = ConnectionRef { shared: Arc::clone(&shared), id, inbox };
         let wakes = || tokio::time::timeout(Duration::ZERO, shared.io.wake.notified());
-        assert!(wakes().await.is_ok(), "an attempt to connect is for the driver");
+        assert!(wakes().await.is_ok(), "an attempt to connect wakes the driver");
         let sent = connection.try_send(&[0x86], P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
     }
 
     #[tokio::test]
-    async fn a_refused_sender_of_raknet_wakes_nobody() {
-        a_refused_sender_wakes_nobody::<RakNet>().await;
+    async fn a_failed_send_of_raknet_does_not_wake_the_driver() {
+        a_failed_send_does_not_wake_the_driver::<RakNet>().await;
     }
 
     #[tokio::test]
-    async fn a_refused_sender_of_the_game_protocol_wakes_nobody() {
-        a_refused_sender_wakes_nobody::<GameProtocol>().await;
+    async fn a_failed_send_of_the_game_protocol_does_not_wake_the_driver() {
+        a_failed_send_does_not_wake_the_driver::<GameProtocol>().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The protocol of an endpoint, and who its events are for.
+//! The protocol of an endpoint, and the dispatch of its events.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -9,42 +9,43 @@ use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
 use super::blocked_senders::BlockedSenders;
-use super::inbox::{Inbox, Level, Phase};
-use super::message::Incoming;
+use super::boxed_hook::BoxedHook;
+use super::inbox::{Inbox, Phase};
+use super::message::Message;
 use super::options::Options;
 use super::pending_wake::PendingWake;
-use super::plugin::Plugin;
 use super::requests::Requests;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
-/// The protocol, and who its events are for.
+/// The protocol, and the dispatch of its events.
 #[derive(Debug)]
 pub(crate) struct State<P: Protocol> {
-    pub(crate) hooked: Hooked<'static, P, Plugin<P>>,
-    pub(crate) receivers: Receivers<P>,
+    pub(crate) hooked: Hooked<'static, P, BoxedHook<P>>,
+    pub(crate) dispatcher: Dispatcher<P>,
     pub(crate) requests: Requests,
     pub(crate) pending_wake: Option<PendingWake>,
 }
 
-/// Where events go.
+/// Hands each event to the tasks that wait for it.
 #[derive(Debug)]
-pub(crate) struct Receivers<P: Protocol> {
-    /// Where the messages of each connection go.
+pub(crate) struct Dispatcher<P: Protocol> {
     inboxes: HashMap<ConnectionId, Arc<Inbox<P>>>,
-    /// The inbox of the last message: mostly the next one's, too.
+    /// The inbox of the last message, because the next message is often for the same connection.
     last: Option<(ConnectionId, Arc<Inbox<P>>)>,
-    /// Connections whose application has not read what came before.
+    /// Connections whose receive queue is full.
     paused: HashMap<SocketAddr, Arc<Inbox<P>>>,
+    /// The limit of each receive queue in bytes.
     receive_queue: usize,
     pub(crate) accept_queue: AcceptQueue<P>,
-    /// Connections that found no room in the accept queue.
-    turned_away: Vec<ConnectionId>,
+    /// Connections that did not fit into the accept queue and have to be closed.
+    rejected: Vec<ConnectionId>,
     pub(crate) pings: Pings<P::Identity>,
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
-    pub(crate) unread: u64,
+    /// Datagrams that were dropped because a receive queue was full.
+    pub(crate) receive_queue_full: u64,
     /// Tasks that wait for room for their messages.
     pub(crate) blocked_senders: BlockedSenders,
 }
@@ -57,39 +58,40 @@ const WOKEN_A_TURN: usize = 16;
 pub(crate) enum Next {
     /// There may be more to send.
     Again,
-    /// Nothing to do until then.
+    /// There is nothing to do until this time.
     Sleep(Option<Instant>),
     /// The endpoint has ended.
     End,
 }
 
 impl<P: Protocol> State<P> {
-    pub(crate) fn new(options: Options<P>, plugin: Plugin<P>) -> Self {
-        let receivers = Receivers {
+    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>) -> Self {
+        let dispatcher = Dispatcher {
             inboxes: HashMap::new(),
             last: None,
             paused: HashMap::new(),
             receive_queue: options.receive_queue,
             accept_queue: AcceptQueue::new(options.backlog),
-            turned_away: Vec::new(),
+            rejected: Vec::new(),
             pings: Pings::default(),
             unconnected: UnconnectedQueue::default(),
-            unread: 0,
+            receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
         };
         let peer = Peer::with_capacity(options.capacity, options.config);
-        let hooked = Hooked::new(peer, plugin);
-        Self { hooked, receivers, requests: Requests::default(), pending_wake: None }
+        let hooked = Hooked::new(peer, hook);
+        Self { hooked, dispatcher, requests: Requests::default(), pending_wake: None }
     }
 
-    /// Whether the endpoint takes new connections, and messages of peers without one.
+    /// Whether the endpoint accepts new connections, and messages from peers without a connection.
     pub(crate) const fn is_open(&self) -> bool {
-        self.receivers.accept_queue.is_open()
+        self.dispatcher.accept_queue.is_open()
     }
 
-    /// Handles what arrived, each datagram at its own time, and returns the time of now. Everything that touches the
-    /// protocol calls this first, or uses the time of who did last: it must never see a time later than that of a
-    /// datagram which it handles afterwards.
+    /// Handles all queued datagrams, each at its time of arrival, and returns the current time.
+    ///
+    /// Call this before any other call to the protocol, or reuse the time of the last call: the protocol must never see
+    /// a time that is later than the arrival of a datagram that it has yet to handle.
     pub(crate) fn catch_up(&mut self, arrived: &ArrivalQueue, clock: &Clock) -> Instant {
         self.pending_wake = None;
         let now = clock.now();
@@ -107,39 +109,38 @@ impl<P: Protocol> State<P> {
     fn handle_batch(&mut self, batch: &RecvBatch) {
         for datagram in batch.datagrams() {
             if P::is_request(datagram) {
-                // An endpoint that takes no connections answers nobody.
+                // A closed endpoint does not answer.
                 if self.is_open() {
                     self.requests.push(batch.from, datagram);
                 }
             } else if self.follows_a_request(batch.from) {
                 self.requests.push(batch.from, datagram);
-            } else if self.receivers.takes(batch.from, datagram) {
+            } else if self.dispatcher.admits(batch.from, datagram) {
                 self.hooked.handle_datagram(batch.at, batch.from, datagram);
             }
         }
     }
 
-    /// Whether a datagram may belong to a connection whose last request waits: a client of the Game Protocol sends
-    /// messages right after its answer to the challenge.
+    /// Whether a datagram may belong to a handshake whose last request is still queued.
     fn follows_a_request(&self, from: SocketAddr) -> bool {
-        if self.requests.is_empty() {
+        if !P::EARLY_DATA || self.requests.is_empty() {
             return false;
         }
         let info = self.hooked.peer.connection_at(from).and_then(|id| self.hooked.peer.connection(id));
         info.is_none_or(|info| info.state == ConnectionState::Disconnected)
     }
 
-    /// Hands every event to the one who waits for it.
+    /// Dispatches all events.
     pub(crate) fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.hooked.poll_event() {
-            self.receivers.take(event);
+            self.dispatcher.dispatch(event);
         }
-        for id in std::mem::take(&mut self.receivers.turned_away) {
+        for id in std::mem::take(&mut self.dispatcher.rejected) {
             self.hooked.peer.disconnect(now, id);
         }
     }
 
-    /// Does what is due and composes what is to be sent.
+    /// Handles timeouts and queued requests, and writes datagrams to `outgoing`.
     pub(crate) fn drive(&mut self, now: Instant, outgoing: &mut Outgoing) -> Next {
         self.hooked.handle_timeout(now);
         for (from, request) in self.requests.take() {
@@ -156,20 +157,20 @@ impl<P: Protocol> State<P> {
         self.dispatch(now);
         for _ in 0..WOKEN_A_TURN {
             let Some(id) = self.hooked.peer.poll_writable() else { break };
-            self.receivers.blocked_senders.wake(id);
+            self.dispatcher.blocked_senders.wake(id);
         }
         if !outgoing.is_empty() || !self.requests.is_empty() {
             Next::Again
         } else if !self.is_open() && !self.has_connections() {
-            self.receivers.pings.clear();
+            self.dispatcher.pings.clear();
             Next::End
         } else {
             Next::Sleep(self.hooked.poll_timeout())
         }
     }
 
-    /// Whether a connection has something left to send. One that only answers what the other peer resends has not, nor
-    /// has one that is not open yet and would not be accepted.
+    /// Whether a connection has something left to send. Neither a disconnected one, which only answers resends of the
+    /// other peer, nor an incoming one that is not open yet has, because a closed endpoint would not accept it.
     fn has_connections(&self) -> bool {
         let mut infos = self.hooked.peer.connections().filter_map(|id| self.hooked.peer.connection(id));
         infos.any(|info| match info.state {
@@ -179,7 +180,7 @@ impl<P: Protocol> State<P> {
         })
     }
 
-    /// Begins to open a connection.
+    /// Starts to open a connection.
     pub(crate) fn connect(
         &mut self,
         now: Instant,
@@ -187,12 +188,12 @@ impl<P: Protocol> State<P> {
         options: &P::ConnectOptions<'_>,
     ) -> Result<(ConnectionId, Arc<Inbox<P>>), ConnectError> {
         let id = self.hooked.peer.connect_with(now, to, options)?;
-        let inbox = Arc::new(Inbox::new(to, Phase::Opening));
-        self.receivers.inboxes.insert(id, Arc::clone(&inbox));
+        let inbox = Arc::new(Inbox::new(to, Phase::Connecting));
+        self.dispatcher.inboxes.insert(id, Arc::clone(&inbox));
         Ok((id, inbox))
     }
 
-    /// Takes no new connections, and begins to end every one.
+    /// Stops accepting connections, and starts to close all of them.
     pub(crate) fn close(&mut self, now: Instant) {
         self.stop_accepting(now);
         let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
@@ -204,62 +205,62 @@ impl<P: Protocol> State<P> {
     /// Ends a connection. Who waits to send on it learns that.
     pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.hooked.peer.disconnect(now, id);
-        self.receivers.blocked_senders.wake(id);
+        self.dispatcher.blocked_senders.wake(id);
     }
 
-    /// Takes no new connections, and ends those that nobody accepted.
+    /// Stops accepting connections, and closes those that nobody has accepted.
     pub(crate) fn stop_accepting(&mut self, now: Instant) {
-        for unaccepted in self.receivers.accept_queue.close() {
+        for unaccepted in self.dispatcher.accept_queue.close() {
             self.abandon(now, unaccepted.id);
         }
     }
 
-    /// Ends a connection that nobody reads any more.
+    /// Closes a connection that the application no longer refers to.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
-        self.receivers.remove(id);
+        self.dispatcher.remove(id);
         self.hooked.peer.disconnect(now, id);
     }
 }
 
-impl<P: Protocol> Receivers<P> {
-    /// Whether the protocol may see a datagram. Data for an application that does not read are not: the other peer
-    /// sends them again. Acknowledgements always are, or this side could not send.
+impl<P: Protocol> Dispatcher<P> {
+    /// Whether to pass a datagram to the protocol. Data for a full receive queue is dropped, and the other peer resends
+    /// it. Acknowledgements are always passed on, because this side could not send without them.
     ///
     /// `Peer::pause` would do with less: what the application does not read would stay within the share of the connection,
     /// which is smaller than the receive queue.
-    fn takes(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+    fn admits(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         if self.paused.is_empty() {
             return true;
         }
         let Some(inbox) = self.paused.get(&from) else {
             return true;
         };
-        if inbox.level(self.receive_queue) == Level::Free {
+        if inbox.has_room(self.receive_queue) {
             self.paused.remove(&from);
             return true;
         }
         let is_data = P::is_data(datagram);
-        self.unread += u64::from(is_data);
+        self.receive_queue_full += u64::from(is_data);
         !is_data
     }
 
-    fn take(&mut self, event: Event<'_, P>) {
+    fn dispatch(&mut self, event: Event<'_, P>) {
         match event {
             Event::Connected { id, remote, identity, side } => match side {
                 Side::Client => {
                     if let Some(inbox) = self.inboxes.get(&id) {
-                        inbox.set_phase(Phase::Open(identity));
+                        inbox.set_phase(Phase::Connected(identity));
                     }
                 }
                 Side::Server => self.on_incoming(id, remote, identity),
             },
             Event::ConnectFailed { id, reason, .. } => self.finish(id, Phase::Failed(reason)),
-            Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Closed(reason)),
+            Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Disconnected(reason)),
             Event::Message { id, delivery, message } => {
                 let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
                 let bytes = message.to_vec();
-                if inbox.push(Incoming { bytes, delivery }, limit) == Level::Full {
+                if inbox.push(Message { bytes, delivery }, limit) {
                     self.pause(id);
                 }
             }
@@ -284,12 +285,11 @@ impl<P: Protocol> Receivers<P> {
                 let kind = UnconnectedKind::Advertisement;
                 self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
             }
-            // What a later core may tell.
+            // `Event` is non-exhaustive.
             _ => {}
         }
     }
 
-    /// Where the messages of a connection go.
     fn inbox(&mut self, id: ConnectionId) -> Option<&Arc<Inbox<P>>> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
             self.last = Some((id, Arc::clone(self.inboxes.get(&id)?)));
@@ -303,13 +303,13 @@ impl<P: Protocol> Receivers<P> {
         }
     }
 
-    /// Another peer has opened a connection.
+    /// Queues a connection that another peer has opened.
     fn on_incoming(&mut self, id: ConnectionId, remote: SocketAddr, identity: P::Identity) {
         if !self.accept_queue.admits() {
-            self.turned_away.push(id);
+            self.rejected.push(id);
             return;
         }
-        let inbox = Arc::new(Inbox::new(remote, Phase::Open(identity)));
+        let inbox = Arc::new(Inbox::new(remote, Phase::Connected(identity)));
         self.inboxes.insert(id, Arc::clone(&inbox));
         self.accept_queue.push(Unaccepted { id, identity, inbox });
     }
@@ -332,10 +332,29 @@ impl<P: Protocol> Receivers<P> {
 #[cfg(test)]
 mod tests {
     use rakwire::game_protocol::{Capacity, Config, GameProtocol, Reliability};
+    use rakwire::raknet::{self, DropReason, RakNet};
 
     use super::*;
 
-    /// Datagrams go to `server` in one batch, and its answers to `client`.
+    /// A client of RakNet waits for the answer to its last request. What else comes from an unknown address takes no
+    /// place from the requests that wait.
+    #[test]
+    fn junk_does_not_wait_with_the_requests_of_raknet() {
+        let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
+        options.config.max_incoming = 1;
+        let mut server = State::new(options, BoxedHook::NONE);
+        let clock = Clock::start();
+        let arrived = ArrivalQueue::new(1 << 20, None);
+        let (at, from) = (clock.now(), SocketAddr::from(([127, 0, 0, 1], 1)));
+        let request = RecvBatch { at, from, stride: 1, bytes: [0x05].into() };
+        let junk = RecvBatch { at, from, stride: 4, bytes: [0x84, 0, 0, 0].into() };
+        arrived.push([request, junk].into_iter());
+        server.catch_up(&arrived, &clock);
+        assert_eq!(server.requests.take().count(), 1);
+        assert_eq!(server.hooked.peer.stats().dropped(DropReason::UnknownSource), 1);
+    }
+
+    /// Delivers the datagrams of `client` to `server` in one batch, and the answers to `client`.
     fn exchange(
         client: &mut Peer<'_, GameProtocol>,
         server: &mut State<GameProtocol>,
@@ -360,22 +379,22 @@ mod tests {
         sent
     }
 
-    /// A client of the Game Protocol answers the challenge and does not wait before it sends messages. An unreliable one
-    /// comes only once.
+    /// A client of the Game Protocol sends messages right after its answer to the challenge. An unreliable message is not
+    /// resent, so it must not be handled before the answer.
     #[tokio::test]
-    async fn a_message_behind_a_handshake_waits_with_it() {
+    async fn a_message_right_after_the_handshake_is_queued_behind_it() {
         let mut options = Options::<GameProtocol>::new(Config::new([1; 32]));
         options.config.max_incoming = 1;
-        let mut server = State::new(options, Plugin::NONE);
+        let mut server = State::new(options, BoxedHook::NONE);
         let mut client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
         let clock = Clock::start();
         let to = ([127, 0, 0, 1], 2).into();
         let id = client.connect(clock.now(), to).expect("room for a connection");
-        assert_eq!(exchange(&mut client, &mut server, &clock), 1, "a salt");
+        assert_eq!(exchange(&mut client, &mut server, &clock), 1, "the salt");
         let sent = client.send(clock.now(), id, b"hello", Reliability::Unreliable);
         assert_eq!(sent, Ok(None), "the client has been challenged");
         assert_eq!(exchange(&mut client, &mut server, &clock), 2, "its answer and the message");
-        let accepted = server.receivers.accept_queue.pop().expect("an open connection");
+        let accepted = server.dispatcher.accept_queue.pop().expect("an open connection");
         let message = tokio::time::timeout(std::time::Duration::ZERO, accepted.inbox.recv()).await;
         assert_eq!(message.expect("a message").expect("an open connection").bytes, b"hello");
     }

@@ -2,16 +2,20 @@
 
 use rakwire::endpoint::{PeerStats, Protocol};
 
-/// Counters of an endpoint since it was bound, and what it holds now.
+/// The counters of an endpoint since it was bound, and its current use of memory.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};
 ///
-/// # #[tokio::main(flavor = "current_thread")]
+/// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let endpoint = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-/// let stats = endpoint.stats();
-/// assert_eq!((stats.connections, stats.arrival_queue_full), (0, 0));
+/// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let connection = client.connect(server.local_addr()).await?;
+/// let stats = client.stats();
+/// assert_eq!((stats.connections, stats.arrival_queue_full), (1, 0));
+/// assert!(stats.peer.datagrams_received > 0 && stats.blocks_available <= stats.blocks);
+/// # drop(connection);
 /// # Ok(())
 /// # }
 /// ```
@@ -20,26 +24,27 @@ use rakwire::endpoint::{PeerStats, Protocol};
 pub struct EndpointStats<P: Protocol> {
     /// The counters of the protocol.
     pub peer: PeerStats<P::DropReason>,
-    /// Connections that exist now, also those that begin or end.
+    /// Connections, including those that are being opened or closed.
     pub connections: usize,
-    /// Blocks of memory for messages on their way.
+    /// Blocks of memory for messages.
     pub blocks: usize,
-    /// Blocks that hold nothing now.
+    /// Blocks that are free.
     pub blocks_available: usize,
-    /// Datagrams dropped because too many waited for the protocol.
+    /// Datagrams that were dropped because [`arrival_queue`](super::Options::arrival_queue) was full, or because 1,024
+    /// requests from peers without a connection were waiting.
     pub arrival_queue_full: u64,
-    /// Datagrams dropped because they were longer than any peer sends: more than 2,048 bytes.
+    /// Datagrams that were dropped because they were longer than 2,048 bytes, which neither protocol sends.
     pub too_long: u64,
-    /// Datagrams with messages dropped because the application had not read what came before. The other peer sends again
-    /// what is reliable.
-    pub unread: u64,
-    /// Connections turned away because too many waited to be accepted.
+    /// Datagrams with messages that were dropped because the [`receive_queue`](super::Options::receive_queue) of their
+    /// connection was full. The other peer resends reliable messages.
+    pub receive_queue_full: u64,
+    /// Connections that were closed at once because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
-    /// Messages without a connection dropped because the application had not read those before.
-    pub unconnected_dropped: u64,
+    /// Messages from peers without a connection that were dropped because 256 of them were waiting to be received.
+    pub unconnected_queue_full: u64,
     /// How often a task that waits to send was woken, because its connection had room again or ended.
     pub sender_wakes: u64,
-    /// Datagrams that the system refused to send.
+    /// Datagrams that the system could not send.
     pub send_failures: u64,
     /// Receive calls that failed.
     pub receive_failures: u64,

@@ -1,4 +1,4 @@
-//! What peers without a connection send: answers to pings, out-of-band messages and advertisements.
+//! Messages from peers without a connection: pongs, out-of-band messages and advertisements.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -6,67 +6,47 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Messages that wait for the application.
-const MOST_WAITING: usize = 256;
+/// The length of the queue.
+const MAX_QUEUED: usize = 256;
 
-/// What a server answers to a ping. `I` is who a peer is beside its address: in RakNet its GUID.
-///
-/// ```
-/// fn is_near(pong: &rakwire_native::Pong) -> bool {
-///     pong.latency < std::time::Duration::from_millis(30)
-/// }
-/// ```
+/// The reply of a server to a ping. `I` identifies a peer: in RakNet it is the GUID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pong<I> {
-    /// The server's address.
+    /// The address of the server.
     pub from: SocketAddr,
-    /// The server's identity.
+    /// The identity of the server.
     pub identity: I,
-    /// From the ping to the pong.
+    /// The time between ping and pong.
     pub latency: Duration,
-    /// What the server says of itself, 0 to 399 bytes.
+    /// The advertisement of the server, 0 to 399 bytes, without the length before it.
     pub data: Vec<u8>,
 }
 
-/// What kind of message a peer without a connection sent.
-///
-/// ```
-/// use rakwire_native::UnconnectedKind;
-///
-/// assert_ne!(UnconnectedKind::OutOfBand, UnconnectedKind::Advertisement);
-/// ```
+/// The kind of a message from a peer without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnconnectedKind {
-    /// A message of its application.
+    /// Sent by [`send_out_of_band`](crate::raknet::Endpoint::send_out_of_band).
     OutOfBand,
-    /// It makes itself known.
+    /// Sent by [`advertise`](crate::raknet::Endpoint::advertise).
     Advertisement,
 }
 
-/// A message from a peer without a connection. Its sender and its contents may be forged.
-///
-/// ```
-/// use rakwire_native::{Unconnected, UnconnectedKind};
-///
-/// fn is_invitation(message: &Unconnected) -> bool {
-///     message.kind == UnconnectedKind::Advertisement && message.data.starts_with(b"come and play")
-/// }
-/// ```
+/// A message from a peer without a connection. Its sender and its content can be forged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unconnected<I> {
-    /// Where it came from.
+    /// The address of the sender.
     pub from: SocketAddr,
-    /// Who sent it.
+    /// The identity of the sender.
     pub identity: I,
-    /// What kind of message it is.
+    /// The kind of message.
     pub kind: UnconnectedKind,
-    /// What it says, at most 399 bytes.
+    /// The content, at most 399 bytes.
     pub data: Vec<u8>,
 }
 
-/// Messages of peers without a connection, between the driver and the application. Further ones are dropped and counted.
+/// Messages from peers without a connection that the application has not received. A full queue drops new ones.
 #[derive(Debug)]
 pub(crate) struct UnconnectedQueue<I> {
     waiting: VecDeque<Unconnected<I>>,
@@ -81,7 +61,7 @@ impl<I> Default for UnconnectedQueue<I> {
 
 impl<I> UnconnectedQueue<I> {
     pub(crate) fn push(&mut self, message: Unconnected<I>) {
-        if self.waiting.len() < MOST_WAITING {
+        if self.waiting.len() < MAX_QUEUED {
             self.waiting.push_back(message);
         } else {
             self.dropped += 1;
@@ -101,12 +81,12 @@ impl<I> UnconnectedQueue<I> {
     }
 }
 
-/// The pings whose pongs tasks wait for, each with the address that was asked.
+/// The tasks that wait for pongs, each with the address of its ping.
 #[derive(Debug)]
 pub(crate) struct Pings<I> {
-    /// One server was asked.
+    /// Pings to one server.
     pub(crate) one: Vec<(SocketAddr, oneshot::Sender<Pong<I>>)>,
-    /// Everybody who hears a broadcast was asked.
+    /// Broadcast pings.
     pub(crate) broadcasts: Vec<(SocketAddr, mpsc::Sender<Pong<I>>)>,
 }
 
@@ -117,16 +97,16 @@ impl<I> Default for Pings<I> {
 }
 
 impl<I: Copy> Pings<I> {
-    /// Passes a pong to the tasks that asked its sender, or else to those that asked everybody.
+    /// Passes a pong to the tasks that pinged its sender, or else to those that sent a broadcast.
     pub(crate) fn on_pong(&mut self, pong: &Pong<I>) {
-        let mut was_asked = false;
+        let mut was_pinged = false;
         for (_, waiting) in self.one.extract_if(.., |(to, _)| *to == pong.from) {
-            was_asked = true;
-            // The task may have given up.
+            was_pinged = true;
+            // The task may have been cancelled.
             let _ = waiting.send(pong.clone());
         }
-        if !was_asked {
-            // A channel without room belongs to a task that has found enough.
+        if !was_pinged {
+            // A full channel has as many pongs as its task may return.
             self.broadcasts.iter().for_each(|(_, found)| drop(found.try_send(pong.clone())));
         }
     }
@@ -136,18 +116,18 @@ impl<I: Copy> Pings<I> {
         self.broadcasts.clear();
     }
 
-    /// Whether a task waits for the pong of the server at `to` alone.
-    pub(crate) fn asks_one(&self, to: SocketAddr) -> bool {
+    /// Whether a task waits for the pong of the server at `to`.
+    pub(crate) fn is_pinging(&self, to: SocketAddr) -> bool {
         self.one.iter().any(|(other, _)| *other == to)
     }
 
-    /// Whether a task waits for pongs to a broadcast to `to`.
-    pub(crate) fn asks_everybody(&self, to: SocketAddr) -> bool {
+    /// Whether a task waits for pongs to a broadcast at `to`.
+    pub(crate) fn is_discovering(&self, to: SocketAddr) -> bool {
         self.broadcasts.iter().any(|(other, _)| *other == to)
     }
 
-    /// Removes the pings for which no task waits any more.
-    pub(crate) fn remove_given_up(&mut self) {
+    /// Removes the pings whose tasks were cancelled.
+    pub(crate) fn remove_abandoned(&mut self) {
         self.one.retain(|(_, waiting)| !waiting.is_closed());
         self.broadcasts.retain(|(_, found)| !found.is_closed());
     }
@@ -158,13 +138,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unconnected_messages_do_not_fill_the_memory() {
+    fn the_queue_of_unconnected_messages_is_bounded() {
         let mut queue = UnconnectedQueue::default();
         for identity in 0..300_u64 {
             let from = ([127, 0, 0, 1], 1).into();
             queue.push(Unconnected { from, identity, kind: UnconnectedKind::OutOfBand, data: vec![1] });
         }
-        assert_eq!((queue.waiting.len(), queue.dropped()), (MOST_WAITING, 44));
+        assert_eq!((queue.waiting.len(), queue.dropped()), (MAX_QUEUED, 44));
         assert_eq!(queue.pop().map(|message| message.identity), Some(0));
     }
 }

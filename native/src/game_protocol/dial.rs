@@ -15,9 +15,22 @@ use crate::socket::canonical;
 /// How often [`connect_with`] tries.
 ///
 /// ```
-/// use rakwire_native::game_protocol::Attempts;
+/// use std::time::Duration;
+/// use rakwire_native::game_protocol::{self, Attempts, ConnectError, ConnectFailure, DialError, Options};
 ///
-/// assert_eq!(Attempts::default(), Attempts { most: 5, timeout: std::time::Duration::from_secs(1) });
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let silent = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// let attempts = Attempts { most: 2, timeout: Duration::from_millis(20) };
+/// let failed = game_protocol::connect_with(silent.local_addr()?, Options::client()?, attempts).await;
+/// assert!(matches!(failed, Err(DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer)))));
+///
+/// silent.set_nonblocking(true)?;
+/// let (_, first) = silent.recv_from(&mut [0; 512])?;
+/// let (_, second) = silent.recv_from(&mut [0; 512])?;
+/// assert_ne!(first.port(), second.port());
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
@@ -34,13 +47,6 @@ impl Default for Attempts {
 }
 
 /// Why [`connect`] failed.
-///
-/// ```
-/// use rakwire_native::game_protocol::{ConnectError, ConnectFailure, DialError};
-///
-/// let error = DialError::Connect(ConnectError::Failed(ConnectFailure::NoAnswer));
-/// assert_eq!(error.to_string(), "the server does not answer");
-/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {

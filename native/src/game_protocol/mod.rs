@@ -1,7 +1,7 @@
-//! The Game Protocol over UDP sockets: messages in chunks, reliable or not one by one.
+//! The Game Protocol over UDP sockets: messages in chunks, each of them reliable or unreliable.
 //!
-//! The types are those of [`endpoint`](crate::endpoint) with [`GameProtocol`] for their protocol. [`connect`] opens a
-//! connection to any server, also one that hears a client only once from each port.
+//! The types are aliases of those in [`endpoint`](crate::endpoint). [`connect`] opens a connection to any server, also to
+//! an original one, which ignores further attempts from the same port.
 //!
 //! ```
 //! use rakwire_native::game_protocol::{self, Endpoint, Options, Reliability};
@@ -32,15 +32,15 @@ pub use rakwire::game_protocol::{
 pub use self::dial::{Attempts, DialError, connect, connect_with};
 pub use crate::bind_error::BindError;
 
-/// A UDP socket with the Game Protocol on it.
+/// A UDP socket with the Game Protocol.
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<GameProtocol>;
-/// How an endpoint behaves, and how much memory it takes.
+/// The options of an endpoint.
 pub type Options = crate::endpoint::Options<GameProtocol>;
-/// A message that arrived.
-pub type Incoming = crate::endpoint::Incoming<Reliability>;
+/// A received message.
+pub type Message = crate::endpoint::Message<Reliability>;
 /// Why a connection could not be opened.
 pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
-/// Counters of an endpoint.
+/// The counters of an endpoint.
 pub type EndpointStats = crate::endpoint::EndpointStats<GameProtocol>;

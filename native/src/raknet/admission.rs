@@ -1,5 +1,5 @@
-//! What an endpoint tells those that are not connected, and who may connect: its GUID, what it says to pings, the
-//! password and the bans. The shards of a server have these in common.
+//! The identity and advertisement of an endpoint, and who may connect: the password and the bans. The
+//! shards of a server have these in common.
 
 use std::time::Duration;
 
@@ -8,16 +8,17 @@ use rakwire::raknet::{AddressPattern, BanListFull, Guid, RakNet, SetError};
 use crate::endpoint::Endpoint;
 
 impl Endpoint<RakNet> {
-    /// The identity of this endpoint.
+    /// The GUID of this endpoint.
     #[must_use]
     pub fn guid(&self) -> Guid {
         self.shared.lock().hooked.peer.config().guid
     }
 
-    /// Sets what the answers to pings say, 0 to 399 bytes.
+    /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
+    /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length.
     ///
     /// # Errors
-    /// [`SetError::AdvertisementTooLong`]; nothing changed then.
+    /// [`SetError::AdvertisementTooLong`]; the data does not change then.
     ///
     /// ```
     /// use rakwire_native::{Endpoint, Options, SetError};
@@ -34,23 +35,23 @@ impl Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
     }
 
-    /// Sets the password that clients must give from now on, 0 to 255 bytes; empty means none. It crosses the network in
-    /// the clear.
+    /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
     ///
     /// # Errors
-    /// [`SetError::PasswordTooLong`]; nothing changed then.
+    /// [`SetError::PasswordTooLong`]; the password does not change then.
     ///
     /// ```
-    /// use rakwire_native::{ConnectOptions, Endpoint, Options};
+    /// use rakwire_native::{ConnectError, ConnectFailure, ConnectOptions, Endpoint, Options};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert_eq!(server.set_password(b"friends"), Ok(()));
+    /// server.set_password(b"friends")?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// assert!(client.connect(server.local_addr()).await.is_err());
+    /// let failed = client.connect(server.local_addr()).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)));
     /// let options = ConnectOptions { password: b"friends", ..Default::default() };
-    /// let connection = client.connect_with(server.local_addr(), &options).await?;
+    /// assert!(client.connect_with(server.local_addr(), &options).await.is_ok());
     /// # Ok(())
     /// # }
     /// ```
@@ -58,22 +59,30 @@ impl Endpoint<RakNet> {
         self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
-    /// Lets no address that matches `pattern` connect, for a while or for ever; an earlier ban of the same pattern is
-    /// replaced. Connections that exist are not touched.
+    /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
+    /// keeps existing connections.
     ///
     /// # Errors
-    /// [`BanListFull`] when 64 other patterns are banned.
+    /// [`BanListFull`] if 64 other patterns are banned.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use rakwire_native::{Endpoint, Options};
+    /// use rakwire_native::raknet::{AddressPattern, ConnectError, ConnectFailure, Endpoint, Options, Refusal};
     ///
-    /// # #[tokio::main(flavor = "current_thread")]
+    /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// server.ban("192.0.2.*".parse()?, Some(Duration::from_secs(3_600)))?;
-    /// assert_eq!(server.bans().len(), 1);
-    /// assert!(server.unban("192.0.2.0/24".parse()?));
+    /// let loopback: AddressPattern = "127.*".parse()?;
+    /// server.ban(loopback, Some(Duration::from_secs(3_600)))?;
+    /// let (pattern, left) = server.bans()[0];
+    /// assert!(pattern == loopback && left.is_some_and(|left| left <= Duration::from_secs(3_600)));
+    ///
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let failed = client.connect(server.local_addr()).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned))));
+    ///
+    /// assert!(server.unban(loopback) && server.bans().is_empty());
+    /// assert!(client.connect(server.local_addr()).await.is_ok());
     /// # Ok(())
     /// # }
     /// ```
@@ -86,17 +95,7 @@ impl Endpoint<RakNet> {
         banned.unwrap_or(Ok(()))
     }
 
-    /// Lifts the ban of exactly this pattern; false if there is none.
-    ///
-    /// ```
-    /// use rakwire_native::{AddressPattern, Endpoint};
-    ///
-    /// fn pardon_all(server: &Endpoint) {
-    ///     for (pattern, _) in server.bans() {
-    ///         server.unban(pattern);
-    ///     }
-    /// }
-    /// ```
+    /// Removes the ban of exactly this pattern; false if there is none.
     pub fn unban(&self, pattern: AddressPattern) -> bool {
         let lifted = self.shards.act(|state, now| {
             state.hooked.peer.bans_mut().is_some_and(|bans| {
@@ -107,17 +106,7 @@ impl Endpoint<RakNet> {
         lifted.unwrap_or(false)
     }
 
-    /// The bans, each with the time that is left of it; nothing is for ever.
-    ///
-    /// ```
-    /// use rakwire_native::Endpoint;
-    ///
-    /// fn print_bans(server: &Endpoint) {
-    ///     for (pattern, left) in server.bans() {
-    ///         println!("{pattern} {left:?}");
-    ///     }
-    /// }
-    /// ```
+    /// The bans, each with its remaining time; `None` is forever.
     #[must_use]
     pub fn bans(&self) -> Vec<(AddressPattern, Option<Duration>)> {
         self.shared.act(|state, now| {

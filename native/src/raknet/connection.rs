@@ -1,4 +1,4 @@
-//! What only a connection of RakNet can do.
+//! What only RakNet connections have: receipts, progress, a GUID and a timeout of their own.
 
 use std::time::Duration;
 
@@ -7,73 +7,65 @@ use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt, SetError};
 use crate::endpoint::Connection;
 
 impl Connection<RakNet> {
-    /// What became of the next message that was sent with a receipt reliability; waits until that is known of one.
-    /// Nothing once the connection has ended: what was still open then stays unknown. The receipts of an application
-    /// that never asks for them take memory until the connection ends.
+    /// Waits for the next outcome of a message that was sent with receipt. Returns `None` once the connection has ended and
+    /// all receipts have been received; messages without an outcome until then may or may not have arrived. Unread receipts
+    /// use memory until the connection is dropped.
     ///
     /// ```
-    /// use rakwire_native::{Connection, Delivery, Outcome, Reliability, SendError};
+    /// use rakwire_native::{Delivery, Endpoint, Options, Outcome, Reliability};
     ///
-    /// async fn deliver(connection: &Connection, state: &[u8]) -> Result<bool, SendError> {
-    ///     let sent = connection.send(state, Delivery::new(Reliability::UnreliableWithReceipt)).await?;
-    ///     while let Some((receipt, outcome)) = connection.recv_receipt().await {
-    ///         if Some(receipt) == sent {
-    ///             return Ok(outcome == Outcome::Acknowledged);
-    ///         }
-    ///     }
-    ///     Ok(false)
-    /// }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// let delivery = Delivery::new(Reliability::ReliableWithReceipt);
+    /// let receipt = connection.send(b"\x90state", delivery).await?.ok_or("it has a receipt")?;
+    /// assert_eq!(connection.recv_receipt().await, Some((receipt, Outcome::Acknowledged)));
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn recv_receipt(&self) -> Option<(Receipt, Outcome)> {
         self.reference.inbox.recv_receipt().await
     }
 
-    /// How far a large message has come that this side sends or receives; waits until one has come further. Nothing once
-    /// the connection has ended.
+    /// Waits for the progress of a large message in either direction. Returns `None` once the connection has ended and all
+    /// progress has been received.
     ///
-    /// Progress is told every [`progress_interval`](crate::Config::progress_interval) parts, so none is told while that is
-    /// 0, as it is unless changed. A reader that is late gets only the last progress of each message, of 64 messages at
-    /// most.
+    /// Progress is reported every [`progress_interval`](crate::Config::progress_interval) parts, and not at all while that
+    /// is 0, the default. Only the latest progress of each message is kept, for at most 64 messages.
     ///
     /// ```
-    /// use rakwire_native::{Connection, Direction, Options};
+    /// use rakwire_native::{Delivery, Direction, Endpoint, Options};
     ///
-    /// fn options() -> std::io::Result<Options> {
-    ///     let mut options = Options::client()?;
-    ///     options.config.progress_interval = 16;
-    ///     Ok(options)
-    /// }
-    ///
-    /// async fn show_download(connection: &Connection) {
-    ///     while let Some(progress) = connection.recv_progress().await {
-    ///         if progress.direction == Direction::Receiving {
-    ///             println!("{} of {} parts", progress.done, progress.parts);
-    ///         }
-    ///     }
-    /// }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// let mut options = Options::client()?;
+    /// options.config.progress_interval = 16;
+    /// let client = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// connection.send(&[0x90; 100_000], Delivery::RELIABLE).await?;
+    /// let progress = connection.recv_progress().await.ok_or("the connection has ended")?;
+    /// assert_eq!(progress.direction, Direction::Sending);
+    /// assert!(progress.done >= 16 && progress.done <= progress.parts);
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn recv_progress(&self) -> Option<Progress> {
         self.reference.inbox.recv_progress().await
     }
 
-    /// Sets how long the other peer of this connection may stay silent while it owes an acknowledgement.
+    /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the
+    /// `timeout` of the configuration.
     ///
     /// # Errors
-    /// [`SetError::NoConnection`] when nothing is left of the connection.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use rakwire_native::{Connection, SetError};
-    ///
-    /// fn while_loading(connection: &Connection) -> Result<(), SetError> {
-    ///     connection.set_timeout(Duration::from_secs(60))
-    /// }
-    /// ```
+    /// [`SetError::NoConnection`] if the connection has ended.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
     }
 
-    /// The identity that the other peer gave itself.
+    /// The GUID of the other peer, which chose it itself.
     #[must_use]
     pub const fn guid(&self) -> Guid {
         self.identity

@@ -1,46 +1,34 @@
-//! What can go wrong outside of connections.
+//! Errors of pings and of messages to peers without a connection.
 
-/// Why a ping brought no pong.
-///
-/// ```
-/// use rakwire_native::PingError;
-///
-/// assert_eq!(PingError::NoAnswer.to_string(), "the server does not answer");
-/// ```
+/// Why a ping had no pong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PingError {
-    /// Nothing came back in time.
+    /// There was no pong in time.
     #[error("the server does not answer")]
     NoAnswer,
-    /// Eight other addresses are being pinged.
+    /// Pings to eight other addresses are outstanding.
     #[error("too many pings wait for their pongs")]
     TooMany,
-    /// The socket is of another address family.
+    /// The socket has another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
-    /// The endpoint was closed.
+    /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
 }
 
 /// Why a message could not be sent to a peer without a connection.
-///
-/// ```
-/// use rakwire_native::OutOfBandError;
-///
-/// assert_eq!(OutOfBandError::BadLength.to_string(), "such a message has 1 to 399 bytes, an advertisement 0 to 398");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfBandError {
     /// It is empty or too long.
     #[error("such a message has 1 to 399 bytes, an advertisement 0 to 398")]
     BadLength,
-    /// The socket is of another address family.
+    /// The socket has another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
-    /// The endpoint was closed.
+    /// The endpoint is closed.
     #[error("the endpoint is closed")]
     EndpointClosed,
 }

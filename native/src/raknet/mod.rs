@@ -1,7 +1,7 @@
-//! RakNet over UDP sockets. The crate's root names everything here, too.
+//! RakNet over UDP sockets. Most of it is also re-exported at the root of the crate.
 //!
-//! The types are those of [`endpoint`](crate::endpoint) with [`RakNet`] for their protocol. What only RakNet can do is
-//! here: pings, messages without a connection, passwords and bans, receipts and the progress of large messages.
+//! The types are aliases of those in [`endpoint`](crate::endpoint). Only RakNet has pings, messages without a connection,
+//! passwords, bans, receipts, and the progress of large messages.
 
 mod admission;
 mod connection;
@@ -14,7 +14,8 @@ mod unconnected;
 pub use rakwire::raknet::{
     AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
     CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, Hook, OutOfBand, Outcome,
-    PeerStats, PingScope, Priority, Progress, RakNet, Receipt, Reliability, SendError, SetError, Verdict,
+    PeerStats, PingScope, PongFraming, Priority, Progress, RakNet, Receipt, Refusal, Reliability, SendError,
+    SetError, Verdict,
 };
 pub use rakwire::wire::id;
 
@@ -22,19 +23,19 @@ pub use self::error::{OutOfBandError, PingError};
 pub use crate::bind_error::BindError;
 pub use crate::endpoint::UnconnectedKind;
 
-/// A UDP socket with RakNet on it.
+/// A UDP socket with RakNet.
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<RakNet>;
-/// How an endpoint behaves, and how much memory it takes.
+/// The options of an endpoint.
 pub type Options = crate::endpoint::Options<RakNet>;
-/// A message that arrived.
-pub type Incoming = crate::endpoint::Incoming<Delivery>;
+/// A received message.
+pub type Message = crate::endpoint::Message<Delivery>;
 /// Why a connection could not be opened.
 pub type ConnectError = crate::endpoint::ConnectError<ConnectFailure>;
-/// Counters of an endpoint.
+/// The counters of an endpoint.
 pub type EndpointStats = crate::endpoint::EndpointStats<RakNet>;
-/// What a server answers to a ping.
+/// The reply of a server to a ping.
 pub type Pong = crate::endpoint::Pong<Guid>;
 /// A message from a peer without a connection.
 pub type Unconnected = crate::endpoint::Unconnected<Guid>;

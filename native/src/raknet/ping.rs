@@ -1,4 +1,4 @@
-//! Pings: what servers say of themselves, asked one by one or all that hear a broadcast.
+//! Pings to one server, and discovery by broadcast.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use super::error::PingError;
 use crate::endpoint::{Endpoint, Pong, Shared, State};
 use crate::socket::canonical;
 
-/// After which time a broadcast ping is repeated while its answers are waited for.
-const REPEAT: Duration = Duration::from_secs(1);
-/// Servers that one broadcast finds at most.
-const MOST_FOUND: usize = 1_024;
+/// The interval of broadcast pings.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of servers that one discovery finds.
+const MAX_FOUND: usize = 1_024;
 
 impl State<RakNet> {
-    /// Asks the server at `to` what it says of itself. One datagram serves all tasks that ask at the same time.
+    /// Pings the server at `to`. Tasks that ping it at the same time share one datagram.
     fn ping(
         &mut self,
         now: rakwire::Instant,
@@ -24,15 +24,15 @@ impl State<RakNet> {
         pong: oneshot::Sender<Pong<Guid>>,
     ) -> Result<(), PingError> {
         self.may_ping()?;
-        if !self.receivers.pings.asks_one(to) {
+        if !self.dispatcher.pings.is_pinging(to) {
             self.hooked.peer.ping(now, to).map_err(|_| PingError::TooMany)?;
         }
-        self.receivers.pings.one.push((to, pong));
+        self.dispatcher.pings.one.push((to, pong));
         Ok(())
     }
 
-    /// Asks everybody who hears a datagram to `to`.
-    fn ping_everybody(
+    /// Sends a broadcast ping to `to`.
+    fn send_discovery(
         &mut self,
         now: rakwire::Instant,
         to: SocketAddr,
@@ -43,37 +43,42 @@ impl State<RakNet> {
     }
 
     fn may_ping(&mut self) -> Result<(), PingError> {
-        self.receivers.pings.remove_given_up();
+        self.dispatcher.pings.remove_abandoned();
         if self.is_open() { Ok(()) } else { Err(PingError::EndpointClosed) }
     }
 
-    /// Forgets the pings to `to` if nobody waits for them any more.
+    /// Forgets the pings to `to` if no task waits for their pongs.
     fn forget_pings(&mut self, to: SocketAddr) {
-        self.receivers.pings.remove_given_up();
-        if !self.receivers.pings.asks_one(to) && !self.receivers.pings.asks_everybody(to) {
+        self.dispatcher.pings.remove_abandoned();
+        if !self.dispatcher.pings.is_pinging(to) && !self.dispatcher.pings.is_discovering(to) {
             self.hooked.peer.forget_ping(to);
         }
     }
 }
 
 impl Endpoint<RakNet> {
-    /// Asks the server at `address` what it says of itself, and waits for at most `timeout`. A ping that is lost is not
-    /// repeated. At most eight addresses can be pinged at the same time.
+    /// Pings the server at `address` once, and waits for its pong for at most `timeout`. Up to eight addresses can be pinged
+    /// at the same time.
     ///
     /// # Errors
-    /// [`PingError::NoAnswer`] after `timeout`; others at once.
+    /// [`PingError::NoAnswer`] after `timeout`. Other errors are immediate.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use rakwire_native::{Endpoint, Options};
+    /// use rakwire_native::{Endpoint, Options, PingError};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
-    /// assert_eq!(server.set_advertisement(b"hello"), Ok(()));
+    /// server.set_advertisement(b"hello")?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
     /// let pong = client.ping(server.local_addr(), Duration::from_secs(5)).await?;
+    /// assert_eq!((pong.from, pong.identity), (server.local_addr(), server.guid()));
     /// assert_eq!(pong.data, b"hello");
+    ///
+    /// let silent = std::net::UdpSocket::bind("127.0.0.1:0")?;
+    /// let pong = client.ping(silent.local_addr()?, Duration::from_millis(10)).await;
+    /// assert_eq!(pong, Err(PingError::NoAnswer));
     /// # Ok(())
     /// # }
     /// ```
@@ -92,25 +97,26 @@ impl Endpoint<RakNet> {
         }
     }
 
-    /// Asks every server that hears a datagram to `address`, a broadcast or multicast address and a port, what it says
-    /// of itself, and returns what was answered within `time`, the first pong of each address. The question is repeated
-    /// every second.
+    /// Pings a broadcast or multicast address every second for a duration of `time`, and returns the first pong of each
+    /// server.
     ///
     /// # Errors
-    /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]; that nobody answers is no
-    /// error.
+    /// [`PingError::TooMany`], [`PingError::AddressFamily`], [`PingError::EndpointClosed`]. Without a pong the result is
+    /// empty.
     ///
-    /// ```no_run
+    /// ```
     /// use std::time::Duration;
     /// use rakwire_native::{Endpoint, Options, PingScope};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let endpoint = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
-    /// let everybody = "255.255.255.255:19132".parse()?;
-    /// for pong in endpoint.discover(everybody, PingScope::OpenConnections, Duration::from_secs(1)).await? {
-    ///     println!("{} says {:?}", pong.from, pong.data);
-    /// }
+    /// # if cfg!(not(target_os = "linux")) { return Ok(()) }
+    /// let server = Endpoint::bind("0.0.0.0:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("0.0.0.0:0", Options::client()?).await?;
+    /// // 255.255.255.255 in a real program: this is the broadcast address of the loopback interface on Linux.
+    /// let broadcast = ([127, 255, 255, 255], server.local_addr().port()).into();
+    /// let pongs = client.discover(broadcast, PingScope::OpenConnections, Duration::from_secs(1)).await?;
+    /// assert!(pongs.iter().any(|pong| pong.identity == server.guid()));
     /// # Ok(())
     /// # }
     /// ```
@@ -124,18 +130,18 @@ impl Endpoint<RakNet> {
         if !self.reaches(address) {
             return Err(PingError::AddressFamily);
         }
-        let (sender, receiver) = mpsc::channel(MOST_FOUND);
+        let (sender, receiver) = mpsc::channel(MAX_FOUND);
         let mut pending = PendingPing { shared: &self.shared, address, receiver: Some(receiver) };
         let mut found: Vec<Pong<Guid>> = Vec::new();
         let start = Instant::now();
-        let mut asked = 0;
-        self.shared.act(|state, _| state.receivers.pings.broadcasts.push((address, sender)));
+        let mut sent = 0;
+        self.shared.act(|state, _| state.dispatcher.pings.broadcasts.push((address, sender)));
         while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-            if start.elapsed() >= REPEAT * asked {
-                self.shared.act(|state, now| state.ping_everybody(now, address, scope))?;
-                asked += 1;
+            if start.elapsed() >= DISCOVERY_INTERVAL * sent {
+                self.shared.act(|state, now| state.send_discovery(now, address, scope))?;
+                sent += 1;
             }
-            let until_next = (REPEAT * asked).saturating_sub(start.elapsed());
+            let until_next = (DISCOVERY_INTERVAL * sent).saturating_sub(start.elapsed());
             let Some(receiver) = &mut pending.receiver else { break };
             match tokio::time::timeout(left.min(until_next), receiver.recv()).await {
                 Ok(Some(pong)) if found.iter().any(|other| other.from == pong.from) => {}
@@ -148,7 +154,7 @@ impl Endpoint<RakNet> {
     }
 }
 
-/// A ping that is forgotten when its task waits no more.
+/// Forgets the ping when the task that waits for the pong ends or is cancelled.
 struct PendingPing<'e, R> {
     shared: &'e Shared<RakNet>,
     address: SocketAddr,
@@ -157,7 +163,7 @@ struct PendingPing<'e, R> {
 
 impl<R> Drop for PendingPing<'_, R> {
     fn drop(&mut self) {
-        // The sender sees that nobody waits.
+        // This closes the channel, so that the ping counts as abandoned.
         self.receiver = None;
         self.shared.act(|state, _| state.forget_pings(self.address));
     }

@@ -1,4 +1,4 @@
-//! Arrival times while the protocol stands still: the lock of the endpoint is the only way to stop it from outside.
+//! Times of arrival while the protocol is stalled. Holding the lock of the endpoint is the only way to stall it.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use rakwire::wire::{Reader, Source, Wire, Writer, id};
 
 use super::{Connection, Endpoint, Options};
 
-/// How long the protocol stands still, and what a measured time must stay below then: on loopback nothing takes this
-/// long, and a time measured by the protocol itself would contain the whole stall.
+/// The duration of a stall. A time that includes the stall is at least this long.
 const STALL: Duration = Duration::from_millis(600);
+/// The bound for measured times, far above those on loopback.
 const BOUND: Duration = Duration::from_millis(300);
 
 async fn client(ping_interval: Option<Duration>) -> Endpoint {
@@ -25,7 +25,7 @@ async fn client(ping_interval: Option<Duration>) -> Endpoint {
     Endpoint::bind("127.0.0.1:0", options).await.expect("a free port")
 }
 
-/// Runs `meanwhile` while the protocol of `endpoint` stands still.
+/// Stalls the protocol of `endpoint`, and runs `meanwhile` during the stall.
 fn stall(endpoint: &Endpoint, meanwhile: impl FnOnce()) {
     let start = Instant::now();
     let state = endpoint.shared.lock();
@@ -35,6 +35,7 @@ fn stall(endpoint: &Endpoint, meanwhile: impl FnOnce()) {
     assert!(start.elapsed() >= STALL);
 }
 
+/// Receives a ping, and returns a function that sends the pong.
 fn answer(server: &UdpSocket) -> impl FnOnce() {
     let mut buffer = [0; 2_048];
     let (length, from) = server.recv_from(&mut buffer).expect("a ping");
@@ -83,13 +84,13 @@ fn has_ping(datagram: &[u8]) -> bool {
     false
 }
 
-/// Passes datagrams between `server` and whoever comes. Once `armed`, one with a ping of the client waits for a word
-/// from `go` after it was announced to `held`.
-fn pass_on(
+/// Starts a proxy between one client and `server`. While `is_armed`, it delays the next ping of the client: it reports the
+/// ping to `delayed` and waits for `resume`.
+fn proxy(
     server: SocketAddr,
-    armed: Arc<AtomicBool>,
-    held: mpsc::Sender<()>,
-    go: mpsc::Receiver<()>,
+    is_armed: Arc<AtomicBool>,
+    delayed: mpsc::Sender<()>,
+    resume: mpsc::Receiver<()>,
 ) -> SocketAddr {
     let front = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let back = UdpSocket::bind("127.0.0.1:0").expect("a free port");
@@ -107,9 +108,9 @@ fn pass_on(
             }
         });
         while let Ok(length) = front.recv(&mut buffer) {
-            if has_ping(&buffer[..length]) && armed.swap(false, Ordering::SeqCst) {
-                held.send(()).expect("the test waits");
-                go.recv().expect("the test says when");
+            if has_ping(&buffer[..length]) && is_armed.swap(false, Ordering::SeqCst) {
+                delayed.send(()).expect("the test waits");
+                resume.recv().expect("the test resumes");
             }
             back.send(&buffer[..length]).expect("loopback takes it");
         }
@@ -117,7 +118,7 @@ fn pass_on(
     address
 }
 
-/// The last ping of a connection, once it is another than `before`.
+/// Waits until the last ping of a connection differs from `before`.
 async fn next_ping(connection: &Connection, before: Duration) -> Duration {
     loop {
         let stats = connection.stats().expect("an open connection");
@@ -132,18 +133,18 @@ async fn next_ping(connection: &Connection, before: Duration) -> Duration {
 async fn a_stall_does_not_lengthen_the_round_trip_of_a_connection() {
     let server =
         Endpoint::bind("127.0.0.1:0", Options::server(1).expect("entropy")).await.expect("a free port");
-    let armed = Arc::new(AtomicBool::new(false));
-    let (held, is_held) = mpsc::channel();
-    let (go, gone) = mpsc::channel();
-    let middle = pass_on(server.local_addr(), Arc::clone(&armed), held, gone);
+    let is_armed = Arc::new(AtomicBool::new(false));
+    let (delayed, is_delayed) = mpsc::channel();
+    let (resume, resumed) = mpsc::channel();
+    let proxy = proxy(server.local_addr(), Arc::clone(&is_armed), delayed, resumed);
     let client = client(Some(Duration::from_secs(1))).await;
-    let connection = client.connect(middle).await.expect("a connection");
+    let connection = client.connect(proxy).await.expect("a connection");
     let _other = server.accept().await.expect("the same connection");
     let before = next_ping(&connection, Duration::ZERO).await;
 
-    armed.store(true, Ordering::SeqCst);
-    is_held.recv().expect("a ping within a second");
-    stall(&client, || go.send(()).expect("the ping waits"));
+    is_armed.store(true, Ordering::SeqCst);
+    is_delayed.recv().expect("a ping within a second");
+    stall(&client, || resume.send(()).expect("the proxy waits"));
 
     let ping = next_ping(&connection, before).await;
     let round_trip = connection.stats().expect("an open connection").round_trip;

@@ -6,18 +6,18 @@ use rakwire::Instant;
 use rakwire::raknet::{self, Guid, RakNet};
 
 use super::error::OutOfBandError;
-use crate::endpoint::{Endpoint, State, Unconnected};
+use crate::endpoint::{Endpoint, State, Unconnected, retry};
 use crate::socket::canonical;
 
 impl Endpoint<RakNet> {
-    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which is told only if it accepts such
-    /// messages. Waits while too many others wait to be sent.
+    /// Sends `data`, 1 to 399 bytes, once to a peer without a connection, which ignores it unless it is configured to
+    /// [accept](rakwire::raknet::OutOfBand::Accept) such messages. Waits while the send queue is full.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing was sent then.
+    /// An [`OutOfBandError`]; nothing is sent then.
     ///
     /// ```
-    /// use rakwire_native::{Endpoint, Options, OutOfBand};
+    /// use rakwire_native::{Endpoint, Options, OutOfBand, OutOfBandError, UnconnectedKind};
     ///
     /// # #[tokio::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,9 +25,13 @@ impl Endpoint<RakNet> {
     /// options.config.out_of_band = OutOfBand::Accept;
     /// let server = Endpoint::bind("127.0.0.1:0", options).await?;
     /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
-    /// client.send_out_of_band(server.local_addr(), b"\x86 is a place free?").await?;
+    /// client.send_out_of_band(server.local_addr(), b"free?").await?;
     /// let message = server.recv_unconnected().await.ok_or("the server is closed")?;
     /// assert_eq!((message.from, message.identity), (client.local_addr(), client.guid()));
+    /// assert_eq!((message.kind, &message.data[..]), (UnconnectedKind::OutOfBand, &b"free?"[..]));
+    ///
+    /// let too_long = client.send_out_of_band(server.local_addr(), &[0; 400]).await;
+    /// assert_eq!(too_long, Err(OutOfBandError::BadLength));
     /// # Ok(())
     /// # }
     /// ```
@@ -35,17 +39,27 @@ impl Endpoint<RakNet> {
         self.send_unconnected(to, |state, now, to| state.hooked.peer.send_out_of_band(now, to, data)).await
     }
 
-    /// Makes this endpoint known to a peer without a connection, with `data`, 0 to 398 bytes, of the application.
+    /// Advertises this endpoint once to a peer without a connection, with `data`, 0 to 398 bytes. Waits while the send
+    /// queue is full.
     ///
     /// # Errors
-    /// An [`OutOfBandError`]; nothing was sent then.
+    /// An [`OutOfBandError`]; nothing is sent then.
     ///
     /// ```
-    /// use rakwire_native::{Endpoint, OutOfBandError};
+    /// use rakwire_native::{Endpoint, Options, OutOfBand, UnconnectedKind};
     ///
-    /// async fn invite(server: &Endpoint, player: std::net::SocketAddr) -> Result<(), OutOfBandError> {
-    ///     server.advertise(player, b"come and play").await
-    /// }
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut options = Options::client()?;
+    /// options.config.out_of_band = OutOfBand::Accept;
+    /// let client = Endpoint::bind("127.0.0.1:0", options).await?;
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// server.advertise(client.local_addr(), b"join us").await?;
+    /// let message = client.recv_unconnected().await.ok_or("the client is closed")?;
+    /// assert_eq!((message.kind, message.from), (UnconnectedKind::Advertisement, server.local_addr()));
+    /// assert_eq!(message.data, b"join us");
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn advertise(&self, to: SocketAddr, data: &[u8]) -> Result<(), OutOfBandError> {
         self.send_unconnected(to, |state, now, to| state.hooked.peer.advertise(now, to, data)).await
@@ -60,56 +74,29 @@ impl Endpoint<RakNet> {
         if !self.reaches(to) {
             return Err(OutOfBandError::AddressFamily);
         }
-        loop {
-            let mut room = std::pin::pin!(self.shared.unconnected_room.notified());
-            // From here on no room is missed.
-            room.as_mut().enable();
-            let is_sent = self.shared.act(|state, now| {
-                if !state.is_open() {
-                    return Err(OutOfBandError::EndpointClosed);
-                }
-                send(state, now, to).map(|()| true).or_else(|error| match error {
-                    raknet::OutOfBandError::TooMany => Ok(false),
-                    // Whatever else the core may report one day is about the message, too.
-                    raknet::OutOfBandError::BadLength | _ => Err(OutOfBandError::BadLength),
-                })
-            })?;
-            if is_sent {
-                return Ok(());
+        let attempt = |state: &mut State<RakNet>, now| {
+            if !state.is_open() {
+                return Some(Err(OutOfBandError::EndpointClosed));
             }
-            room.await;
-        }
+            match send(state, now, to) {
+                Ok(()) => Some(Ok(())),
+                Err(raknet::OutOfBandError::TooMany) => None,
+                // The error is non-exhaustive; any other one is about the message, too.
+                Err(raknet::OutOfBandError::BadLength | _) => Some(Err(OutOfBandError::BadLength)),
+            }
+        };
+        retry(&self.shared.unconnected_room, || self.shared.act(attempt)).await
     }
 
-    /// The next message of a peer without a connection; waits until there is one. None come unless the configuration
-    /// [accepts](rakwire::raknet::OutOfBand::Accept) them. Nothing once the endpoint was closed. When the future is
-    /// dropped before, no message was taken.
-    ///
-    /// ```
-    /// use rakwire_native::{Endpoint, UnconnectedKind};
-    ///
-    /// async fn first_invitation(endpoint: &Endpoint) -> Option<std::net::SocketAddr> {
-    ///     loop {
-    ///         let message = endpoint.recv_unconnected().await?;
-    ///         if message.kind == UnconnectedKind::Advertisement {
-    ///             return Some(message.from);
-    ///         }
-    ///     }
-    /// }
-    /// ```
+    /// Waits for the next message from a peer without a connection. There is none unless the configuration
+    /// [accepts](rakwire::raknet::OutOfBand::Accept) them. Returns `None` once the endpoint is closed. If the future is
+    /// dropped earlier, no message is lost.
     pub async fn recv_unconnected(&self) -> Option<Unconnected<Guid>> {
-        loop {
-            let mut arrived = std::pin::pin!(self.shared.unconnected.notified());
-            // From here on nothing is missed.
-            arrived.as_mut().enable();
-            {
-                let mut state = self.shared.lock();
-                let message = state.receivers.unconnected.pop();
-                if message.is_some() || !state.is_open() {
-                    return message;
-                }
-            }
-            arrived.await;
-        }
+        let take = || {
+            let mut state = self.shared.lock();
+            let message = state.dispatcher.unconnected.pop();
+            (message.is_some() || !state.is_open()).then_some(message)
+        };
+        retry(&self.shared.unconnected, take).await
     }
 }

@@ -1,7 +1,6 @@
-//! Endpoints over loopback, of both protocols, and the program `rakwire`.
+//! Endpoints over loopback, of both protocols.
 
 mod endpoint;
 mod game_protocol;
-mod program;
 mod raknet;
 mod support;

@@ -10,7 +10,7 @@ use axum::extract::ws::WebSocket;
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
-use super::udp::{SendOutcome, ServerSocket};
+use super::udp::ServerSocket;
 use super::websocket;
 use crate::close::CloseReason;
 use crate::session::{FromClient, FromServer, Sending, Session};
@@ -62,17 +62,13 @@ pub(crate) async fn run(
 fn send_queued(server: &ServerSocket, session: &mut Session) {
     while let Some(datagram) = session.next_to_server() {
         let mut outcome = server.try_send(datagram);
-        if outcome == SendOutcome::Refused {
+        if outcome == Poll::Ready(Sending::Refused) {
             // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
             session.handle_server(Instant::now(), FromServer::Unreachable);
             outcome = session.next_to_server().map_or(outcome, |datagram| server.try_send(datagram));
         }
-        session.handle_sending(match outcome {
-            SendOutcome::Blocked => return,
-            SendOutcome::Sent => Sending::Sent,
-            SendOutcome::Refused => Sending::Refused,
-            SendOutcome::Failed => Sending::Failed,
-        });
+        let Poll::Ready(sending) = outcome else { return };
+        session.handle_sending(sending);
     }
 }
 

@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
-use tower_http::services::ServeDir;
 use tracing::debug;
 
 use super::app::App;
+use super::files::serve_files;
 use super::serve::Connected;
 use super::{client, websocket};
 
@@ -20,7 +20,7 @@ use super::{client, websocket};
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
     let router = Router::new().route("/ws", get(open)).route("/healthz", get(async || "ok")).with_state(app);
     match serve {
-        Some(directory) => router.fallback_service(ServeDir::new(directory)),
+        Some(directory) => serve_files(router, directory),
         None => router,
     }
 }

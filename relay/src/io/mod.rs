@@ -3,6 +3,7 @@
 mod app;
 mod client;
 mod drive;
+mod files;
 mod http;
 mod serve;
 mod tcp;

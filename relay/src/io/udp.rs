@@ -3,26 +3,16 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
+use std::task::Poll;
 
 use tokio::net::UdpSocket;
 use tracing::warn;
 
 use crate::config::Limits;
-use crate::session::FromServer;
+use crate::session::{FromServer, Sending};
 
 /// The minimum size of the receive buffer, which is more than RakNet sends.
 const RECEIVE_MIN: usize = 2048;
-
-/// The result of sending a datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SendOutcome {
-    Sent,
-    /// The socket would block.
-    Blocked,
-    /// The system refused this datagram.
-    Refused,
-    Failed,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -53,15 +43,15 @@ impl ServerSocket {
         self.socket.writable().await
     }
 
-    /// Sends one datagram, unless the socket is full.
-    pub(crate) fn try_send(&self, datagram: &[u8]) -> SendOutcome {
+    /// Sends one datagram; pending while the socket is full.
+    pub(crate) fn try_send(&self, datagram: &[u8]) -> Poll<Sending> {
         match self.socket.try_send(datagram) {
-            Ok(_) => SendOutcome::Sent,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => SendOutcome::Blocked,
-            Err(error) if is_temporary(error.kind()) => SendOutcome::Refused,
+            Ok(_) => Poll::Ready(Sending::Sent),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+            Err(error) if is_temporary(error.kind()) => Poll::Ready(Sending::Refused),
             Err(error) => {
                 warn!(%error, "cannot send to the game server");
-                SendOutcome::Failed
+                Poll::Ready(Sending::Failed)
             }
         }
     }

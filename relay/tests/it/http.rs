@@ -58,6 +58,9 @@ async fn files_are_served_with_their_types() {
     fs::write(directory.join("index.html"), "<title>page</title>").unwrap();
     fs::write(directory.join("pkg/game.js"), "export {}").unwrap();
     fs::write(directory.join("pkg/game.wasm"), "\0asm").unwrap();
+    let others =
+        ["game.mjs", "game.d.ts", "game.js.map", "game.css", "game.json", "game.svg", "game.webmanifest"];
+    others.iter().for_each(|name| fs::write(directory.join("pkg").join(name), *name).unwrap());
     fs::write(directory.with_file_name("secret"), "secret").unwrap();
     let mut config = config(Server::echo().await);
     config.serve = Some(directory);
@@ -67,6 +70,13 @@ async fn files_are_served_with_their_types() {
         ("/index.html", "text/html", "<title>page</title>"),
         ("/pkg/game.js", "text/javascript", "export {}"),
         ("/pkg/game.wasm", "application/wasm", "\0asm"),
+        ("/pkg/game.mjs", "text/javascript", "game.mjs"),
+        ("/pkg/game.d.ts", "text/plain", "game.d.ts"),
+        ("/pkg/game.js.map", "application/json", "game.js.map"),
+        ("/pkg/game.css", "text/css", "game.css"),
+        ("/pkg/game.json", "application/json", "game.json"),
+        ("/pkg/game.svg", "image/svg+xml", "game.svg"),
+        ("/pkg/game.webmanifest", "application/manifest+json", "game.webmanifest"),
     ];
     for (path, mime, expected) in cases {
         let (head, body) = get(relay.address, path).await;

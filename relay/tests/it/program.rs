@@ -1,7 +1,9 @@
 //! The program: its first line, its exit codes, its signals, its memory.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::{Client, Server};
@@ -20,12 +22,17 @@ struct Program {
 
 impl Program {
     fn start(server: SocketAddr) -> Self {
+        Self::start_with(server, &[], Stdio::null())
+    }
+
+    fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
         let target = format!("game={server}");
         let mut command = relay();
         command
             .args(["--listen", "127.0.0.1:0", "--target", &target])
+            .args(more)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(log);
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -117,10 +124,59 @@ async fn signals_close_clients_and_end_it_in_order() {
     }
 }
 
+/// A terminal that closes, or an administrator who wants the configuration read again, ends no game.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_hangup_is_survived_and_logged() {
+    let mut program = Program::start_with(Server::echo().await, &[], Stdio::piped());
+    let mut client = Client::connect(program.address, "/ws?target=game").await;
+    let mut log = BufReader::new(program.child.stderr.take().unwrap()).lines();
+    for _ in 0..2 {
+        let sent = Command::new("kill").args(["-HUP", &program.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("SIGHUP")).unwrap();
+        assert!(line.contains("nothing to reload"), "{line}");
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+    }
+}
+
+#[tokio::test]
+async fn the_log_says_which_directory_is_served() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("logged");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("index.html"), "page").unwrap();
+    let serve = ["--serve", directory.to_str().unwrap()];
+    let mut program = Program::start_with(Server::echo().await, &serve, Stdio::piped());
+    let log = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let line = { log }.find(|line| line.contains("serving files")).unwrap();
+    assert!(line.contains(serve[1]), "{line}");
+}
+
+#[test]
+fn directories_without_a_page_are_refused() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unbuilt");
+    let arguments = |directory: &str| {
+        refused(&["--listen", "127.0.0.1:0", "--target", "game=127.0.0.1:1", "--serve", directory])
+    };
+    let name = directory.to_str().unwrap();
+    fs::create_dir_all(&directory).unwrap();
+    // One of an earlier run.
+    let _ = fs::remove_file(directory.join("index.html"));
+    let line = arguments(name);
+    assert!(line.contains(name) && line.contains("has no index.html"), "{line}");
+    fs::write(directory.join("index.html"), r#"<script type="module" src="/src/main.ts"></script>"#).unwrap();
+    let line = arguments(name);
+    assert!(line.contains(name) && line.contains("the directory that the build writes"), "{line}");
+    let line = arguments("no/such/directory");
+    let absolute = std::env::current_dir().unwrap().join("no/such/directory");
+    assert!(line.contains(absolute.to_str().unwrap()), "{line}");
+}
+
 /// Kilobytes of memory that a process has in use.
 #[cfg(target_os = "linux")]
 fn resident(child: &Child) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }

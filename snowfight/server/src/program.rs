@@ -10,12 +10,6 @@ use std::thread;
 const LINES: usize = 16;
 
 /// Why a program fails: one line that says what to do, and an exit status.
-///
-/// ```
-/// use snowfight_server::program::Failure;
-///
-/// let _status: std::process::ExitCode = Failure::usage("use --listen ADDR:PORT").report();
-/// ```
 #[derive(Debug)]
 pub struct Failure {
     line: String,

@@ -2,7 +2,7 @@
 
 use heapless::Deque;
 
-use crate::message::{Direction, Entity, EntityKind, Player, PlayerId, Point};
+use crate::message::{Direction, Entity, Player, PlayerId, Point};
 use crate::world::World;
 
 /// The limit for frames that the server has not processed: about two seconds.
@@ -85,19 +85,15 @@ impl Prediction {
     pub fn handle_snapshot(&mut self, time: u32, entities: impl IntoIterator<Item = Entity>) -> f32 {
         self.world.observe(entities);
         let bodies = self.world.entities();
-        let own = bodies.iter().find_map(|entity| match entity.kind {
-            EntityKind::Player(player) if player.owner == self.player => Some(player),
-            EntityKind::Player(_) | EntityKind::Object(_) | EntityKind::Dead => None,
-        });
-        let Some(own) = own else {
+        let Some((_, own)) = bodies.iter().find_map(|entity| entity.player_of(self.player)) else {
             self.frames.clear();
             return 0.0;
         };
         let Some(before) = self.position() else {
-            self.begin(&own);
+            self.begin(own);
             return 0.0;
         };
-        let reached = self.reached(time, &own);
+        let reached = self.reached(time, own);
         self.replay(reached, own.position);
         self.position().map_or(0.0, |now| (now - before).length())
     }

@@ -210,8 +210,8 @@ fn a_refusal_is_told() {
     let mut client = playing();
     let error = ResponseKind::Error(Text::new("no ☃"));
     let bytes = to_vec(&ServerMessage::Response(Response { channel: INIT, kind: error })).expect("it packs");
-    let news = Update::Rejected(Text::new("no ☃"));
-    assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(news));
+    let update = Update::Rejected(Text::new("no ☃"));
+    assert_eq!(client.handle_message(NOW, &bytes.as_slice()), Ok(update));
 }
 
 #[test]

@@ -103,9 +103,6 @@ impl<const N: usize> View<N> {
     /// The entity of a player, and its id.
     #[must_use]
     pub fn player(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
-        self.entities.iter().find_map(|entity| match &entity.kind {
-            EntityKind::Player(player) if player.owner == owner => Some((entity.id, player)),
-            EntityKind::Player(_) | EntityKind::Object(_) | EntityKind::Dead => None,
-        })
+        self.entities.iter().find_map(|entity| entity.player_of(owner))
     }
 }

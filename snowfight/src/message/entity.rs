@@ -12,6 +12,21 @@ pub struct Entity {
     pub kind: EntityKind,
 }
 
+impl Entity {
+    /// The player and the id of the entity, if it is the one of `owner`.
+    pub(crate) fn player_of(&self, owner: PlayerId) -> Option<(EntityId, &Player)> {
+        self.player().filter(|(_, player)| player.owner == owner)
+    }
+
+    pub(crate) const fn player(&self) -> Option<(EntityId, &Player)> {
+        if let EntityKind::Player(player) = &self.kind { Some((self.id, player)) } else { None }
+    }
+
+    pub(crate) const fn object(&self) -> Option<(EntityId, &Object)> {
+        if let EntityKind::Object(object) = &self.kind { Some((self.id, object)) } else { None }
+    }
+}
+
 /// The kind of an entity.
 ///
 /// ```

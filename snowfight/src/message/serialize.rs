@@ -1,4 +1,4 @@
-//! What is lent, as serde wants it.
+//! Serde serialization of borrowed lists and text.
 
 use rakwire::codec::rabbit::{List, Text};
 use serde::Serializer;

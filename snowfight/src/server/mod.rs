@@ -71,7 +71,11 @@ pub enum Output<'b, K> {
 /// The error for a connection beyond [`MAX_SESSIONS`]; it should be closed.
 ///
 /// ```
-/// assert_eq!(snowfight::server::Full.to_string(), "the server has no room for another connection");
+/// use snowfight::server::{Full, MAX_SESSIONS, Server};
+///
+/// let mut server = Server::new(1);
+/// assert!((0..MAX_SESSIONS).all(|connection| server.handle_connected(connection).is_ok()));
+/// assert_eq!(server.handle_connected(MAX_SESSIONS), Err(Full));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -160,7 +164,7 @@ impl<K: Copy + Eq> Server<K> {
 
     /// A connection has ended. This does not make another player win.
     pub fn handle_disconnected(&mut self, connection: K) {
-        if let Some(index) = self.find(connection) {
+        if let Some(index) = self.sessions.iter().position(|session| session.connection == connection) {
             let session = self.sessions.swap_remove(index);
             self.remove_player(session.player());
         }
@@ -194,8 +198,7 @@ impl<K: Copy + Eq> Server<K> {
 
     /// All reliable messages to a client have been acknowledged. If its game is over, its connection is closed.
     pub fn handle_drained(&mut self, connection: K) {
-        let session = self.sessions.iter_mut().find(|session| session.connection == connection);
-        if let Some(session) = session.filter(|session| session.pending.is_empty())
+        if let Some(session) = self.session_mut(connection).filter(|session| session.pending.is_empty())
             && matches!(session.state, State::Leaving { .. })
         {
             session.close();
@@ -290,8 +293,8 @@ impl<K: Copy + Eq> Server<K> {
         found
     }
 
-    fn find(&self, connection: K) -> Option<usize> {
-        self.sessions.iter().position(|session| session.connection == connection)
+    fn session_mut(&mut self, connection: K) -> Option<&mut Session<K>> {
+        self.sessions.iter_mut().find(|session| session.connection == connection)
     }
 
     /// A client joins; its first snapshot contains its own player.
@@ -301,7 +304,7 @@ impl<K: Copy + Eq> Server<K> {
             return;
         };
         self.entities = self.world.entities();
-        if let Some(session) = self.sessions.iter_mut().find(|session| session.connection == connection) {
+        if let Some(session) = self.session_mut(connection) {
             session.state = State::Playing { player };
             session.scope = scope;
         }
@@ -309,15 +312,14 @@ impl<K: Copy + Eq> Server<K> {
     }
 
     fn enqueue(&mut self, connection: K, message: PendingMessage) {
-        let session = self.sessions.iter_mut().find(|session| session.connection == connection);
+        let session = self.session_mut(connection);
         let kept = session.is_some_and(|session| session.pending.push_back(message).is_ok());
         self.stats.dropped += u64::from(!kept);
     }
 
     fn reject(&mut self, connection: K) {
         self.stats.malformed += 1;
-        let session = self.sessions.iter_mut().find(|session| session.connection == connection);
-        if let Some(session) = session {
+        if let Some(session) = self.session_mut(connection) {
             let player = session.player();
             session.close();
             self.remove_player(player);
@@ -359,8 +361,7 @@ impl<K: Copy + Eq> Server<K> {
     /// Replaces all queued messages of the client, which are obsolete.
     fn send_game_over(&mut self, player: PlayerId, result: GameOver) {
         let now = self.world.time();
-        let session = self.sessions.iter_mut().find(|session| session.player() == Some(player));
-        if let Some(session) = session {
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.player() == Some(player)) {
             session.pending.clear();
             let _ = session.pending.push_back(PendingMessage::GameOver(now, result));
             session.state = State::Leaving { until: now.wrapping_add(TICKS_PER_SECOND) };
@@ -375,20 +376,14 @@ impl<K: Copy + Eq> Server<K> {
             }
             PendingMessage::NoRoom(channel) => (channel, ResponseKind::Error(Text::new(NO_ROOM))),
             PendingMessage::Connect(channel, player) => {
-                (channel, ResponseKind::Connect(Connect { player, snapshot: self.snapshot() }))
+                let snapshot = Snapshot { entities: List::new(&self.entities) };
+                (channel, ResponseKind::Connect(Connect { player, snapshot }))
             }
-            PendingMessage::GameOver(time, result) => return self.event(time, EventKind::GameOver(result)),
+            PendingMessage::GameOver(time, result) => {
+                return ServerMessage::Event(Event { time, kind: EventKind::GameOver(result) });
+            }
         };
         ServerMessage::Response(Response { channel, kind })
-    }
-
-    #[expect(clippy::unused_self, reason = "its lifetime is that of the snapshot")]
-    const fn event<'s>(&'s self, time: u32, kind: EventKind<'s>) -> ServerMessage<'s> {
-        ServerMessage::Event(Event { time, kind })
-    }
-
-    fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot { entities: List::new(&self.entities) }
     }
 }
 

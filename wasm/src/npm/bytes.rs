@@ -1,4 +1,4 @@
-//! Bytes that belong to JavaScript.
+//! Byte arrays of JavaScript.
 
 use wasm_bindgen::prelude::*;
 
@@ -16,7 +16,7 @@ extern "C" {
 }
 
 impl Bytes {
-    /// A copy of `length` bytes that come in parts.
+    /// Copies `length` bytes from several slices.
     #[allow(clippy::cast_possible_truncation, reason = "they come from 32-bit memory")]
     pub(super) fn gather<'a>(length: usize, parts: impl Iterator<Item = &'a [u8]>) -> Self {
         let bytes = Self::new(length as u32);
@@ -28,7 +28,7 @@ impl Bytes {
         bytes
     }
 
-    /// A copy of bytes in one piece.
+    /// Copies a slice.
     pub(super) fn copy(bytes: &[u8]) -> Self {
         Self::gather(bytes.len(), core::iter::once(bytes))
     }

@@ -5,6 +5,8 @@ use core::fmt::Display;
 use rakwire::endpoint::{ConnectError, SendError};
 use wasm_bindgen::prelude::*;
 
+use crate::client::OutOfMemory;
+
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = Error)]
@@ -25,7 +27,26 @@ pub(super) fn error(code: &str, message: &dyn Display) -> JsValue {
 }
 
 pub(super) fn connect_error(cause: ConnectError) -> JsValue {
-    error("already-connected", &cause)
+    let code = match cause {
+        ConnectError::PasswordTooLong => "bad-option",
+        ConnectError::NoMemory => "no-memory",
+        ConnectError::AlreadyConnected | ConnectError::Full | _ => "already-connected",
+    };
+    error(code, &cause)
+}
+
+/// The error of a peer that would need more memory than there is.
+pub(super) fn out_of_memory(_: OutOfMemory) -> JsValue {
+    error("no-memory", &"there is not so much memory; give the connection fewer or smaller blocks")
+}
+
+/// Whether a message would be accepted now; only what waiting does not change is an error.
+pub(super) fn is_accepted(result: Result<(), SendError>) -> Result<bool, JsValue> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Ok(false),
+        Err(cause) => Err(send_error(cause)),
+    }
 }
 
 pub(super) fn send_error(cause: SendError) -> JsValue {

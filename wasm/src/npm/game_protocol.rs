@@ -6,11 +6,13 @@ use rakwire::wire::IP_UDP_OVERHEAD;
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
-use super::error::{connect_error, error, read_entropy, send_error};
+use super::class::class;
+use super::error::{connect_error, error, is_accepted, out_of_memory, read_entropy, send_error};
 use super::event::{Names, PeerEvent};
+use super::memory::memory;
 use super::panic::report_panics;
 use super::stats::{PeerStats, count, ms};
-use crate::client::{Client, instant, millis};
+use crate::client::{Client, Memory, instant, millis};
 
 /// The numbers by which JavaScript knows the reliabilities of both protocols.
 const UNRELIABLE: u8 = 0;
@@ -25,14 +27,21 @@ pub struct GameProtocolPeer {
 
 #[wasm_bindgen]
 impl GameProtocolPeer {
-    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`.
+    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Its memory has 4,096 blocks of 512 bytes
+    /// unless it is told otherwise.
     ///
     /// # Errors
-    /// `bad-entropy` when there are not 32 bytes.
+    /// `bad-entropy` when there are not 32 bytes, `no-memory` when there is not so much memory.
     #[wasm_bindgen(constructor)]
-    pub fn new(entropy: &[u8]) -> Result<Self, JsValue> {
+    pub fn new(
+        entropy: &[u8],
+        blocks: Option<u32>,
+        #[wasm_bindgen(js_name = blockSize)] block_size: Option<u32>,
+    ) -> Result<Self, JsValue> {
         report_panics();
-        Ok(Self { client: Client::game_protocol(read_entropy(entropy)?) })
+        let memory = memory(Memory::GAME_PROTOCOL, blocks, block_size);
+        let client = Client::game_protocol(read_entropy(entropy)?, memory).map_err(out_of_memory)?;
+        Ok(Self { client })
     }
 
     /// Takes a message for sending: reliability 0 (unreliable) or 2 (reliable); channel and priority mean nothing here,
@@ -53,60 +62,23 @@ impl GameProtocolPeer {
         Ok(receipt.map(|receipt| receipt.0))
     }
 
-    /// Begins to connect.
+    /// Whether `send` would take a message of so many bytes now.
     ///
     /// # Errors
-    /// `already-connected` when it was called before.
-    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
-        self.client.connect(instant(now_ms)).map_err(connect_error)
-    }
-
-    /// Takes a datagram that arrived.
-    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle(instant(now_ms), datagram);
-    }
-
-    /// Does what is due.
-    #[wasm_bindgen(js_name = handleTimeout)]
-    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle_timeout(instant(now_ms));
-    }
-
-    /// Whether the connection is over, so that no more can come than the events that wait already.
-    #[wasm_bindgen(getter, js_name = isOver)]
-    pub fn is_over(&self) -> bool {
-        self.client.is_over()
-    }
-
-    /// Ends the connection once what was sent reliably has arrived.
-    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.disconnect(instant(now_ms));
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> PeerStats {
-        let (connection, peer) = self.client.stats();
-        PeerStats::describe(&measure(&connection), peer)
-    }
-
-    /// What happened next, if anything.
-    #[wasm_bindgen(js_name = pollEvent)]
-    pub fn poll_event(&mut self) -> Option<PeerEvent> {
-        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
-    }
-
-    /// The next datagram to send, if any.
-    #[wasm_bindgen(js_name = pollTransmit)]
-    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
-    }
-
-    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
-    #[wasm_bindgen(js_name = pollTimeout)]
-    pub fn poll_timeout(&self) -> Option<f64> {
-        self.client.poll_timeout().map(millis)
+    /// An `Error` whose `code` says why it never would.
+    #[wasm_bindgen(js_name = canSend)]
+    pub fn can_send(
+        &mut self,
+        length: u32,
+        reliability: u8,
+        _channel: u8,
+        _priority: u8,
+    ) -> Result<bool, JsValue> {
+        is_accepted(self.client.can_send(length as usize, read_reliability(reliability)?))
     }
 }
+
+class!(GameProtocolPeer, NAMES, measure);
 
 /// What JavaScript is told of a connection, in the order of the names in `stats`. The Game Protocol has no pings and no
 /// congestion window; its MTU is fixed. A chunk is a datagram.

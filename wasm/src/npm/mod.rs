@@ -3,9 +3,11 @@
 #[cfg(target_arch = "wasm32")]
 mod allocator;
 mod bytes;
+mod class;
 mod error;
 mod event;
 mod game_protocol;
+mod memory;
 mod panic;
 mod raknet;
 mod stats;

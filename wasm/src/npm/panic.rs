@@ -1,4 +1,4 @@
-//! Panics, told to the console: the one time that Rust calls JavaScript on its own.
+//! Panic messages on the console.
 
 use std::panic;
 use std::sync::Once;
@@ -8,10 +8,10 @@ use wasm_bindgen::prelude::wasm_bindgen;
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = console)]
-    fn error(words: &str);
+    fn error(message: &str);
 }
 
-/// Makes every later panic leave its message in the console; after it the module only traps.
+/// Installs a hook that logs the message of a panic to the console, before the module traps.
 pub(super) fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| panic::set_hook(Box::new(|info| error(&info.to_string()))));

@@ -7,11 +7,13 @@ use rakwire::raknet::{
 use wasm_bindgen::prelude::*;
 
 use super::bytes::Bytes;
-use super::error::{connect_error, error, read_entropy, send_error};
+use super::class::class;
+use super::error::{connect_error, error, is_accepted, out_of_memory, read_entropy, send_error};
 use super::event::{Names, PeerEvent};
+use super::memory::memory;
 use super::panic::report_panics;
 use super::stats::{PeerStats, count, ms};
-use crate::client::{Client, instant, millis};
+use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 
 /// One connection to one RakNet server, without socket, timer or clock.
 ///
@@ -26,37 +28,25 @@ pub struct RakNetPeer {
 #[wasm_bindgen]
 impl RakNetPeer {
     /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Every so many parts of a large message
-    /// it tells how far that has come; 0 is never.
+    /// it tells how far that has come; 0 is never. The server is told the password, of at most 255 bytes, unless it is
+    /// empty. The memory has 16,384 blocks of 512 bytes unless it is told otherwise.
     ///
     /// # Errors
-    /// `bad-entropy` when there are not 32 bytes.
+    /// `bad-entropy` when there are not 32 bytes, `no-memory` when there is not so much memory.
     #[wasm_bindgen(constructor)]
     pub fn new(
         entropy: &[u8],
         #[wasm_bindgen(js_name = protocolVersion)] protocol_version: u8,
         #[wasm_bindgen(js_name = progressInterval)] progress_interval: u32,
+        password: &[u8],
+        blocks: Option<u32>,
+        #[wasm_bindgen(js_name = blockSize)] block_size: Option<u32>,
     ) -> Result<Self, JsValue> {
         report_panics();
-        Ok(Self { client: Client::raknet(read_entropy(entropy)?, protocol_version, progress_interval) })
-    }
-
-    /// Begins to connect.
-    ///
-    /// # Errors
-    /// `already-connected` when it was called before.
-    pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
-        self.client.connect(instant(now_ms)).map_err(connect_error)
-    }
-
-    /// Takes a datagram that arrived.
-    pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle(instant(now_ms), datagram);
-    }
-
-    /// Does what is due.
-    #[wasm_bindgen(js_name = handleTimeout)]
-    pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.handle_timeout(instant(now_ms));
+        let memory = memory(Memory::RAKNET, blocks, block_size);
+        let settings = RakNetSettings { protocol_version, progress_interval, password, memory };
+        let client = Client::raknet(read_entropy(entropy)?, settings).map_err(out_of_memory)?;
+        Ok(Self { client })
     }
 
     /// Takes a message for sending: reliability 0 to 4 as on the wire or 5 to 7 with a receipt, whose number comes back;
@@ -72,50 +62,28 @@ impl RakNetPeer {
         priority: u8,
         #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
     ) -> Result<Option<u32>, JsValue> {
-        let delivery = Delivery {
-            reliability: read_reliability(reliability)?,
-            channel: Channel::new(channel).ok_or_else(|| error("bad-channel", &"a channel is 0 to 31"))?,
-            priority: read_priority(priority)?,
-        };
+        let delivery = read_delivery(reliability, channel, priority)?;
         let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
         Ok(receipt.map(|receipt| receipt.0))
     }
 
-    /// Ends the connection once what was sent before has arrived.
-    pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-        self.client.disconnect(instant(now_ms));
-    }
-
-    /// The next datagram to send, if any.
-    #[wasm_bindgen(js_name = pollTransmit)]
-    pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-        self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
-    }
-
-    /// What happened next, if anything.
-    #[wasm_bindgen(js_name = pollEvent)]
-    pub fn poll_event(&mut self) -> Option<PeerEvent> {
-        PeerEvent::describe(&self.client.poll_event()?, &NAMES)
-    }
-
-    /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
-    #[wasm_bindgen(js_name = pollTimeout)]
-    pub fn poll_timeout(&self) -> Option<f64> {
-        self.client.poll_timeout().map(millis)
-    }
-
-    /// Whether the connection is over, so that no more can come than the events that wait already.
-    #[wasm_bindgen(getter, js_name = isOver)]
-    pub fn is_over(&self) -> bool {
-        self.client.is_over()
-    }
-
-    /// The counters.
-    pub fn stats(&self) -> PeerStats {
-        let (connection, peer) = self.client.stats();
-        PeerStats::describe(&measure(&connection), peer)
+    /// Whether `send` would take a message of so many bytes now.
+    ///
+    /// # Errors
+    /// An `Error` whose `code` says why it never would.
+    #[wasm_bindgen(js_name = canSend)]
+    pub fn can_send(
+        &mut self,
+        length: u32,
+        reliability: u8,
+        channel: u8,
+        priority: u8,
+    ) -> Result<bool, JsValue> {
+        is_accepted(self.client.can_send(length as usize, read_delivery(reliability, channel, priority)?))
     }
 }
+
+class!(RakNetPeer, NAMES, measure);
 
 /// What JavaScript is told of a connection, in the order of the names in `stats`.
 fn measure(connection: &ConnectionStats) -> [f64; 12] {
@@ -133,6 +101,14 @@ fn measure(connection: &ConnectionStats) -> [f64; 12] {
         count(connection.datagrams_lost),
         count(connection.datagrams_acknowledged),
     ]
+}
+
+fn read_delivery(reliability: u8, channel: u8, priority: u8) -> Result<Delivery, JsValue> {
+    Ok(Delivery {
+        reliability: read_reliability(reliability)?,
+        channel: Channel::new(channel).ok_or_else(|| error("bad-channel", &"a channel is 0 to 31"))?,
+        priority: read_priority(priority)?,
+    })
 }
 
 fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
@@ -169,7 +145,9 @@ fn failure_code(reason: ConnectFailure) -> &'static str {
     match reason {
         ConnectFailure::NoAnswer => "no-answer",
         ConnectFailure::Refused(refusal) => refusal_code(refusal),
-        ConnectFailure::IncompatibleProtocol { .. } => "incompatible-protocol",
+        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::SilentSinceIncompatible { .. } => {
+            "incompatible-protocol"
+        }
         ConnectFailure::SecurityRequired => "security-required",
         ConnectFailure::InvalidPassword => "invalid-password",
         ConnectFailure::Closed => "closed-by-server",

@@ -50,7 +50,7 @@ extern "C" {
     fn set(this: &Drops, reason: &str, times: f64);
 }
 
-/// What is counted and measured of a connection.
+/// The names of the counters and measurements of a connection.
 const NAMES: [&str; 12] = [
     "roundTripMs",
     "pingMs",
@@ -67,7 +67,7 @@ const NAMES: [&str; 12] = [
 ];
 
 impl PeerStats {
-    /// The object for what is known of a connection, in the order of [`NAMES`], and for the counters of the whole peer.
+    /// Makes the object from the values of a connection, in the order of [`NAMES`], and from the counters of the peer.
     pub(super) fn describe<R: DropReasons + Debug>(
         connection: &[f64; NAMES.len()],
         peer: &endpoint::PeerStats<R>,
@@ -90,7 +90,7 @@ impl PeerStats {
 }
 
 impl Drops {
-    /// Notes how often something was dropped for this reason, if it ever was.
+    /// Adds the count of a reason, unless it is zero.
     fn add(&self, reason: &dyn Debug, times: u64) {
         if times == 0 {
             return;

@@ -1,4 +1,4 @@
-//! What pages and workers both have: timers, microtasks, a clock, randomness.
+//! The APIs of pages and workers: timers, microtasks, a clock, random bytes.
 
 use js_sys::Function;
 use wasm_bindgen::prelude::*;
@@ -21,7 +21,7 @@ extern "C" {
     fn encode_uri_component(text: &str) -> String;
 }
 
-/// The page's clock.
+/// The time of `performance.now()`.
 pub(super) fn now() -> rakwire::Instant {
     instant(performance_now())
 }
@@ -32,18 +32,18 @@ pub(super) fn entropy() -> [u8; 32] {
     bytes
 }
 
-/// `url` with the relay's target in its query.
+/// Adds the target of the relay to the query of `url`.
 pub(super) fn with_target(url: &str, target: &str) -> String {
-    let mark = if url.contains('?') { '&' } else { '?' };
-    format!("{url}{mark}target={}", encode_uri_component(target))
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}target={}", encode_uri_component(target))
 }
 
-/// Calls `task` after what runs now, before the browser does anything else.
+/// Runs `task` in a microtask: after the current one, and before the browser handles other events.
 pub(super) fn soon(task: impl FnOnce() + 'static) {
     queue_microtask(Closure::once_into_js(task).unchecked_ref());
 }
 
-/// A running timer, which ends when it is dropped.
+/// A running timer. Dropping it cancels it.
 #[derive(Debug)]
 pub(super) struct Timer(JsValue);
 

@@ -11,7 +11,7 @@ use super::driver::Driver;
 pub use super::error::{ConnectError, Ending};
 pub use super::receive_queue::Message;
 use super::receive_queue::ReceiveQueue;
-use crate::client::Client;
+use crate::client::{Client, OutOfMemory};
 
 /// An open connection. Dropping it tells the server so without waiting for anything.
 #[derive(Debug)]
@@ -25,9 +25,9 @@ impl<P: Protocol> Connection<P> {
     /// Opens a connection through the WebSocket at `url`.
     pub(super) async fn open(
         url: &str,
-        client: impl FnOnce([u8; 32]) -> Client<P>,
+        client: impl FnOnce([u8; 32]) -> Result<Client<P>, OutOfMemory>,
     ) -> Result<Self, ConnectError<P>> {
-        let driver = Driver::start(url, client).map_err(|_| ConnectError::BadUrl)?;
+        let driver = Driver::start(url, client)?;
         let connection =
             Self { driver, queue: RefCell::new(ReceiveQueue::new()), ending: RefCell::new(None) };
         poll_fn(|cx| connection.poll_open(cx)).await?;
@@ -45,6 +45,28 @@ impl<P: Protocol> Connection<P> {
     /// A [`SendError`] that says what to do.
     pub fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.driver.borrow_mut().send(message, delivery)
+    }
+
+    /// Waits until [`send`](Self::send) would accept a message of `length` bytes, for one that was refused for want of
+    /// room. Another task may take the room first.
+    ///
+    /// # Errors
+    /// The [`SendError`] that waiting does not change.
+    ///
+    /// ```no_run
+    /// use rakwire::raknet::Delivery;
+    /// use rakwire_wasm::web::Connection;
+    ///
+    /// # async fn upload(connection: &Connection, parts: &[&[u8]]) -> Result<(), Box<dyn std::error::Error>> {
+    /// for part in parts {
+    ///     connection.ready(part.len(), Delivery::RELIABLE).await?;
+    ///     connection.send(part, Delivery::RELIABLE)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ready(&self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
+        poll_fn(|cx| self.poll_ready(cx, length, delivery)).await
     }
 
     /// The next message, or nothing when the connection is over and [`ending`](Self::ending) says why.
@@ -81,12 +103,16 @@ impl<P: Protocol> Connection<P> {
 
     fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectError<P>>> {
         let driver = &mut *self.driver.borrow_mut();
-        match driver.client.poll_event() {
-            Some(Event::Connected { .. }) => return Poll::Ready(Ok(())),
-            Some(Event::ConnectFailed { reason, .. }) => {
-                return Poll::Ready(Err(ConnectError::Server(reason)));
+        while let Some(event) = driver.client.poll_event() {
+            match event {
+                Event::Connected { .. } => return Poll::Ready(Ok(())),
+                Event::ConnectFailed { reason, .. } => return Poll::Ready(Err(ConnectError::Server(reason))),
+                // Not of this connection, such as the pong of a peer without one.
+                _ => {}
             }
-            _ => {}
+        }
+        if let Some(refusal) = driver.refusal {
+            return Poll::Ready(Err(ConnectError::Refused(refusal)));
         }
         if let Some(close) = &driver.relay_close {
             return Poll::Ready(Err(ConnectError::Relay(close.clone())));
@@ -95,11 +121,29 @@ impl<P: Protocol> Connection<P> {
         Poll::Pending
     }
 
+    fn poll_ready(
+        &self,
+        cx: &Context<'_>,
+        length: usize,
+        delivery: P::Delivery,
+    ) -> Poll<Result<(), SendError>> {
+        let driver = &mut *self.driver.borrow_mut();
+        match driver.can_send(length, delivery) {
+            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => {
+                driver.wake_sender_later(cx);
+                Poll::Pending
+            }
+            result => Poll::Ready(result),
+        }
+    }
+
     fn poll_recv(&self, cx: &Context<'_>) -> Poll<Option<Message<P>>> {
         let was_full = self.queue.borrow().is_full();
         let polled = self.poll_queue(cx, ReceiveQueue::pop_message);
-        if was_full && polled.is_ready() {
-            // Those that wait for receipts or progress may set messages aside again.
+        let has_waiting_sender = self.driver.borrow().has_waiting_sender();
+        if (was_full || has_waiting_sender) && polled.is_ready() {
+            // Those that wait for receipts or progress may set messages aside again, and messages to send may have the
+            // memory of what was read.
             let wakers = self.driver.borrow_mut().take_wakers();
             wakers.into_iter().for_each(Waker::wake);
         }

@@ -5,14 +5,13 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Waker};
 
 use rakwire::Instant;
-use rakwire::endpoint::{Protocol, Receipt, SendError};
-use wasm_bindgen::JsValue;
+use rakwire::endpoint::{ConnectError, Protocol, Receipt, SendError};
 use wasm_bindgen::closure::Closure;
 
 use super::browser::{Timer, entropy, now, soon};
-use super::error::RelayClose;
+use super::error::{self, RelayClose};
 use super::socket::{FromRelay, Socket};
-use crate::client::{Client, millis};
+use crate::client::{Client, OutOfMemory, millis};
 
 /// How long to wait until a full WebSocket is looked at again: browsers do not tell when there is room.
 const FULL_SOCKET_MS: f64 = 5.0;
@@ -24,36 +23,44 @@ const LATE_MS: f64 = 250.0;
 pub(super) struct Driver<P: Protocol> {
     pub(super) client: Client<P>,
     pub(super) relay_close: Option<RelayClose>,
+    /// Why the client did not even begin to connect.
+    pub(super) refusal: Option<ConnectError>,
     socket: Option<Socket>,
     timer: Option<(Instant, Timer)>,
     on_timer: Closure<dyn FnMut()>,
     wakers: Vec<Waker>,
+    /// Whether one of these waits for room to send.
+    has_waiting_sender: bool,
     pump_is_queued: bool,
     me: Weak<RefCell<Self>>,
 }
 
 impl<P: Protocol> Driver<P> {
-    /// Begins to open the WebSocket; the rest follows by itself. Fails when the browser does not take the URL.
+    /// Begins to open the WebSocket; the rest follows by itself. Fails when the browser does not take the URL or does not
+    /// have the memory.
     pub(super) fn start(
         url: &str,
-        client: impl FnOnce([u8; 32]) -> Client<P>,
-    ) -> Result<Rc<RefCell<Self>>, JsValue> {
+        client: impl FnOnce([u8; 32]) -> Result<Client<P>, OutOfMemory>,
+    ) -> Result<Rc<RefCell<Self>>, error::ConnectError<P>> {
+        let client = client(entropy()).map_err(|OutOfMemory| error::ConnectError::OutOfMemory)?;
         let driver = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
             let at_timer = me.clone();
             RefCell::new(Self {
-                client: client(entropy()),
+                client,
                 relay_close: None,
+                refusal: None,
                 socket: None,
                 timer: None,
                 on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
                 wakers: Vec::new(),
+                has_waiting_sender: false,
                 pump_is_queued: false,
                 me: me.clone(),
             })
         });
         let at_event = Rc::downgrade(&driver);
         let on_event = move |event| change(&at_event, |driver| driver.on_relay(event));
-        let socket = Socket::open(url, on_event)?;
+        let socket = Socket::open(url, on_event).map_err(|_| error::ConnectError::BadUrl)?;
         driver.borrow_mut().socket = Some(socket);
         Ok(driver)
     }
@@ -71,6 +78,13 @@ impl<P: Protocol> Driver<P> {
         Ok(receipt)
     }
 
+    pub(super) fn can_send(&mut self, length: usize, delivery: P::Delivery) -> Result<(), SendError> {
+        if self.relay_close.is_some() {
+            return Err(SendError::NotConnected);
+        }
+        self.client.can_send(length, delivery)
+    }
+
     pub(super) fn disconnect(&mut self) {
         self.client.disconnect(now());
         self.pump();
@@ -83,8 +97,20 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
+    /// The same for a task that waits for room to send.
+    pub(super) fn wake_sender_later(&mut self, cx: &Context<'_>) {
+        self.has_waiting_sender = true;
+        self.wake_later(cx);
+    }
+
+    /// Whether a task waits for room to send.
+    pub(super) const fn has_waiting_sender(&self) -> bool {
+        self.has_waiting_sender
+    }
+
     /// The tasks that wait for anything to happen, to be woken when nothing of this is borrowed any more.
     pub(super) fn take_wakers(&mut self) -> Vec<Waker> {
+        self.has_waiting_sender = false;
         core::mem::take(&mut self.wakers)
     }
 
@@ -105,8 +131,7 @@ impl<P: Protocol> Driver<P> {
     fn on_relay(&mut self, event: FromRelay) {
         match event {
             FromRelay::Open => {
-                let connected = self.client.connect(now());
-                debug_assert!(connected.is_ok(), "a socket opens once");
+                self.refusal = self.client.connect(now()).err();
             }
             FromRelay::Datagram(datagram) => self.client.handle(now(), &datagram),
             FromRelay::Closed(close) => {

@@ -28,6 +28,10 @@ impl core::fmt::Display for RelayClose {
 pub enum ConnectError<P: Protocol> {
     /// The browser does not take the URL for a WebSocket's.
     BadUrl,
+    /// The browser does not have the memory that the connection should have.
+    OutOfMemory,
+    /// The password is too long, or the memory of the connection too small for it.
+    Refused(rakwire::endpoint::ConnectError),
     /// The relay refused, or cannot be reached.
     Relay(RelayClose),
     /// The game server refused, or does not answer.
@@ -38,6 +42,8 @@ impl<P: Protocol> core::fmt::Display for ConnectError<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
+            Self::OutOfMemory => f.write_str("there is not so much memory"),
+            Self::Refused(error) => error.fmt(f),
             Self::Relay(close) => close.fmt(f),
             Self::Server(failure) => failure.fmt(f),
         }

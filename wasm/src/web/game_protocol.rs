@@ -18,7 +18,7 @@ use rakwire::game_protocol::{ConnectFailure, GameProtocol};
 
 use super::browser::with_target;
 use super::connection;
-use crate::client::Client;
+use crate::client::{Client, Memory};
 
 /// An open connection of the Game Protocol.
 pub type Connection = connection::Connection<GameProtocol>;
@@ -38,12 +38,26 @@ pub type Message = connection::Message<GameProtocol>;
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection, ConnectError> {
+    connect_with(url, target, attempts, Memory::GAME_PROTOCOL).await
+}
+
+/// As [`connect`], with another memory of the connection than [`Memory::GAME_PROTOCOL`].
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_with(
+    url: &str,
+    target: &str,
+    attempts: u8,
+    memory: Memory,
+) -> Result<Connection, ConnectError> {
     let url = with_target(url, target);
+    let client = |entropy| Client::game_protocol(entropy, memory);
     for _ in 1..attempts {
-        match Connection::open(&url, Client::game_protocol).await {
+        match Connection::open(&url, client).await {
             Err(ConnectError::Server(ConnectFailure::NoAnswer)) => {}
             result => return result,
         }
     }
-    Connection::open(&url, Client::game_protocol).await
+    Connection::open(&url, client).await
 }

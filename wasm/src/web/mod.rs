@@ -26,9 +26,13 @@ pub mod connection;
 mod driver;
 mod error;
 pub mod game_protocol;
+mod ping;
 pub mod raknet;
 mod receive_queue;
 mod socket;
 
+pub use crate::Memory;
 pub use error::RelayClose;
+pub use ping::{PingError, Pong, ping};
 pub use raknet::{ConnectError, Connection, Ending, Message, Options, connect};
+pub use rakwire::wire::offline::PingScope;

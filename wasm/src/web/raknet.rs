@@ -5,7 +5,7 @@ use rakwire::raknet::{Outcome, Progress, RakNet, Receipt};
 use super::browser::with_target;
 use super::connection;
 use super::receive_queue::ReceiveQueue;
-use crate::client::Client;
+use crate::client::{Client, Memory, RakNetSettings};
 
 /// An open RakNet connection.
 pub type Connection = connection::Connection<RakNet>;
@@ -19,17 +19,22 @@ pub type Message = connection::Message<RakNet>;
 /// How to connect.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Options {
-    /// The protocol version that the server is told: 6 is the original, 11 is Minecraft Bedrock of today.
+pub struct Options<'p> {
+    /// The protocol version that the server is told first: 6 is the original, 11 is Minecraft Bedrock of today. If the
+    /// server names another one, the attempt goes on with that.
     pub protocol_version: u8,
     /// After how many parts of a large message [`Connection::recv_progress`] tells how far it has come; 0 is never.
     /// A part has about 1,400 bytes.
     pub progress_interval: u32,
+    /// What the server asks for, 0 to 255 bytes. It crosses the network in the clear.
+    pub password: &'p [u8],
+    /// The memory of the connection. Default: [`Memory::RAKNET`].
+    pub memory: Memory,
 }
 
-impl Default for Options {
+impl Default for Options<'_> {
     fn default() -> Self {
-        Self { protocol_version: 6, progress_interval: 0 }
+        Self { protocol_version: 6, progress_interval: 0, password: &[], memory: Memory::RAKNET }
     }
 }
 
@@ -39,8 +44,10 @@ impl Default for Options {
 ///
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
-pub async fn connect(url: &str, target: &str, options: Options) -> Result<Connection, ConnectError> {
-    let client = |entropy| Client::raknet(entropy, options.protocol_version, options.progress_interval);
+pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Connection, ConnectError> {
+    let Options { protocol_version, progress_interval, password, memory } = options;
+    let settings = RakNetSettings { protocol_version, progress_interval, password, memory };
+    let client = |entropy| Client::raknet(entropy, settings);
     Connection::open(&with_target(url, target), client).await
 }
 

@@ -1,27 +1,27 @@
-//! What arrived and was not read yet: an application that waits for one kind of event may leave the others.
+//! Received events of all kinds, while the application waits for one kind only.
 
 use std::collections::VecDeque;
 
 use rakwire::endpoint::{Event, Outcome, Progress, Protocol, Receipt};
 
-/// Bytes of messages that are set aside, each counted with 64 more, while only receipts or progress are asked for:
-/// more than any server sends in the time that an acknowledgement takes.
+/// The limit for queued messages in bytes, far above what a server sends in a round-trip time.
 const MAX_BYTES: usize = 16 << 20;
+/// The bytes that each message is charged in addition to its own.
 const OVERHEAD: usize = 64;
-/// Large messages whose latest progress waits to be read; that of further ones replaces the oldest.
+/// For how many large messages unread progress is kept; a further one replaces the oldest.
 const MAX_PROGRESS: usize = 64;
 
-/// A message that arrived.
+/// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message<P: Protocol> {
-    /// Its bytes; in RakNet the first is its id.
+    /// The bytes; in RakNet the first one is the message id.
     pub bytes: Vec<u8>,
-    /// How it travelled. RakNet's priority is not on the wire and reads as the default.
+    /// How it was sent. RakNet's priority is not on the wire, so it is the default here.
     pub delivery: P::Delivery,
 }
 
-/// What waits for the application.
+/// What the application has not read yet.
 #[derive(Debug)]
 pub(super) struct ReceiveQueue<P: Protocol> {
     messages: VecDeque<Message<P>>,
@@ -35,12 +35,12 @@ impl<P: Protocol> ReceiveQueue<P> {
         Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
     }
 
-    /// Whether no further message may be set aside before some are read.
+    /// Whether messages have to be read before others are queued.
     pub(super) const fn is_full(&self) -> bool {
         self.bytes >= MAX_BYTES
     }
 
-    /// Keeps what an event tells; the events of opening and ending are not for here.
+    /// Queues an event of an open connection.
     pub(super) fn push(&mut self, event: &Event<'_, P>) {
         match event {
             Event::Message { delivery, message, .. } => {
@@ -48,7 +48,7 @@ impl<P: Protocol> ReceiveQueue<P> {
             }
             Event::Receipt { receipt, outcome, .. } => self.receipts.push_back((*receipt, *outcome)),
             Event::Progress { progress, .. } => self.push_progress(*progress),
-            // A client has no others once it is open.
+            // An open connection of a client has no other events.
             Event::Connected { .. } | Event::Disconnected { .. } | _ => {}
         }
     }
@@ -58,7 +58,7 @@ impl<P: Protocol> ReceiveQueue<P> {
         self.messages.push_back(message);
     }
 
-    /// Keeps how far a message has come, instead of what was known of it before.
+    /// Adds the progress of a message, which replaces its earlier progress.
     fn push_progress(&mut self, progress: Progress) {
         let same =
             |known: &Progress| known.direction == progress.direction && known.message == progress.message;
@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    fn set_aside_up_to_a_bound<P: Protocol>() {
+    fn messages_are_queued_up_to_a_bound<P: Protocol>() {
         let message = |bytes| Message::<P> { bytes, delivery: P::Delivery::default() };
         let mut queue = ReceiveQueue::new();
         queue.push_message(message(vec![7; MAX_BYTES - OVERHEAD - 1]));
@@ -109,9 +109,9 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_nobody_reads_are_set_aside_up_to_a_bound() {
-        set_aside_up_to_a_bound::<RakNet>();
-        set_aside_up_to_a_bound::<GameProtocol>();
+    fn unread_messages_are_queued_up_to_a_bound() {
+        messages_are_queued_up_to_a_bound::<RakNet>();
+        messages_are_queued_up_to_a_bound::<GameProtocol>();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The WebSocket to the relay, and the callbacks that it is given.
+//! The WebSocket to the relay and its callbacks.
 
 use js_sys::{ArrayBuffer, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -6,10 +6,10 @@ use web_sys::{BinaryType, CloseEvent, MessageEvent, WebSocket};
 
 use super::error::RelayClose;
 
-/// Bytes that may wait in the WebSocket: what waits there is out of RakNet's hands, and late.
-const MOST_BUFFERED: u32 = 64 * 1024;
+/// The limit for bytes in the buffer of the WebSocket, where datagrams only get older.
+const MAX_BUFFERED: u32 = 64 * 1024;
 
-/// What a socket tells.
+/// An event of the WebSocket.
 pub(super) enum FromRelay {
     Open,
     Datagram(Vec<u8>),
@@ -29,12 +29,12 @@ impl Socket {
     pub(super) fn open(url: &str, on_event: impl Fn(FromRelay) + Clone + 'static) -> Result<Self, JsValue> {
         let socket = WebSocket::new(url)?;
         socket.set_binary_type(BinaryType::Arraybuffer);
-        let tell = on_event.clone();
-        let on_open = Closure::new(move || tell(FromRelay::Open));
-        let tell = on_event.clone();
+        let notify = on_event.clone();
+        let on_open = Closure::new(move || notify(FromRelay::Open));
+        let notify = on_event.clone();
         let on_message = Closure::new(move |event: MessageEvent| {
             if let Ok(buffer) = event.data().dyn_into::<ArrayBuffer>() {
-                tell(FromRelay::Datagram(Uint8Array::new(&buffer).to_vec()));
+                notify(FromRelay::Datagram(Uint8Array::new(&buffer).to_vec()));
             }
         });
         let on_close = Closure::new(move |event: CloseEvent| {
@@ -51,10 +51,10 @@ impl Socket {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.socket.buffered_amount() < MOST_BUFFERED
+        self.socket.buffered_amount() < MAX_BUFFERED
     }
 
-    /// Sends a datagram; one that a closing socket refuses is lost, as datagrams are.
+    /// Sends a datagram. A closing socket drops it, like a loss.
     pub(super) fn send(&self, datagram: &[u8]) {
         let _ = self.socket.send_with_u8_array(datagram);
     }

@@ -86,7 +86,15 @@ export function relayUrl(url: string | URL, target: string): URL {
   return relay;
 }
 
-/** A description of the end of a WebSocket. */
-export function describeClose({ code, reason }: RelayClose): string {
-  return reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
+/** The code and the description of the end of a WebSocket. */
+export function describeClose(
+  url: URL,
+  { code, reason }: RelayClose,
+  wasOpen: boolean,
+): ["relay-closed" | "relay-unreachable", string] {
+  if (!wasOpen) {
+    return ["relay-unreachable", `the relay at ${url.host} cannot be reached`];
+  }
+  const description = reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
+  return ["relay-closed", description];
 }

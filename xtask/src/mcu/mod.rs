@@ -111,7 +111,9 @@ fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
     }
     let lossy = scenarios.lossy()?;
     let fixed = scenarios.fixed_address()?;
-    let mut round_trips = clean.round_trips + lossy.round_trips + fixed.round_trips;
+    let other_version = scenarios.other_version()?;
+    let mut round_trips =
+        clean.round_trips + lossy.round_trips + fixed.round_trips + other_version.round_trips;
     let mut foreign = Vec::new();
     for peer in FOREIGN {
         let exchange = scenarios.foreign(peer)?;

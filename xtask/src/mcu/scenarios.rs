@@ -82,6 +82,12 @@ impl Scenarios<'_> {
         self.exchange(&server, &["count=50", "large=0", "network=fixed"])
     }
 
+    /// A server of another protocol version than the first that the firmware announces.
+    pub(crate) fn other_version(&self) -> Result<Exchange> {
+        let server = self.serve("127.0.0.1:0", &["--protocol", "9"])?;
+        self.exchange(&server, &["count=50", "large=0"])
+    }
+
     /// Round trips in real time.
     pub(crate) fn soak(&self, minutes: u64) -> Result<Exchange> {
         let server = self.serve("127.0.0.1:0", &["--simulate", "loss=1%,latency=1ms,jitter=2ms,seed=2"])?;
@@ -167,8 +173,8 @@ impl Scenarios<'_> {
         // An empty datagram ends the thread.
         parrot.send_to(&[], &address)?;
 
-        let other = self.serve("127.0.0.1:0", &["--protocol", "9"])?;
-        self.is_refused(&other.address, "the server speaks protocol version 9")
+        let guarded = self.serve("127.0.0.1:0", &["--password", "friends"])?;
+        self.is_refused(&guarded.address, "the server wants another password")
     }
 
     fn is_refused(&self, address: &str, reason: &str) -> Result<()> {

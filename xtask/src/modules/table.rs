@@ -37,6 +37,7 @@ const CORE: Crate = Crate {
     layers: &[
         // What knows no protocol.
         Layer::together(&[
+            "enums",
             "time",
             "serial",
             "cursor",
@@ -88,6 +89,7 @@ const CORE: Crate = Crate {
         ]),
         // What a peer keeps beside its connections, and the answers to peers without one.
         Layer::together(&[
+            "raknet::known_versions",
             "raknet::responder",
             "raknet::state",
             "game_protocol::responder",
@@ -138,6 +140,7 @@ const XTASK: Crate = Crate {
             "interop",
             "mcu",
             "modules",
+            "msrv",
             "named_tests",
             "own_files",
             "npm_size",
@@ -163,4 +166,4 @@ pub(super) struct Foreign {
 
 /// Other crates that stand behind one module each.
 pub(super) const FOREIGN: &[Foreign] =
-    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "port" }];
+    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" }];

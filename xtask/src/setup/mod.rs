@@ -14,7 +14,7 @@ use anyhow::{Result, anyhow};
 pub(crate) use self::done::Done;
 pub(crate) use self::need::Need;
 pub(crate) use self::peers::PROGRAMS as PEERS;
-pub(crate) use self::rust::oldest_rust;
+pub(crate) use self::rust::promised_rust;
 use crate::artifacts;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
@@ -65,8 +65,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         }
         Need::Components => "`rustup component add rustfmt clippy`".to_owned(),
         Need::OldestRust => {
-            let version = oldest_rust(shell).unwrap_or_else(|_| "VERSION".to_owned());
-            format!("`rustup toolchain install {version} --profile minimal`")
+            let versions = rust::promised_versions(shell).unwrap_or_default();
+            let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+            format!("`rustup toolchain install {} --profile minimal`", versions.join(" "))
         }
         Need::ThumbTarget => rust::by_hand(THUMB),
         Need::WasmTarget => rust::by_hand(WASM),

@@ -1,4 +1,4 @@
-//! What a Minecraft Bedrock server says of itself in a pong (docs/raknet.md#advertisements).
+//! The advertisement in a pong of a Minecraft Bedrock server (docs/raknet.md#advertisements).
 //!
 //! RakNet carries the data of a pong as it is. Bedrock puts text there, fields that end with a semicolon:
 //!
@@ -14,10 +14,9 @@
 //! `\;` is the only escape; any other backslash is itself. A text that ends with a backslash would swallow the end of
 //! its field and cannot be written.
 
-mod framing;
 mod text;
 
-pub use framing::PongFraming;
+pub use crate::raknet::wire::PongFraming;
 pub use text::Text;
 
 use core::fmt::Write;
@@ -45,7 +44,7 @@ pub enum Edition {
     Education,
 }
 
-/// What a server says of itself. An absent field is `None`, an absent text is empty.
+/// The advertisement of a server. An absent field is `None`, an absent text is empty.
 ///
 /// ```
 /// use rakwire::codec::advertisement::{Advertisement, PongFraming};
@@ -86,9 +85,9 @@ pub struct Advertisement<'a> {
     pub game_mode: Text<'a>,
     /// The number of the game mode.
     pub game_mode_number: Option<u32>,
-    /// Where clients shall connect over IPv4.
+    /// The port for clients over IPv4.
     pub port_v4: Option<u16>,
-    /// Where clients shall connect over IPv6.
+    /// The port for clients over IPv6.
     pub port_v6: Option<u16>,
 }
 

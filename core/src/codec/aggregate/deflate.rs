@@ -101,39 +101,28 @@ mod compress {
     use crate::codec::aggregate::{Aggregate, Compression, LENGTH_END, write_length};
     use crate::cursor::{WireError, Writer};
 
-    /// Why an aggregate was not compressed.
-    ///
-    /// ```
-    /// use rakwire::codec::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
-    ///
-    /// let id = AggregateId::nth(0).ok_or("no such id")?;
-    /// let plain = Aggregate::read(id, &[0x86, 0, 1, 0xAA])?;
-    /// let mut buffer = [0; 64];
-    /// let result = Deflater::new().compress(&plain, &mut buffer);
-    /// assert_eq!(result, Err(CompressError::NotSmaller));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum CompressError {
-        /// The result would not be smaller; send the aggregate as it is.
-        NotSmaller,
-        /// The result would be smaller, perhaps, but the buffer is too small for it.
-        NoRoom,
-        /// The aggregate is compressed already, or holds 2^28 bytes or more.
-        Unsuitable,
-    }
-
-    impl fmt::Display for CompressError {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(match self {
-                Self::NotSmaller => "the compressed form would not be smaller",
-                Self::NoRoom => "the buffer is too small",
-                Self::Unsuitable => "it is compressed already or too large",
-            })
+    error_enum! {
+        /// Why an aggregate was not compressed.
+        ///
+        /// ```
+        /// use rakwire::codec::aggregate::{Aggregate, AggregateId, CompressError, Deflater};
+        ///
+        /// let id = AggregateId::nth(0).ok_or("no such id")?;
+        /// let plain = Aggregate::read(id, &[0x86, 0, 1, 0xAA])?;
+        /// let mut buffer = [0; 64];
+        /// let result = Deflater::new().compress(&plain, &mut buffer);
+        /// assert_eq!(result, Err(CompressError::NotSmaller));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub enum CompressError {
+            /// The result would not be smaller; send the aggregate as it is.
+            NotSmaller => "the compressed form would not be smaller",
+            /// The result would be smaller, perhaps, but the buffer is too small for it.
+            NoRoom => "the buffer is too small",
+            /// The aggregate is compressed already, or holds 2^28 bytes or more.
+            Unsuitable => "it is compressed already or too large",
         }
     }
-
-    impl core::error::Error for CompressError {}
 
     /// The state that compressing needs, some hundred kB from the allocator; one serves any number of aggregates, one
     /// after the other.

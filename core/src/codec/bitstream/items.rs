@@ -10,28 +10,14 @@ use crate::wire::address;
 
 /// A bit; its delta is the bit itself, since a flag for it would be as long.
 impl Item for bool {
+    const HAS_DELTA_FLAG: Self = false;
+
     fn read(reader: &mut BitStreamReader<'_>) -> Result<Self, WireError> {
         reader.bits.bit()
     }
 
     fn write(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
         writer.bits.bit(self)
-    }
-
-    fn read_delta(reader: &mut BitStreamReader<'_>, _last: Self) -> Result<Self, WireError> {
-        Self::read(reader)
-    }
-
-    fn write_delta(self, writer: &mut BitStreamWriter<'_>, _last: Self) -> Result<(), WireError> {
-        self.write(writer)
-    }
-
-    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, _last: Self) -> Result<Self, WireError> {
-        Self::read(reader)
-    }
-
-    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, _last: Self) -> Result<(), WireError> {
-        self.write(writer)
     }
 }
 

@@ -66,7 +66,7 @@ impl<'a> BitStreamReader<'a> {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
-        T::read_delta(self, last)
+        if T::HAS_DELTA_FLAG && !self.bits.bit()? { Ok(last) } else { self.read() }
     }
 
     /// Takes a value that was written as a compressed delta to `last`.
@@ -74,7 +74,7 @@ impl<'a> BitStreamReader<'a> {
     /// # Errors
     /// As [`read_compressed`](Self::read_compressed).
     pub fn read_compressed_delta<T: Item>(&mut self, last: T) -> Result<T, WireError> {
-        T::read_compressed_delta(self, last)
+        if T::HAS_DELTA_FLAG && !self.bits.bit()? { Ok(last) } else { self.read_compressed() }
     }
 }
 
@@ -140,7 +140,7 @@ impl<'b> BitStreamWriter<'b> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
-        value.write_delta(self, last)
+        if self.delta_flag(value, last)? { self.write(value) } else { Ok(()) }
     }
 
     /// Appends a value as a compressed delta: one bit if it equals `last`, which the reader must know.
@@ -148,7 +148,16 @@ impl<'b> BitStreamWriter<'b> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_compressed_delta<T: Item>(&mut self, value: T, last: T) -> Result<(), WireError> {
-        value.write_compressed_delta(self, last)
+        if self.delta_flag(value, last)? { self.write_compressed(value) } else { Ok(()) }
+    }
+
+    /// Appends the bit before the value of a delta; false when the value is not to follow.
+    fn delta_flag<T: Item>(&mut self, value: T, last: T) -> Result<bool, WireError> {
+        let follows = !T::HAS_DELTA_FLAG || value != last;
+        if T::HAS_DELTA_FLAG {
+            self.bits.bit(follows)?;
+        }
+        Ok(follows)
     }
 }
 
@@ -182,6 +191,9 @@ impl<'b> BitStreamWriter<'b> {
 /// # Ok::<(), WireError>(())
 /// ```
 pub trait Item: Copy + PartialEq {
+    /// Whether a delta begins with a bit that tells whether the value follows. Without it the value always does.
+    const HAS_DELTA_FLAG: bool = true;
+
     /// Takes the value.
     ///
     /// # Errors
@@ -208,45 +220,5 @@ pub trait Item: Copy + PartialEq {
     /// As [`write`](Self::write).
     fn write_compressed(self, writer: &mut BitStreamWriter<'_>) -> Result<(), WireError> {
         self.write(writer)
-    }
-
-    /// Takes a bit and, if it is set, the value; otherwise it is `last`.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    fn read_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
-        if reader.bits.bit()? { Self::read(reader) } else { Ok(last) }
-    }
-
-    /// Appends a clear bit if the value equals `last`, else a set one and the value.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    fn write_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
-        if self == last {
-            return writer.bits.bit(false);
-        }
-        writer.bits.bit(true)?;
-        self.write(writer)
-    }
-
-    /// Takes a bit and, if it is set, the value in its compressed form; otherwise it is `last`.
-    ///
-    /// # Errors
-    /// As [`read_compressed`](Self::read_compressed).
-    fn read_compressed_delta(reader: &mut BitStreamReader<'_>, last: Self) -> Result<Self, WireError> {
-        if reader.bits.bit()? { Self::read_compressed(reader) } else { Ok(last) }
-    }
-
-    /// Appends a clear bit if the value equals `last`, else a set one and the value in its compressed form.
-    ///
-    /// # Errors
-    /// As [`write_compressed`](Self::write_compressed).
-    fn write_compressed_delta(self, writer: &mut BitStreamWriter<'_>, last: Self) -> Result<(), WireError> {
-        if self == last {
-            return writer.bits.bit(false);
-        }
-        writer.bits.bit(true)?;
-        self.write_compressed(writer)
     }
 }

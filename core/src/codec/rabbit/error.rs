@@ -21,10 +21,10 @@ pub struct Error {
 /// What is wrong with a packed value, or with packing one.
 ///
 /// ```
-/// use rakwire::codec::rabbit::ErrorKind;
+/// use rakwire::codec::rabbit::{ErrorKind, pack, unpack};
 ///
-/// let kind = ErrorKind::UnknownVariant { of: "Color", index: 3 };
-/// assert_eq!(kind.to_string(), "Color has no variant 3");
+/// assert_eq!(unpack::<u8>(&[]).unwrap_err().kind, ErrorKind::EndOfInput);
+/// assert_eq!(pack(&7_u8, &mut []).unwrap_err().kind, ErrorKind::NoRoom);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

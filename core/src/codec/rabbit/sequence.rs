@@ -63,25 +63,38 @@ impl<T: Counted + ?Sized> Counted for &T {
     }
 }
 
-impl<T, const N: usize> Counted for heapless::Vec<T, N> {
-    fn count(&self) -> usize {
-        self.len()
-    }
+/// What `$type`, with room for `$max` elements or bytes, has of the slice or text in it, but for
+/// [`UnpackBounded::unpack_bounded`].
+macro_rules! sequence {
+    ($type:ty, $max:expr, <$($element:ident)? $(; const $n:ident: usize)?>) => {
+        impl<$($element,)? $(const $n: usize)?> Counted for $type {
+            fn count(&self) -> usize {
+                self.len()
+            }
+        }
+
+        impl<$($element: Pack,)? $(const $n: usize)?> Pack for $type {
+            fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+                (**self).pack(writer)
+            }
+        }
+
+        impl<'a, $($element: Unpack<'a>,)? $(const $n: usize)?> Unpack<'a> for $type {
+            const MIN_BITS: usize = u32::MIN_BITS;
+
+            fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
+                Self::unpack_bounded(reader, $max)
+            }
+        }
+    };
 }
 
-impl<T: Pack, const N: usize> Pack for heapless::Vec<T, N> {
-    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-        self.as_slice().pack(writer)
-    }
-}
-
-impl<'a, T: Unpack<'a>, const N: usize> Unpack<'a> for heapless::Vec<T, N> {
-    const MIN_BITS: usize = u32::MIN_BITS;
-
-    fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
-        Self::unpack_bounded(reader, N)
-    }
-}
+sequence!(heapless::Vec<T, N>, N, <T; const N: usize>);
+sequence!(heapless::String<N>, N, <; const N: usize>);
+#[cfg(feature = "alloc")]
+sequence!(alloc::vec::Vec<T>, usize::MAX, <T>);
+#[cfg(feature = "alloc")]
+sequence!(alloc::string::String, usize::MAX, <>);
 
 impl<'a, T: Unpack<'a>, const N: usize> UnpackBounded<'a> for heapless::Vec<T, N> {
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
@@ -97,26 +110,6 @@ impl<'a, T: Unpack<'a>, const N: usize> UnpackBounded<'a> for heapless::Vec<T, N
     }
 }
 
-impl<const N: usize> Counted for heapless::String<N> {
-    fn count(&self) -> usize {
-        self.len()
-    }
-}
-
-impl<const N: usize> Pack for heapless::String<N> {
-    fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-        self.as_str().pack(writer)
-    }
-}
-
-impl<'a, const N: usize> Unpack<'a> for heapless::String<N> {
-    const MIN_BITS: usize = u32::MIN_BITS;
-
-    fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
-        Self::unpack_bounded(reader, N)
-    }
-}
-
 impl<'a, const N: usize> UnpackBounded<'a> for heapless::String<N> {
     fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
         let count = count::<u8>(reader, max.min(N))? as usize;
@@ -129,73 +122,27 @@ impl<'a, const N: usize> UnpackBounded<'a> for heapless::String<N> {
 }
 
 #[cfg(feature = "alloc")]
-mod allocated {
-    use alloc::string::String;
-    use alloc::vec::Vec;
-
-    use super::{Counted, Error, ErrorKind, Pack, Reader, Unpack, UnpackBounded, Writer, count};
-
-    impl<T> Counted for Vec<T> {
-        fn count(&self) -> usize {
-            self.len()
-        }
+impl<'a, T: Unpack<'a>> UnpackBounded<'a> for alloc::vec::Vec<T> {
+    /// Takes memory for as many elements as the rest of the input can hold, and no more.
+    fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
+        let count = count::<T>(reader, max)?;
+        reader.within(|reader| {
+            let mut elements = Self::with_capacity(count as usize);
+            for _ in 0..count {
+                elements.push(T::unpack(reader)?);
+            }
+            Ok(elements)
+        })
     }
+}
 
-    impl<T: Pack> Pack for Vec<T> {
-        fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-            self.as_slice().pack(writer)
-        }
-    }
-
-    impl<'a, T: Unpack<'a>> Unpack<'a> for Vec<T> {
-        const MIN_BITS: usize = u32::MIN_BITS;
-
-        fn unpack(reader: &mut Reader<'a>) -> Result<Self, Error> {
-            Self::unpack_bounded(reader, usize::MAX)
-        }
-    }
-
-    impl<'a, T: Unpack<'a>> UnpackBounded<'a> for Vec<T> {
-        /// Takes memory for as many elements as the rest of the input can hold, and no more.
-        fn unpack_bounded(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
-            let count = count::<T>(reader, max)?;
-            reader.within(|reader| {
-                let mut elements = Self::with_capacity(count as usize);
-                for _ in 0..count {
-                    elements.push(T::unpack(reader)?);
-                }
-                Ok(elements)
-            })
-        }
-    }
-
-    impl Counted for String {
-        fn count(&self) -> usize {
-            self.len()
-        }
-    }
-
-    impl Pack for String {
-        fn pack(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-            self.as_str().pack(writer)
-        }
-    }
-
-    impl Unpack<'_> for String {
-        const MIN_BITS: usize = u32::MIN_BITS;
-
-        fn unpack(reader: &mut Reader<'_>) -> Result<Self, Error> {
-            Self::unpack_bounded(reader, usize::MAX)
-        }
-    }
-
-    impl UnpackBounded<'_> for String {
-        fn unpack_bounded(reader: &mut Reader<'_>, max: usize) -> Result<Self, Error> {
-            let count = count::<u8>(reader, max)? as usize;
-            let at = reader.position();
-            let mut bytes = alloc::vec![0; count];
-            reader.bytes(&mut bytes)?;
-            Self::from_utf8(bytes).map_err(|_| Error { kind: ErrorKind::BadUtf8, bit: at })
-        }
+#[cfg(feature = "alloc")]
+impl UnpackBounded<'_> for alloc::string::String {
+    fn unpack_bounded(reader: &mut Reader<'_>, max: usize) -> Result<Self, Error> {
+        let count = count::<u8>(reader, max)? as usize;
+        let at = reader.position();
+        let mut bytes = alloc::vec![0; count];
+        reader.bytes(&mut bytes)?;
+        Self::from_utf8(bytes).map_err(|_| Error { kind: ErrorKind::BadUtf8, bit: at })
     }
 }

@@ -130,7 +130,11 @@ impl BlockHeader {
 
     /// How a message that arrived was sent.
     pub(crate) fn delivery(&self) -> Reliability {
-        if let Self::Received(reliability) = self { *reliability } else { Reliability::default() }
+        let Self::Received(reliability) = self else {
+            debug_assert!(false, "not a message that arrived: {self:?}");
+            return Reliability::default();
+        };
+        *reliability
     }
 }
 

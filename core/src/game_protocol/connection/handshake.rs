@@ -48,15 +48,19 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection that this end begins to open.
-    pub(super) fn open(now: Instant, salt: HandshakeWord) -> Self {
-        Self { state: State::Opening, since: now, salt, is_due: true, ..Self::default() }
+    /// Begins to open a connection.
+    pub(super) fn open(&mut self, now: Instant, salt: HandshakeWord) {
+        self.enter(now, State::Opening);
+        self.salt = salt;
+        self.is_due = true;
     }
 
-    /// A connection with a client that answered its challenge with `token`.
-    pub(super) fn accepted(now: Instant, token: HandshakeWord) -> Self {
-        let state = State::Connected;
-        Self { state, since: now, token, opened: true, is_confirmed: true, ..Self::default() }
+    /// Begins a connection with a client that answered its challenge with `token`.
+    pub(super) fn accept(&mut self, now: Instant, token: HandshakeWord) {
+        self.enter(now, State::Connected);
+        self.token = token;
+        self.opened = true;
+        self.is_confirmed = true;
     }
 
     pub(super) const fn state(&self) -> State {
@@ -193,10 +197,5 @@ impl Handshake {
     /// Whether `token`, which opened this connection, only arrived once more after its end.
     pub(super) fn is_duplicate(&self, token: HandshakeWord) -> bool {
         self.token == token && !self.is_challenged_again
-    }
-
-    /// Frees the slot.
-    pub(super) fn release(&mut self) {
-        self.state = State::Free;
     }
 }

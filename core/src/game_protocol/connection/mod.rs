@@ -27,19 +27,16 @@ mod rtt;
 mod sender;
 mod windows;
 
-use core::time::Duration;
-
 pub(crate) use block_header::BlockHeader;
 use context::{Context, Ending};
 use handshake::{Handshake, State};
 use receiver::{ArrivedChunk, ReceiveError, Receiver};
 use sender::Sender;
 
-use super::reason::{ConnectFailure, DisconnectReason};
+use super::reason::DisconnectReason;
 use super::state::Acknowledgement;
 use super::stats::DropReason;
 use super::wire::{HandshakeWord, Header};
-use crate::cursor::Writer;
 use crate::endpoint::Side;
 use crate::time::Instant;
 
@@ -59,31 +56,21 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake) {
-        let sender = Sender::starting_at(cx.state.first_sequence);
-        *self = Self { side, handshake, sender, last_received: cx.now, ..Self::default() };
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side) {
+        self.side = side;
+        self.last_received = cx.now;
+        self.sender.start_sequences_at(cx.state.first_sequence);
     }
 
     /// Takes a client that has answered its challenge with `token`.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, token: HandshakeWord) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, token));
-    }
-
-    /// Ends the connection as its application wants.
-    fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        match self.handshake.state() {
-            State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),
-            State::Connected => {
-                self.handshake.close(cx.now);
-                self.end_if_delivered(cx);
-            }
-            State::Free | State::Closing | State::Closed => {}
-        }
+        self.begin(cx, Side::Server);
+        self.handshake.accept(cx.now, token);
     }
 
     /// Ends a connection that its application has closed, once everything is delivered or `close_timeout` is over.
     ///
-    /// [`poll_transmit`](Self::poll_transmit) must not call this: an event would come after the application has polled
+    /// `poll_transmit` must not call this: an event would come after the application has polled
     /// for events.
     fn end_if_delivered(&mut self, cx: &mut Context<'_, '_>) {
         let is_late = self.handshake.since() + cx.config.close_timeout <= cx.now;
@@ -177,60 +164,6 @@ impl Connection {
         }
     }
 
-    /// Writes the next datagram.
-    fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, writer: &mut Writer<'_>) -> Option<()> {
-        if let Some(message) = self.handshake.poll_transmit(cx.now) {
-            return message.write(writer).ok();
-        }
-        if self.handshake.is_open() && self.sender.poll_transmit(cx, writer).is_some() {
-            return Some(());
-        }
-        let end_is_due = core::mem::take(&mut self.end_is_due);
-        if end_is_due { Header::End.write(writer).ok() } else { None }
-    }
-
-    /// Does what is due.
-    fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        match self.handshake.state() {
-            State::Free | State::Closed => {}
-            State::Opening if self.handshake.since() + cx.config.handshake_timeout <= cx.now => {
-                self.end(cx, Ending::Failed(ConnectFailure::NoAnswer));
-            }
-            State::Opening => self.handshake.on_timeout(cx),
-            State::Connected | State::Closing => {
-                self.handshake.on_timeout(cx);
-                self.end_if_delivered(cx);
-                if self.handshake.state() == State::Closed {
-                    return;
-                }
-                if self.last_received + cx.config.timeout <= cx.now {
-                    self.end(cx, Ending::Disconnected(DisconnectReason::Lost));
-                } else if !self.receiver.expire(cx) {
-                    self.end(cx, Ending::Disconnected(DisconnectReason::MessageUnfinished));
-                }
-            }
-        }
-    }
-
-    /// When something is due next.
-    fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let since = self.handshake.since();
-        let handshake = self.handshake.deadline(cx);
-        match self.handshake.state() {
-            State::Free => None,
-            State::Closed => (self.lingers_until > cx.now).then_some(self.lingers_until),
-            State::Opening => handshake.into_iter().chain([since + cx.config.handshake_timeout]).min(),
-            State::Connected | State::Closing => {
-                let silence = self.last_received + cx.config.timeout;
-                let wait = if self.sender.is_delivered() { Duration::ZERO } else { cx.config.close_timeout };
-                let closed = (self.handshake.state() == State::Closing).then_some(since + wait);
-                let resend = self.sender.resend_at(cx).map(|(at, _)| at);
-                let receiver = self.receiver.deadline(cx);
-                [Some(silence), closed, resend, handshake, receiver].into_iter().flatten().min()
-            }
-        }
-    }
-
     /// Ends the connection. If it was open, the other peer is sent END.
     fn end(&mut self, cx: &mut Context<'_, '_>, ending: Ending) {
         let was_open = matches!(ending, Ending::Disconnected(_));
@@ -239,11 +172,6 @@ impl Connection {
         self.lingers_until = if was_open { cx.now + cx.config.linger } else { cx.now };
         self.sender.clear(cx);
         self.receiver.clear_partial(cx);
-    }
-
-    /// Whether the application has something to be told now.
-    fn has_events(&self) -> bool {
-        self.handshake.has_events() || self.receiver.has_messages()
     }
 
     /// Notes that the other peer, whose connection is over, was challenged again.

@@ -1,20 +1,24 @@
 //! A connection as the endpoint knows it.
 
+use core::time::Duration;
+
 use super::Connection;
-use super::context::Context;
-use super::handshake::{Handshake, State};
+use super::context::{Context, Ending};
+use super::handshake::State;
 use crate::cursor::Writer;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
+use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
-use crate::game_protocol::wire::{HandshakeWord, Reliability};
+use crate::game_protocol::wire::{HandshakeWord, Header, Reliability};
 use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<GameProtocol> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, (): &()) -> Result<(), ConnectError> {
         let salt = HandshakeWord(cx.state.responder.salt(cx.config));
-        self.begin(cx, Side::Client, Handshake::open(cx.now, salt));
+        self.begin(cx, Side::Client);
+        self.handshake.open(cx.now, salt);
         Ok(())
     }
 
@@ -30,26 +34,79 @@ impl endpoint::Connection<GameProtocol> for Connection {
         }
     }
 
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Reliability) -> Result<(), SendError> {
+        match self.handshake.state() {
+            State::Connected => self.sender.can_push(cx, length, delivery),
+            State::Free | State::Opening | State::Closing | State::Closed => Err(SendError::NotConnected),
+        }
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        self.disconnect(cx);
+        match self.handshake.state() {
+            State::Opening => self.end(cx, Ending::Failed(ConnectFailure::Cancelled)),
+            State::Connected => {
+                self.handshake.close(cx.now);
+                self.end_if_delivered(cx);
+            }
+            State::Free | State::Closing | State::Closed => {}
+        }
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        self.on_timeout(cx);
+        match self.handshake.state() {
+            State::Free | State::Closed => {}
+            State::Opening if self.handshake.since() + cx.config.handshake_timeout <= cx.now => {
+                self.end(cx, Ending::Failed(ConnectFailure::NoAnswer));
+            }
+            State::Opening => self.handshake.on_timeout(cx),
+            State::Connected | State::Closing => {
+                self.handshake.on_timeout(cx);
+                self.end_if_delivered(cx);
+                if self.handshake.state() == State::Closed {
+                    return;
+                }
+                if self.last_received + cx.config.timeout <= cx.now {
+                    self.end(cx, Ending::Disconnected(DisconnectReason::Lost));
+                } else if !self.receiver.expire(cx) {
+                    self.end(cx, Ending::Disconnected(DisconnectReason::MessageUnfinished));
+                }
+            }
+        }
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         let mut writer = Writer::new(buffer);
-        self.poll_transmit(cx, &mut writer)?;
+        if let Some(message) = self.handshake.poll_transmit(cx.now) {
+            message.write(&mut writer).ok()?;
+        } else if !self.handshake.is_open() || self.sender.poll_transmit(cx, &mut writer).is_none() {
+            if !core::mem::take(&mut self.end_is_due) {
+                return None;
+            }
+            Header::End.write(&mut writer).ok()?;
+        }
         Some(writer.written())
     }
 
     fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        self.deadline(cx)
+        let since = self.handshake.since();
+        let handshake = self.handshake.deadline(cx);
+        match self.handshake.state() {
+            State::Free => None,
+            State::Closed => (self.lingers_until > cx.now).then_some(self.lingers_until),
+            State::Opening => handshake.into_iter().chain([since + cx.config.handshake_timeout]).min(),
+            State::Connected | State::Closing => {
+                let silence = self.last_received + cx.config.timeout;
+                let wait = if self.sender.is_delivered() { Duration::ZERO } else { cx.config.close_timeout };
+                let closed = (self.handshake.state() == State::Closing).then_some(since + wait);
+                let resend = self.sender.resend_at(cx).map(|(at, _)| at);
+                let receiver = self.receiver.deadline(cx);
+                [Some(silence), closed, resend, handshake, receiver].into_iter().flatten().min()
+            }
+        }
     }
 
     fn has_events(&self) -> bool {
-        self.has_events()
+        self.handshake.has_events() || self.receiver.has_messages()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<GameProtocol>> {
@@ -74,7 +131,6 @@ impl endpoint::Connection<GameProtocol> for Connection {
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.sender.clear(cx);
         self.receiver.clear(cx);
-        self.handshake.release();
     }
 
     fn side(&self) -> Side {

@@ -5,7 +5,8 @@ use core::time::Duration;
 use crate::game_protocol::config::Resend;
 use crate::time::micros;
 
-/// How often the interval doubles at most while no acknowledgement arrives (RFC 6298 section 5.5).
+/// How often the interval doubles at most while no acknowledgement arrives. RFC 6298 section 5.5 doubles it without such a
+/// bound; this one is ours, so that a chunk still leaves a few times before the connection counts as lost.
 const MAX_BACKOFF: u8 = 4;
 
 /// The round-trip time in microseconds: the averages of RFC 6298 section 2.

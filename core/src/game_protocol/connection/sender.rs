@@ -43,9 +43,9 @@ struct Counts {
 }
 
 impl Sender {
-    /// A sender whose first message has `sequence`.
-    pub(super) fn starting_at(sequence: u16) -> Self {
-        Self { next: sequence, ..Self::default() }
+    /// Lets the sequences of a new sender start at `sequence`.
+    pub(super) const fn start_sequences_at(&mut self, sequence: u16) {
+        self.next = sequence;
     }
 
     pub(super) const fn fill_stats(&self, stats: &mut ConnectionStats) {
@@ -99,6 +99,30 @@ impl Sender {
         length: usize,
         reliability: Reliability,
     ) -> Result<(), SendError> {
+        let blocks = self.blocks_for(cx, length, reliability)?;
+        let charged = cx.pool.shares.charge(&mut self.share, blocks, Claim::Send);
+        charged.map_err(|no_room| self.refusal(cx, blocks, no_room))
+    }
+
+    /// Whether a message of so many bytes would be accepted now.
+    pub(super) fn can_push(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        reliability: Reliability,
+    ) -> Result<(), SendError> {
+        let blocks = self.blocks_for(cx, length, reliability)?;
+        let checked = cx.pool.shares.check(&self.share, blocks, Claim::Send);
+        checked.map_err(|no_room| self.refusal(cx, blocks, no_room))
+    }
+
+    /// How many blocks a message takes.
+    fn blocks_for(
+        &self,
+        cx: &Context<'_, '_>,
+        length: usize,
+        reliability: Reliability,
+    ) -> Result<usize, SendError> {
         if length == 0 {
             return Err(SendError::Empty);
         }
@@ -108,14 +132,16 @@ impl Sender {
         let inner = chunks_of(length) - 1;
         let record = usize::from(inner > 0 && reliability.is_reliable());
         let blocks = inner * cx.pool.blocks_for(CHUNK) + cx.pool.blocks_for(length - inner * CHUNK) + record;
-        if self.would_wrap(cx) {
-            return Err(SendError::QuotaExceeded);
-        }
-        cx.pool.shares.charge(&mut self.share, blocks, Claim::Send).map_err(|no_room| match no_room {
+        if self.would_wrap(cx) { Err(SendError::QuotaExceeded) } else { Ok(blocks) }
+    }
+
+    /// Why a message of so many blocks is not accepted.
+    fn refusal(&self, cx: &Context<'_, '_>, blocks: usize, no_room: NoRoom) -> SendError {
+        match no_room {
             _ if !cx.pool.shares.could_hold(&self.share, blocks, 0, Claim::Send) => SendError::NeverFits,
             NoRoom::InShare => SendError::QuotaExceeded,
             NoRoom::InPool => SendError::PoolExhausted,
-        })
+        }
     }
 
     /// Whether so many messages wait that the sequence of another one would count as older than the first of them.

@@ -133,9 +133,14 @@ impl SendWindow {
         self.open.clear(sequence);
         self.count = self.count.saturating_sub(1);
         // Bits outside of the window are clear, so each step leaves a sequence behind for good.
-        while self.count > 0 && !self.open.get(self.oldest) {
+        for _ in 0..WINDOW {
+            if self.count == 0 || self.open.get(self.oldest) {
+                return;
+            }
             self.oldest = self.oldest.wrapping_add(1);
         }
+        debug_assert!(false, "{} sequences are open and none has a bit", self.count);
+        self.count = 0;
     }
 }
 

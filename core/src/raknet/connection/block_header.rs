@@ -180,7 +180,7 @@ impl BlockHeader {
 
     /// How a message that arrived was sent.
     pub(crate) fn delivery(&self) -> Delivery {
-        let Self::Received(message) = self else { return Delivery::default() };
+        let message = self.received();
         Delivery {
             reliability: message.reliability,
             channel: Channel::new(message.channel).unwrap_or_default(),

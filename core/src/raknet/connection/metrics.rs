@@ -20,7 +20,7 @@ pub(crate) struct Metrics<const N: usize> {
 
 impl<const N: usize> Default for Metrics<N> {
     fn default() -> Self {
-        Self { counters: [Counter::default(); N], second: 0 }
+        Self { counters: const { [Counter { total: 0, running: 0, last: 0 }; N] }, second: 0 }
     }
 }
 

@@ -20,7 +20,8 @@
 //! Silence and refusals lead from every state to `Closed`. What only this end can know, such as memory that ran out, leads
 //! an open connection there by way of `Aborting`, in which the other peer is notified that it is over.
 //!
-//! The parts know nothing of each other but what stands below them, and meet here alone:
+//! A part knows only what stands below it: the handshake sends its messages through the sender, and the sender keeps what
+//! it sent in the recovery. Everything else between parts happens here:
 //!
 //! ```text
 //!   handshake            state, opening and closing
@@ -54,17 +55,15 @@ use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
 use sender::Sender;
 use sizes::Sizes;
 
-use super::delivery::Delivery;
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::stats::DropReason;
-use super::types::ConnectOptions;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
 use super::wire::datagram::DatagramHeader;
 use super::wire::offline::Offline;
 use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
-use crate::endpoint::{ConnectError, Receipt, SendError, Side};
+use crate::endpoint::{Progress, Side};
 use crate::serial::U24;
 use crate::time::Instant;
 
@@ -88,37 +87,20 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Begins to open a connection.
-    pub(super) fn open(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        options: &ConnectOptions<'_>,
-    ) -> Result<(), ConnectError> {
-        let handshake = Handshake::open(cx, options)?;
-        self.begin(cx, Side::Client, handshake, cx.config.mtu);
-        self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
-        Ok(())
-    }
-
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, Handshake::accepted(cx.now, guid), mtu);
+        self.begin(cx, Side::Server, mtu);
+        self.set_timeout(cx.config.timeout);
+        self.handshake.await_request(cx.now, guid);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, handshake: Handshake, mtu: u16) {
-        let protection = ConnectionProtection::new(cx.config.security);
-        *self = Self {
-            side,
-            handshake,
-            protection,
-            sender: Sender::new(cx, Sizes::new(mtu, protection.overhead())),
-            made_at: cx.now,
-            last_received: cx.now,
-            ..Self::default()
-        };
-        self.set_timeout(cx.config.timeout);
-        self.receiver = Receiver::starting_at(cx.state.first_number);
-        self.sender.start_numbers_at(cx.state.first_number);
+    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
+        self.side = side;
+        self.protection = ConnectionProtection::new(cx.config.security);
+        self.made_at = cx.now;
+        self.last_received = cx.now;
+        self.sender.begin(cx, Sizes::new(mtu, self.protection.overhead()));
+        self.receiver.start_numbers_at(cx.state.first_number);
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
@@ -146,34 +128,17 @@ impl Connection {
         matches!(self.handshake.state(), State::Unverified)
     }
 
-    /// Accepts a message of the application.
-    pub(crate) fn send(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        payload: &[u8],
-        delivery: Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
-        if !matches!(self.handshake.state(), State::Connected) {
-            return Err(SendError::NotConnected);
-        }
-        let first = payload.first().ok_or(SendError::Empty)?;
-        if *first < crate::wire::id::TIMESTAMP {
-            return Err(SendError::ReservedId);
-        }
-        self.sender.send(cx, payload, delivery)
-    }
-
-    /// The application disconnects: what was sent before is delivered first.
-    pub(crate) fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        let result = self.handshake.disconnect(cx.now);
-        self.end_on_error(cx, result);
-    }
-
-    /// Ends the connection, if it has not ended before: nothing is sent any more.
+    /// Ends the connection, if it has not ended before: nothing is sent any more. What was received stays for the
+    /// application if that knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
-        if self.handshake.end(cx.now, self.side, end) {
-            self.sender.clear(cx);
+        if !self.handshake.end(cx.now, self.side, end) {
+            return;
+        }
+        self.sender.clear(cx);
+        if self.handshake.was_open() {
             self.receiver.clear_undelivered(cx);
+        } else {
+            self.receiver.clear(cx);
         }
     }
 
@@ -189,14 +154,21 @@ impl Connection {
         self.end(cx, end);
     }
 
-    /// Whether the application has something to be told now.
-    const fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.may_read() && !self.receiver.is_read()
-    }
-
     /// Whether there are events other than messages and receipts.
     const fn has_notices(&self) -> bool {
-        self.handshake.has_events() || self.receiver.has_progress() || self.sender.has_progress()
+        self.handshake.has_events() || self.has_progress()
+    }
+
+    const fn has_progress(&self) -> bool {
+        self.handshake.was_open() && (self.receiver.has_progress() || self.sender.has_progress())
+    }
+
+    /// Takes how far a message in parts has come.
+    fn take_progress(&mut self) -> Option<Progress> {
+        if !self.has_progress() {
+            return None;
+        }
+        self.receiver.take_progress().or_else(|| self.sender.take_progress())
     }
 
     /// Takes an offline message that answers a client's request.
@@ -252,7 +224,7 @@ impl Connection {
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
         let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening(_) | State::Aborting | State::Closed) {
+        if matches!(state, State::Free | State::Opening | State::Aborting | State::Closed) {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -359,35 +331,16 @@ impl Connection {
         }
     }
 
-    /// Composes the next datagram at the front of `buffer` and returns its length.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if let State::Opening(_) = self.handshake.state() {
-            self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
-        } else {
-            let length = self.compose(cx, buffer);
-            self.collect_receipts(cx);
-            self.protection.seal(buffer, length?)?
-        };
-        self.sender.on_datagram(cx.now, length);
-        Some(length)
-    }
-
     fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        // A vacant slot has no MTU.
+        if matches!(self.handshake.state(), State::Free | State::Opening | State::Closed) {
+            return None;
+        }
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
-        match self.handshake.state() {
-            State::Free | State::Opening(_) | State::Closed => return None,
-            State::Aborting => {
-                let due = self.handshake.take_closing_notification();
-                return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
-            }
-            State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Connected
-            | State::Closing
-            | State::Draining => {}
+        if matches!(self.handshake.state(), State::Aborting) {
+            let due = self.handshake.take_closing_notification();
+            return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
         }
         // Acknowledgements do not wait for the congestion window: they are what opens it.
         if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {
@@ -407,32 +360,6 @@ impl Connection {
         }
     }
 
-    /// When the connection wants to be looked at next.
-    pub(crate) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        let in_state = match self.handshake.state() {
-            State::Free | State::Closed => return None,
-            State::Aborting => return self.handshake.deadline(cx),
-            State::Connected => self.sender.keep_alive_deadline(self.timeout()),
-            State::Opening(_)
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Closing
-            | State::Draining => self.handshake.deadline(cx),
-        };
-        [
-            in_state,
-            self.receiver.ack_deadline(),
-            self.memory_deadline(),
-            self.sender.deadline(cx),
-            self.silence_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self) -> Option<Instant> {
         let unacked_since = self.sender.unacked_since()?;
@@ -442,22 +369,5 @@ impl Connection {
     /// When a connection ends into whose memory nothing more fits.
     fn memory_deadline(&self) -> Option<Instant> {
         self.receiver.exhausted_since().map(|since| since + self.timeout())
-    }
-
-    /// Does what is due.
-    pub(crate) fn on_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        if self.silence_deadline().is_some_and(|at| at <= cx.now) {
-            return self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
-        }
-        if self.memory_deadline().is_some_and(|at| at <= cx.now) {
-            return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
-        }
-        self.sender.on_timeout(cx);
-        if matches!(self.handshake.state(), State::Connected) {
-            self.sender.keep_alive(cx, self.timeout());
-        } else {
-            let result = self.handshake.on_timeout(cx);
-            self.end_on_error(cx, result);
-        }
     }
 }

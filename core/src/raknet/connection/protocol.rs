@@ -5,50 +5,99 @@ use super::context::Context;
 use super::handshake::State;
 use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
 use crate::raknet::delivery::Delivery;
+use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
-use crate::raknet::wire::Guid;
+use crate::raknet::wire::{Guid, id};
 use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<(), ConnectError> {
-        self.open(cx, options)
+        self.begin(cx, Side::Client, cx.config.mtu);
+        self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
+        self.handshake.open(cx, options)
     }
 
     fn send(
         &mut self,
         cx: &mut Context<'_, '_>,
-        message: &[u8],
+        payload: &[u8],
         delivery: Delivery,
     ) -> Result<Option<Receipt>, SendError> {
-        self.send(cx, message, delivery)
+        if self.handshake.state() != State::Connected {
+            return Err(SendError::NotConnected);
+        }
+        let first = payload.first().ok_or(SendError::Empty)?;
+        if *first < id::TIMESTAMP {
+            return Err(SendError::ReservedId);
+        }
+        self.sender.send(cx, payload, delivery)
+    }
+
+    fn can_send(&self, cx: &Context<'_, '_>, length: usize, delivery: Delivery) -> Result<(), SendError> {
+        if self.handshake.state() != State::Connected {
+            return Err(SendError::NotConnected);
+        }
+        self.sender.can_send(cx, length, delivery)
     }
 
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        self.disconnect(cx);
+        let result = self.handshake.disconnect(cx.now);
+        self.end_on_error(cx, result);
     }
 
     fn handle_timeout(&mut self, cx: &mut Context<'_, '_>) {
-        self.on_timeout(cx);
+        if self.silence_deadline().is_some_and(|at| at <= cx.now) {
+            return self.abort(cx, DisconnectReason::Lost, ConnectFailure::NoAnswer);
+        }
+        if self.memory_deadline().is_some_and(|at| at <= cx.now) {
+            return self.abort(cx, DisconnectReason::ReceiveMemory, ConnectFailure::Closed);
+        }
+        self.sender.on_timeout(cx);
+        if self.handshake.state() == State::Connected {
+            self.sender.keep_alive(cx, self.timeout());
+        } else {
+            let result = self.handshake.on_timeout(cx);
+            self.end_on_error(cx, result);
+        }
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        self.poll_transmit(cx, buffer)
+        let length = if self.handshake.state() == State::Opening {
+            self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
+        } else {
+            let length = self.compose(cx, buffer);
+            self.collect_receipts(cx);
+            self.protection.seal(buffer, length?)?
+        };
+        self.sender.on_datagram(cx.now, length);
+        Some(length)
     }
 
     fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        self.deadline(cx)
+        let state = self.handshake.state();
+        if matches!(state, State::Free | State::Aborting | State::Closed) {
+            return self.handshake.deadline(cx);
+        }
+        let in_state = if matches!(state, State::Connected) {
+            self.sender.keep_alive_deadline(self.timeout())
+        } else {
+            self.handshake.deadline(cx)
+        };
+        let (silence, memory) = (self.silence_deadline(), self.memory_deadline());
+        let deadlines = [in_state, self.receiver.ack_deadline(), memory, self.sender.deadline(cx), silence];
+        deadlines.into_iter().flatten().min()
     }
 
     fn has_events(&self) -> bool {
-        self.has_events()
+        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
         if self.handshake.take_opened() {
             Some(Notice::Opened)
-        } else if let Some(progress) = self.receiver.take_progress().or_else(|| self.sender.take_progress()) {
+        } else if let Some(progress) = self.take_progress() {
             Some(Notice::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {
@@ -78,7 +127,7 @@ impl endpoint::Connection<RakNet> for Connection {
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.receiver.clear(cx);
         self.sender.release(cx);
-        self.handshake.release(cx);
+        self.handshake.forget_password(cx);
     }
 
     fn side(&self) -> Side {

@@ -28,14 +28,14 @@ impl Sizes {
         self.mtu
     }
 
-    /// Bytes of a datagram without IP and UDP headers and without the overhead.
+    /// Bytes of a datagram without IP and UDP headers and without the overhead; zero where there is no MTU.
     pub(crate) const fn datagram(self) -> usize {
-        (self.mtu - IP_UDP_OVERHEAD) as usize - self.overhead as usize
+        self.mtu.saturating_sub(IP_UDP_OVERHEAD).saturating_sub(self.overhead) as usize
     }
 
     /// Bytes of capsules in a datagram. The overhead is subtracted twice, as in the original.
     pub(crate) const fn body(self) -> usize {
-        self.datagram() - COUNTED_HEADER - self.overhead as usize
+        self.datagram().saturating_sub(COUNTED_HEADER + self.overhead as usize)
     }
 
     /// Bytes of a whole data datagram.
@@ -45,12 +45,12 @@ impl Sizes {
 
     /// Bytes of the longest message that needs no splitting, and of every part but the last of one that does.
     pub(crate) const fn part(self) -> usize {
-        self.body() - MAX_HEADER
+        self.body().saturating_sub(MAX_HEADER)
     }
 
     /// Bytes of the longest part that another implementation may send at this MTU.
     pub(crate) const fn foreign_part(self) -> usize {
-        self.datagram() - DATA_HEADER
+        self.datagram().saturating_sub(DATA_HEADER)
     }
 }
 
@@ -67,5 +67,11 @@ mod tests {
             assert_eq!((Sizes::new(mtu, 0).body(), Sizes::new(mtu, 0).part()), (body, part));
             assert_eq!(Sizes::new(mtu, 11).part(), secure_part);
         }
+    }
+
+    #[test]
+    fn nothing_fits_a_vacant_slot() {
+        let sizes = Sizes::default();
+        assert_eq!([sizes.datagram(), sizes.body(), sizes.part(), sizes.foreign_part()], [0; 4]);
     }
 }

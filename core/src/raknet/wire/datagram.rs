@@ -20,7 +20,8 @@ use crate::serial::U24;
 pub const VALID: u8 = 0x80;
 const ACK: u8 = 0x40;
 const NACK_OR_SPEED: u8 = 0x20;
-/// The datagram is one of a pair that once measured the path; a hint that nothing depends on.
+/// The datagram is one of a pair that once measured the path; a hint that nothing depends on. The name is for
+/// tools that show datagrams.
 pub const PACKET_PAIR: u8 = 0x10;
 /// The sender has more to send after this datagram; a hint that nothing depends on.
 pub const CONTINUOUS_SEND: u8 = 0x08;

@@ -36,7 +36,7 @@ pub enum Notice<'a> {
     },
     /// 1D: id, raw data to the end.
     Advertise {
-        /// What the sender says of itself.
+        /// The advertisement of the sender.
         data: &'a [u8],
     },
     /// 1F: id, address, GUID (u64). A peer of the sender said goodbye to it.

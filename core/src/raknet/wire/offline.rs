@@ -56,7 +56,7 @@ pub enum Offline<'a> {
         time: u64,
         /// The server.
         guid: Guid,
-        /// What the server says of itself, at most 399 bytes.
+        /// The server's advertisement, at most 399 bytes.
         data: &'a [u8],
     },
     /// 05: id, magic, protocol version (u8), zeros up to the probed size.
@@ -144,12 +144,6 @@ pub enum PingScope {
 }
 
 /// Why a server refuses a connection before it exists.
-///
-/// ```
-/// use rakwire::raknet::{ConnectFailure, Refusal};
-///
-/// assert_eq!(ConnectFailure::Refused(Refusal::NoFreeIncomingConnections).to_string(), "the server is full");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// The attempt failed (11). The original tells its own application so and sends it to nobody, but believes it.

@@ -66,11 +66,15 @@ fn what_cannot_be_sent_is_refused_with_a_reason() {
     assert_eq!(server.send(START, id, &[], Reliable), Err(SendError::Empty));
     assert_eq!(server.send(START, id, &payload(129_025), Reliable), Err(SendError::TooLong));
     assert!(SendError::TooLong.to_string().contains("129,024"));
+    assert_eq!(server.can_send(id, 129_025, Reliable), Err(SendError::TooLong));
+    assert_eq!(server.can_send(id, 0, Reliable), Err(SendError::Empty));
+    assert_eq!(server.can_send(id, 129_024, Reliable), Ok(()));
     server.send(START, id, &payload(129_024), Reliable).expect("256 chunks");
     let sent = packets(&mut server, START);
     assert_eq!((sent.len(), sent[255][0], sent[255][1], sent[255].len()), (256, 5, 255, 508));
     server.disconnect(START, id);
     assert_eq!(server.send(START, id, b"x", Reliable), Err(SendError::NotConnected));
+    assert_eq!(server.can_send(id, 1, Reliable), Err(SendError::NotConnected));
 }
 
 #[test]
@@ -84,13 +88,18 @@ fn memory_has_an_end_and_says_so() {
         .send(START, id, &payload(504 * 11), Reliable)
         .expect("11 chunks and a record are the 4 guaranteed blocks and half of the 16 common ones");
     assert_eq!(server.send(START, id, b"x", Unreliable), Err(SendError::QuotaExceeded));
+    assert_eq!(server.can_send(id, 1, Unreliable), Err(SendError::QuotaExceeded));
     server.send(START, other, &payload(504 * 7), Reliable).expect("as much as is left free then");
     assert_eq!(server.send(START, other, b"x", Reliable), Err(SendError::QuotaExceeded));
     assert_eq!(server.send(START, other, &payload(504 * 5), Reliable), Err(SendError::PoolExhausted));
+    assert_eq!(server.can_send(other, 1, Reliable), Err(SendError::QuotaExceeded));
+    assert_eq!(server.can_send(other, 504 * 5, Reliable), Err(SendError::PoolExhausted));
+    assert_eq!(server.can_send(other, 504 * 16, Reliable), Err(SendError::NeverFits));
     output(&mut server, START);
     for chunk in 0..4 {
         server.handle_datagram(START, CLIENT.into(), &packet(6, chunk, 0, &[]));
     }
+    assert_eq!(server.can_send(other, 1, Reliable), Ok(()));
     server.send(START, other, b"x", Reliable).expect("chunks were acknowledged");
 }
 

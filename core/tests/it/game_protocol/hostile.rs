@@ -74,6 +74,19 @@ fn a_flood_of_ends_from_a_client_ends_it_once() {
     assert_eq!(dropped(&server, DropReason::Ended), 9_999);
 }
 
+/// Neither a connection's acknowledgement nor an answer to an unknown address.
+#[test]
+fn nothing_is_lost_to_a_buffer_without_room() {
+    let (mut server, _) = server_with_client();
+    server.handle_datagram(START, CLIENT.into(), &packet(5, 0, 0, b"body"));
+    server.handle_datagram(START, unknown_source(1), &packet(0x40, 1, 2, &[]));
+    assert!(server.poll_transmit(START, &mut [0; 3]).is_none());
+    let sent = output(&mut server, START);
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[0], (CLIENT.into(), packet(6, 0, 0, &[])));
+    assert_eq!(sent[1].0, unknown_source(1));
+}
+
 #[test]
 fn packets_from_unknown_addresses_are_dropped_and_counted() {
     let mut server = peer(server_config());

@@ -288,3 +288,42 @@ fn connections_are_found_by_address_and_guid() {
     assert_eq!(b.connection_of(a.config().guid), Some(server));
     assert_eq!(b.connection_of(Guid(1)), None);
 }
+
+/// How a client of the original that was built with its security, and wants none, reads reply 1: the MTU, or nothing
+/// where it reports a key that does not match.
+fn read_with_security(reply: &[u8]) -> Option<u16> {
+    let (flag, rest) = reply[25..].split_first()?;
+    let rest = if *flag == 0 {
+        rest
+    } else {
+        let key = rest.get(4..4 + 64)?;
+        if key != [0; 64] {
+            return None;
+        }
+        &rest[4 + 64..]
+    };
+    Some(u16::from_be_bytes(rest.try_into().ok()?))
+}
+
+#[test]
+fn a_client_that_was_built_with_security_needs_a_server_without_cookies() {
+    let from = "192.0.2.1:1".parse().expect("a literal address");
+    for (cookies, expected) in [(CookiePolicy::Required, None), (CookiePolicy::Off, Some(1492))] {
+        let mut config = server_config();
+        config.cookies = cookies;
+        let mut server = peer(config);
+        let now = Instant::ZERO;
+        server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 1492 }));
+        let (_, reply) = answers(&mut server, now).pop().expect("reply 1");
+        let mtu = read_with_security(&reply);
+        assert_eq!(mtu, expected, "{cookies:?}");
+        let Some(mtu) = mtu else { continue };
+        let security = ClientSecurity::None;
+        let request = Offline::Request2 { security, server: from, mtu, guid: Guid(5) };
+        server.handle_datagram(now, from, &written(&request));
+        let (_, reply) = answers(&mut server, now).pop().expect("reply 2");
+        // Its last byte says that the connection is not encrypted; otherwise 128 bytes would follow.
+        assert_eq!((reply[0], reply.len(), reply[34]), (8, 35, 0));
+        assert_eq!(server.connections().count(), 1);
+    }
+}

@@ -5,12 +5,12 @@ use core::time::Duration;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use rakwire::Instant;
 use rakwire::raknet::{
     ConnectionId, Delivery, Event, FilterGroup, Hook, Hooked, LineWriter, MessageFilter, PacketLogger,
     PcapWriter, Peer, RakNet, SendError, Verdict,
 };
 use rakwire::sim::{Conditions, Pair};
+use rakwire::{Instant, Machine};
 
 use crate::support::raknet::{client_config, peer, server_config};
 
@@ -148,6 +148,55 @@ fn a_hook_injects_refuses_and_drops() {
     assert_eq!(told, [b"\x86public"]);
     assert!(pair.b.hook.greeted);
     assert_eq!(pair.b.peer.stats().datagrams_received, before);
+}
+
+/// Notes every time that it is told.
+#[derive(Default)]
+struct Clock(Vec<Instant>);
+
+impl Hook<RakNet> for Clock {
+    fn on_received(&mut self, now: Instant, _: SocketAddr, _: &[u8]) -> Verdict {
+        self.0.push(now);
+        Verdict::Pass
+    }
+
+    fn on_transmit(&mut self, now: Instant, _: SocketAddr, _: &[u8]) -> Verdict {
+        self.0.push(now);
+        Verdict::Pass
+    }
+
+    fn on_event(&mut self, now: Instant, _: &Event<'_>) -> Verdict {
+        self.0.push(now);
+        Verdict::Pass
+    }
+
+    fn on_send(&mut self, now: Instant, _: ConnectionId, _: &[u8], _: Delivery) -> Verdict {
+        self.0.push(now);
+        Verdict::Pass
+    }
+
+    fn update(&mut self, now: Instant, _: &mut Peer<'_>) {
+        self.0.push(now);
+    }
+}
+
+/// A driver's clock may step back, and neither peer nor hook does.
+#[test]
+fn a_hook_is_told_no_time_before_the_last() {
+    let mut pair = pair(Clock::default());
+    let (client, server) = connect(&mut pair);
+    let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
+    let (late, early) = (pair.now, Instant::from_micros(1));
+    for (now, number) in [(late, 0x86), (early, 0x87)] {
+        pair.a.send(late, client, &[number], Delivery::RELIABLE).expect("room");
+        let sent = pair.a.poll_transmit(late, &mut buffer).expect("a message");
+        pair.b.handle_datagram(now, pair.a_address, sent.payload);
+        assert!(matches!(pair.b.poll_event(), Some(Event::Message { .. })));
+        pair.b.send(now, server, &[number], Delivery::RELIABLE).expect("room");
+        pair.b.handle_timeout(now);
+        while pair.b.poll_transmit(now, &mut buffer).is_some() {}
+    }
+    assert!(pair.b.hook.0.is_sorted(), "{:?}", pair.b.hook.0);
 }
 
 #[test]

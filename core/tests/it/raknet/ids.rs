@@ -1,6 +1,6 @@
 //! Which messages an application may send, and which it gets, by their first byte: the table of `docs/raknet.md`.
 
-use rakwire::raknet::{Delivery, Reliability, SendError};
+use rakwire::raknet::{Delivery, DropReason, Reliability, SendError};
 use rakwire::sim::Conditions;
 use rakwire::wire::id;
 
@@ -27,6 +27,22 @@ fn an_application_sends_ids_from_1b_on() {
     assert_eq!(arrived, (0x1B..=u8::MAX).map(|first| vec![first, 7]).collect::<Vec<_>>());
 }
 
+/// Whether RakNet has a message with this id inside connections.
+const fn is_control(first: u8) -> bool {
+    matches!(
+        first,
+        id::CONNECTED_PING
+            | id::CONNECTED_PONG
+            | id::DETECT_LOST_CONNECTIONS
+            | id::CONNECTION_REQUEST
+            | id::REMOTE_SYSTEM_REQUIRES_PUBLIC_KEY
+            | id::CONNECTION_REQUEST_ACCEPTED
+            | id::NEW_INCOMING_CONNECTION
+            | id::DISCONNECTION_NOTIFICATION
+            | id::INVALID_PASSWORD
+    )
+}
+
 /// Whoever writes datagrams by hand can send any id: what belongs to RakNet still never reaches the application.
 #[test]
 fn an_application_gets_ids_from_1b_on() {
@@ -41,5 +57,8 @@ fn an_application_gets_ids_from_1b_on() {
         net.run_for(core::time::Duration::from_millis(10));
         let expected: &[&[u8]] = if first < 0x1B { &[] } else { &[&[first, 7], &[first]] };
         assert_eq!(messages(&net.server), expected, "{first:#04x}");
+        let is_reserved = first < 0x1B && !is_control(first);
+        let dropped = net.pair.b.stats().dropped(DropReason::ReservedId);
+        assert_eq!(dropped, if is_reserved { 2 } else { 0 }, "{first:#04x}");
     }
 }

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Channel, ConnectFailure, ConnectionState, CookiePolicy, Delivery, DialledAddress, DisconnectReason,
-    DropReason, Reliability, SendError, SetError,
+    Channel, ConnectFailure, ConnectOptions, ConnectionState, CookiePolicy, Delivery, DialledAddress,
+    DisconnectReason, DropReason, Reliability, SendError, SetError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
@@ -178,10 +178,9 @@ fn a_peer_that_falls_silent_is_lost() {
 
 #[test]
 fn another_protocol_version_is_refused_with_the_servers_own() {
-    let mut config = client_config();
-    config.protocol_version = 9;
-    let mut net = Net::with(peer(config), peer(server_config()), latency(1), 1);
-    let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
+    let mut net = Net::new(latency(1), 1);
+    let options = ConnectOptions { protocol_version: Some(9), ..ConnectOptions::default() };
+    let id = net.pair.a.connect_with(net.pair.now, net.pair.b_address, &options).expect("a free slot");
     net.run_for(Duration::from_secs(1));
     let reason = ConnectFailure::IncompatibleProtocol { server: 11 };
     assert_eq!(net.client, [Told::Failed(id, reason)]);
@@ -227,6 +226,38 @@ fn mistakes_of_the_application_are_named() {
     assert_eq!(a.send(now, client, &half, Delivery::RELIABLE), Err(SendError::QuotaExceeded));
     a.disconnect(now, client);
     assert_eq!(a.send(now, client, &[0x86], Delivery::RELIABLE), Err(SendError::NotConnected));
+}
+
+#[test]
+fn room_for_a_message_is_known_before_it_is_sent() {
+    let mut net = Net::new(latency(1), 1);
+    let (client, _) = net.connect();
+    let now = net.now();
+    let a = &mut net.pair.a;
+    let far = Delivery::RELIABLE_ORDERED.on(Channel::new(31).expect("a channel"));
+    let recorded = Delivery::new(Reliability::ReliableWithReceipt);
+    let mut refusals = [0; 3];
+    for length in [0, 5_000_000, 3_000 * 512, 1, 900_000, 60_000, 60_000, 60_000, 512, 512, 512, 1, 512, 512]
+    {
+        for delivery in [Delivery::RELIABLE, recorded, far] {
+            let expected = a.can_send(client, length, delivery);
+            assert_eq!(a.can_send(client, length, delivery), expected, "it changes nothing");
+            let sent = a.send(now, client, &vec![0x86; length], delivery);
+            assert_eq!(sent.map(|_| ()), expected, "{length} bytes");
+            for (count, refusal) in
+                refusals.iter_mut().zip([SendError::Empty, SendError::NeverFits, SendError::QuotaExceeded])
+            {
+                *count += usize::from(expected == Err(refusal));
+            }
+        }
+    }
+    assert!(refusals.iter().all(|count| *count > 0), "{refusals:?}");
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.pair.a.can_send(client, 900_000, recorded), Ok(()), "all was acknowledged");
+    net.pair.a.disconnect(net.pair.now, client);
+    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected));
+    net.run_for(Duration::from_secs(20));
+    assert_eq!(net.pair.a.can_send(client, 1, far), Err(SendError::NotConnected), "it is over");
 }
 
 #[test]

@@ -268,6 +268,45 @@ fn a_reduction_is_taken_back_even_after_the_resend() {
     assert_eq!(sender.late(), 1, "only once");
 }
 
+/// RFC 9002 section 7.3.2: the acknowledgement of what was sent before a loss does not let the reduced window grow.
+#[test]
+fn the_window_grows_only_by_what_was_sent_after_the_reduction() {
+    let mut sender = Sender::new_reno();
+    sender.send(1_000);
+    let before = sender.take_window();
+    let last = before[before.len() - 1].number;
+    sender.pass(LATENCY);
+    sender.miss(&[(before[0].number, before[0].number)]);
+    let reduced = sender.window();
+    sender.acknowledge(&[(before[1].number, last)]);
+    assert_eq!(sender.window(), reduced);
+    for _ in 0..2 {
+        let after = sender.take_window();
+        sender.pass(LATENCY);
+        sender.acknowledge(&[(after[0].number, after[after.len() - 1].number)]);
+    }
+    assert!(sender.window() > reduced);
+}
+
+/// RFC 9002 section 6.1.2: a path that just became slower makes a datagram late, not lost.
+#[test]
+fn the_time_threshold_follows_the_latest_round_trip() {
+    let mut sender = Sender::new(|config| config.min_resend_timeout = Duration::from_secs(1));
+    let lost =
+        |sender: &Sender| sender.net.pair.a.connection_stats(sender.id).expect("it is open").datagrams_lost;
+    let before = lost(&sender);
+    sender.send(2);
+    let sent = sender.take();
+    assert_eq!(sent.len(), 2);
+    sender.pass(Duration::from_millis(100));
+    sender.acknowledge(&[(sent[1].number, sent[1].number)]);
+    assert_eq!(sender.take(), []);
+    sender.pass(Duration::from_millis(11));
+    assert_eq!(lost(&sender), before, "nine eighths of 100 ms are not over");
+    sender.pass(Duration::from_millis(3));
+    assert_eq!(lost(&sender), before + 1);
+}
+
 /// After something came late, a gap alone proves nothing for a while.
 #[test]
 fn reordering_widens_the_reordering_window() {

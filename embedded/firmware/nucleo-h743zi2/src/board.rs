@@ -62,9 +62,7 @@ pub async fn start(spawner: Spawner) -> Board {
     let (seed, rest) = random.split_at(8);
     entropy.copy_from_slice(rest);
     let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-    // A locally administered address derived from the unique id of the chip.
-    let chip = embassy_stm32::uid::uid();
-    let address = [0x02, chip[0], chip[2], chip[4], chip[6], chip[8]];
+    let address = rakwire_embassy::mac_address(&embassy_stm32::uid::uid()[..]);
     let device: Device = Ethernet::new(
         PACKETS.take(),
         p.ETH,

@@ -6,6 +6,7 @@ use embassy_net_wiznet::chip::W5500;
 use embassy_net_wiznet::{Device, Runner, State};
 use embassy_rp::adc::{Adc, Blocking, Channel, Config as AdcConfig};
 use embassy_rp::gpio::{Input, Level, Output, Pull};
+use embassy_rp::otp;
 use embassy_rp::peripherals::{DMA_CH0, DMA_CH1, SPI0, TRNG};
 use embassy_rp::spi::{Async, Config as SpiConfig, Spi};
 use embassy_rp::trng::{self, Trng};
@@ -65,24 +66,23 @@ pub async fn start(spawner: Spawner) -> Board {
     // First of all, because the Ethernet chip may not answer yet, and then only a reset helps.
     let mut watchdog = Watchdog::new(p.WATCHDOG);
     watchdog.start(WATCHDOG);
-    let mut random = [0; 45];
+    let mut random = [0; 48];
     Trng::new(p.TRNG, Interrupts, trng::Config::default()).fill_bytes(&mut random).await;
     let mut config = SpiConfig::default();
     config.frequency = SPI_HZ;
     let spi = Spi::new(p.SPI0, p.PIN_18, p.PIN_19, p.PIN_16, p.DMA_CH0, p.DMA_CH1, Interrupts, config);
     let bus = defmt::unwrap!(ExclusiveDevice::new(spi, Output::new(p.PIN_17, Level::High), Delay));
     let (interrupt, reset) = (Input::new(p.PIN_21, Pull::Up), Output::new(p.PIN_20, Level::High));
-    // A random locally administered address, because the chip has none.
-    let [a, b, c, d, e, seed @ .., _] = random;
-    let address = [0x02, a, b, c, d, e];
+    let (seed, rest) = random.split_at(8);
+    let (fallback, rest) = rest.split_at(8);
+    let address = mac_address(fallback);
     let (device, runner) = defmt::unwrap!(
         embassy_net_wiznet::new(address, STATE.init(State::new()), bus, interrupt, reset).await
     );
     spawner.spawn(defmt::unwrap!(chip(runner)));
-    let (seed, rest) = seed.split_at(7);
     let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
     let mut entropy = [0; 32];
-    entropy.copy_from_slice(defmt::unwrap!(rest.get(..32)));
+    entropy.copy_from_slice(rest);
     let config = NetConfig::dhcpv4(Default::default());
     let (stack, runner) = embassy_net::new(device, config, RESOURCES.init(StackResources::new()), seed);
     spawner.spawn(defmt::unwrap!(network(runner)));
@@ -90,6 +90,18 @@ pub async fn start(spawner: Spawner) -> Board {
     let thermometer = Thermometer { adc, channel: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR) };
     let panel = Lights { button: Input::new(p.PIN_15, Pull::Up), light: Output::new(p.PIN_25, Level::Low) };
     Board { stack, entropy, thermometer, panel, watchdog }
+}
+
+/// The address of the Ethernet chip, which has none of its own: made of the id of the microcontroller, or of `random` bytes
+/// if its permanent memory is locked.
+fn mac_address(random: &[u8]) -> [u8; 6] {
+    match otp::get_chipid() {
+        Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
+        Err(error) => {
+            defmt::warn!("the chip has no id ({}); the MAC address is another one at every start", error);
+            rakwire_embassy::mac_address(random)
+        }
+    }
 }
 
 /// The chip's own temperature sensor, uncalibrated: raw values of the ADC.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use rakwire_native::{Connection, Delivery, Endpoint, Incoming, Options, Reliability};
+use rakwire_native::{Connection, Delivery, Endpoint, Message, Options, Reliability};
 use tokio::time::{Instant, timeout};
 
 use super::cases::{Case, Cell, Path};
@@ -48,10 +48,10 @@ impl Arrived {
         Self { case, seen, count: 0, next: 0, answered: 0, sent: 0, last: Instant::now() }
     }
 
-    fn take(&mut self, incoming: &Incoming) -> Result<(), String> {
-        let (case, bytes) = (self.case, &incoming.bytes);
-        if incoming.delivery.reliability != case.on_wire() {
-            return Err(format!("it came {:?}", incoming.delivery.reliability));
+    fn take(&mut self, received: &Message) -> Result<(), String> {
+        let (case, bytes) = (self.case, &received.bytes);
+        if received.delivery.reliability != case.on_wire() {
+            return Err(format!("it came {:?}", received.delivery.reliability));
         }
         if bytes.len() != case.size {
             return Err(format!("{} bytes instead of {}", bytes.len(), case.size));
@@ -165,7 +165,7 @@ async fn exchange(connection: &Connection, case: Case) -> Result<(), String> {
     let receive = async {
         while !arrived().is_done() {
             match timeout(LOOK, connection.recv()).await {
-                Ok(Some(incoming)) => arrived().take(&incoming)?,
+                Ok(Some(received)) => arrived().take(&received)?,
                 Ok(None) => return Err(format!("the end: {:?}", connection.closed_reason())),
                 Err(_) => {}
             }
@@ -204,10 +204,10 @@ pub(crate) async fn with_client(cell: Cell, seed: u64) -> Result<(), String> {
 /// Sends everything back until the client says goodbye. Through a lossy path the goodbye may be lost.
 async fn echo(server: &Endpoint, arrived: &mut Arrived) -> Result<(), String> {
     let connection = server.accept().await.ok_or("the endpoint is closed")?;
-    while let Some(incoming) = connection.recv().await {
-        arrived.take(&incoming)?;
+    while let Some(received) = connection.recv().await {
+        arrived.take(&received)?;
         // The client may have gone with what it wanted; its verdict counts.
-        let _ = connection.send(&incoming.bytes, Delivery::new(arrived.case.reliability)).await;
+        let _ = connection.send(&received.bytes, Delivery::new(arrived.case.reliability)).await;
     }
     Ok(())
 }
@@ -220,7 +220,7 @@ mod tests {
         let mut arrived = Arrived::new(Case { reliability, count: 10, size: 100, path: Path::Clean });
         for number in numbers {
             let bytes = message(*number, 100);
-            arrived.take(&Incoming { bytes, delivery: Delivery::new(reliability) })?;
+            arrived.take(&Message { bytes, delivery: Delivery::new(reliability) })?;
         }
         Ok(arrived)
     }
@@ -250,11 +250,11 @@ mod tests {
         let mut arrived = arrived(Reliability::ReliableOrdered, &[]).expect("nothing yet");
         let mut bytes = message(0, 100);
         bytes[10..].reverse();
-        let incoming = Incoming { bytes, delivery: Delivery::RELIABLE_ORDERED };
-        assert!(arrived.take(&incoming).is_err_and(|error| error.contains("in another order")));
-        let incoming = Incoming { bytes: vec![0xFE; 100], delivery: Delivery::RELIABLE_ORDERED };
-        assert!(arrived.take(&incoming).is_err_and(|error| error.contains("other bytes")));
-        let incoming = Incoming { bytes: message(0, 100), delivery: Delivery::RELIABLE };
-        assert!(arrived.take(&incoming).is_err_and(|error| error.contains("came")));
+        let received = Message { bytes, delivery: Delivery::RELIABLE_ORDERED };
+        assert!(arrived.take(&received).is_err_and(|error| error.contains("in another order")));
+        let received = Message { bytes: vec![0xFE; 100], delivery: Delivery::RELIABLE_ORDERED };
+        assert!(arrived.take(&received).is_err_and(|error| error.contains("other bytes")));
+        let received = Message { bytes: message(0, 100), delivery: Delivery::RELIABLE };
+        assert!(arrived.take(&received).is_err_and(|error| error.contains("came")));
     }
 }

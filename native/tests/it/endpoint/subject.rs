@@ -7,7 +7,7 @@ use std::time::Duration;
 use rakwire::endpoint::Protocol;
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
-use rakwire_native::endpoint::{Connection, Endpoint, Incoming, Options};
+use rakwire_native::endpoint::{Connection, Endpoint, Message, Options};
 use rakwire_native::game_protocol::{self, Redial, Reliability, Resend};
 use rakwire_native::raknet::{self, Delivery};
 
@@ -140,7 +140,7 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{what} never happened"));
 }
 
-pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Incoming<P::Delivery> {
+pub(crate) async fn receive<P: Protocol>(connection: &Connection<P>) -> Message<P::Delivery> {
     let received = tokio::time::timeout(DEADLINE, connection.recv()).await;
     received.expect("a message in time").expect("an open connection")
 }

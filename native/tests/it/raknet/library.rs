@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire_native::{
-    Channel, ConnectError, ConnectFailure, Delivery, Direction, DropReason, Endpoint, Options, Outcome,
-    PingError, Progress, Reliability, SendError, SetError, id,
+    Channel, ConnectError, ConnectFailure, ConnectOptions, Delivery, Direction, DropReason, Endpoint,
+    Options, Outcome, PingError, Progress, Reliability, SendError, SetError, id,
 };
 
 use crate::endpoint::subject::{self, echo_all, join, message, receive, silent_socket, until};
@@ -112,7 +112,8 @@ async fn a_server_can_refuse() {
         options.config.accepted_versions.push(10).expect("room for one");
     })
     .await;
-    let refused = client.connect(picky.local_addr()).await;
+    let six = ConnectOptions { protocol_version: Some(6), ..ConnectOptions::default() };
+    let refused = client.connect_with(picky.local_addr(), &six).await;
     let expected = ConnectFailure::IncompatibleProtocol { server: 10 };
     assert_eq!(refused.err(), Some(ConnectError::Failed(expected)));
 
@@ -120,6 +121,69 @@ async fn a_server_can_refuse() {
     let _first = client.connect(small.local_addr()).await.expect("a connection");
     let second = self::client(impatient).await.connect(small.local_addr()).await;
     assert_eq!(second.err().map(|error| error.to_string()).as_deref(), Some("the server is full"));
+}
+
+fn only_bedrock(options: &mut Options) {
+    options.config.accepted_versions.clear();
+    options.config.accepted_versions.push(11).expect("room for one");
+}
+
+/// Forwards the datagrams of one client to `server` and back. After an answer that names another version, as many datagrams of
+/// the client are dropped as `blocked` says, as servers of go-raknet drop all for 10 s and more.
+async fn block_after_another_version(server: SocketAddr, blocked: usize) -> SocketAddr {
+    let front = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+    let back = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a free port");
+    let address = front.local_addr().expect("a bound socket");
+    tokio::spawn(async move {
+        let (mut to_drop, mut client) = (0, None);
+        let (mut up, mut down) = ([0; 2_048], [0; 2_048]);
+        loop {
+            tokio::select! {
+                Ok((length, from)) = front.recv_from(&mut up) => {
+                    client = Some(from);
+                    if to_drop > 0 {
+                        to_drop -= 1;
+                    } else {
+                        back.send_to(&up[..length], server).await.expect("loopback takes it");
+                    }
+                }
+                Ok((length, _)) = back.recv_from(&mut down) => {
+                    to_drop = if down[0] == id::INCOMPATIBLE_PROTOCOL_VERSION { blocked } else { to_drop };
+                    let client = client.expect("a client");
+                    front.send_to(&down[..length], client).await.expect("loopback takes it");
+                }
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_blocks_after_another_version_is_waited_for() {
+    let server = echo_all(server(only_bedrock).await);
+    let client = client(|options| options.config.connect_interval = Duration::from_millis(20)).await;
+    let address = block_after_another_version(server.local_addr(), 30).await;
+    let connection = client.connect(address).await.expect("a connection");
+    connection.send(&message(10, 0), Delivery::RELIABLE).await.expect("an open connection");
+    receive(&connection).await;
+
+    let address = block_after_another_version(server.local_addr(), usize::MAX).await;
+    let options =
+        ConnectOptions { connect_timeout: Some(Duration::from_secs(1)), ..ConnectOptions::default() };
+    let failed = client.connect_with(address, &options).await;
+    let expected = ConnectFailure::SilentSinceIncompatible { server: 11 };
+    assert_eq!(failed.err(), Some(ConnectError::Failed(expected)));
+}
+
+/// Whoever lists servers before it connects knows the version of each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ping_tells_the_version() {
+    let server = echo_all(server(only_bedrock).await);
+    let client = client(|_| {}).await;
+    let address = block_after_another_version(server.local_addr(), usize::MAX).await;
+    let pong = client.ping(address, DEADLINE).await.expect("a pong");
+    assert_eq!(pong.data, b"");
+    client.connect(address).await.expect("a connection");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

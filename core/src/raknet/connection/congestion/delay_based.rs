@@ -271,7 +271,7 @@ impl DelayBased {
         (rate > random + random / 2 + margin).then_some(rate)
     }
 
-    /// The random loss rate: the lowest one of late, since losses of our own making come on top of it.
+    /// The random loss rate: the lowest recent one, since losses that this end causes come on top of it.
     fn random_loss(&self) -> u32 {
         let [current, last] = self.min_loss_rates;
         current.min(last).min(MAX_RANDOM_LOSS)
@@ -294,17 +294,17 @@ impl DelayBased {
                 loss.bytes
             }
             // A peer that sends negative acknowledgements would have sent one: the acknowledgement was lost, rather.
-            LossTrigger::TimeThreshold if self.peer_sends_nacks => loss.bytes / 4,
-            LossTrigger::TimeThreshold => loss.bytes,
+            LossTrigger::TimeThreshold | LossTrigger::Timeout if self.peer_sends_nacks => loss.bytes / 4,
+            LossTrigger::TimeThreshold | LossTrigger::Timeout => loss.bytes,
         };
         self.lost_bytes = self.lost_bytes.saturating_add(bytes);
-        if self.state == State::Competitive && loss.sent_at >= self.reduced_at {
+        if self.state == State::Competitive && loss.sent_at > self.reduced_at {
             self.enter_steady();
             self.reduce(self.window / 2, loss.now);
         }
     }
 
-    pub(super) const fn on_spurious_loss(&mut self) {
+    pub(super) const fn on_spurious_loss(&mut self, _ordinal: u32) {
         self.lost_bytes = self.lost_bytes.saturating_sub(self.datagram);
     }
 
@@ -356,6 +356,7 @@ mod tests {
                 self.delay_based.on_ack(&AckSample {
                     now: self.now,
                     bytes: DATAGRAM,
+                    bytes_after_recovery: DATAGRAM,
                     in_flight: window,
                     newest: first.plus(number),
                     next: self.next,

@@ -12,6 +12,7 @@ use types::Pace;
 pub(super) use types::{AckSample, INITIAL_DATAGRAMS, Loss, LossTrigger};
 
 use crate::raknet::config::CongestionControl;
+use crate::time::Instant;
 
 /// Datagrams in the largest window: as many as one acknowledgement may make this end look up.
 const MAX_DATAGRAMS: u32 = 8_192;
@@ -29,6 +30,17 @@ enum Controller {
     NewReno(NewReno),
     #[cfg(feature = "delay-based")]
     DelayBased(DelayBased),
+}
+
+/// Calls a method of the controller, whichever it is.
+macro_rules! dispatch {
+    ($controller:expr, $method:ident($($argument:expr)?)) => {
+        match $controller {
+            Controller::NewReno(controller) => controller.$method($($argument)?),
+            #[cfg(feature = "delay-based")]
+            Controller::DelayBased(controller) => controller.$method($($argument)?),
+        }
+    };
 }
 
 impl Default for Congestion {
@@ -49,11 +61,7 @@ impl Congestion {
 
     /// Bytes that may be in flight.
     pub(super) fn window(&self) -> u32 {
-        let wanted = match &self.controller {
-            Controller::NewReno(new_reno) => new_reno.window(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.window(),
-        };
+        let wanted = dispatch!(&self.controller, window());
         // The controllers keep to the smallest window themselves, but may aim above the largest one.
         wanted.min(MAX_DATAGRAMS * self.datagram)
     }
@@ -61,11 +69,7 @@ impl Congestion {
     /// The pacing rate in bytes a second for an RTT of `rtt` microseconds. It carries a window in less than an RTT
     /// (RFC 9002 section 7.7: 5/4 of the window), so that pacing alone never leaves the window unused.
     pub(super) fn rate(&self, rtt: u32) -> u32 {
-        let pace = match &self.controller {
-            Controller::NewReno(new_reno) => new_reno.pace(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.pace(),
-        };
+        let pace = dispatch!(&self.controller, pace());
         let window = u64::from(self.window());
         let bytes_per_rtt = match pace {
             Pace::SlowStart => 2 * window,
@@ -74,38 +78,31 @@ impl Congestion {
         u32::try_from(bytes_per_rtt * 1_000_000 / u64::from(rtt.max(1))).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn on_ack(&mut self, sample: &AckSample) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_ack(sample),
+    /// Whether a datagram sent then belongs to a recovery period. Only NewReno has one.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
+        match &self.controller {
+            Controller::NewReno(new_reno) => new_reno.is_in_recovery(sent_at),
             #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_ack(sample),
+            Controller::DelayBased(_) => false,
         }
+    }
+
+    pub(super) fn on_ack(&mut self, sample: &AckSample) {
+        dispatch!(&mut self.controller, on_ack(sample))
     }
 
     /// A datagram was declared lost.
     pub(super) fn on_lost(&mut self, loss: &Loss) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_lost(loss),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_lost(loss),
-        }
+        dispatch!(&mut self.controller, on_lost(loss))
     }
 
     /// A datagram that was declared lost was acknowledged; `ordinal` is that of its loss.
     pub(super) fn on_spurious_loss(&mut self, ordinal: u32) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_spurious_loss(ordinal),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_spurious_loss(),
-        }
+        dispatch!(&mut self.controller, on_spurious_loss(ordinal))
     }
 
-    /// Nothing was acknowledged for several timeouts in a row (RFC 9002 section 7.6).
+    /// Nothing was acknowledged for several timeouts in a row, similar to RFC 9002 section 7.6.
     pub(super) fn on_persistent_congestion(&mut self) {
-        match &mut self.controller {
-            Controller::NewReno(new_reno) => new_reno.on_persistent_congestion(),
-            #[cfg(feature = "delay-based")]
-            Controller::DelayBased(delay_based) => delay_based.on_persistent_congestion(),
-        }
+        dispatch!(&mut self.controller, on_persistent_congestion())
     }
 }

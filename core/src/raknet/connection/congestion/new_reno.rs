@@ -19,8 +19,8 @@ pub(super) struct NewReno {
     ssthresh: u32,
     /// Bytes of a full datagram.
     datagram: u32,
-    /// When the recovery period began: losses of datagrams sent before belong to it.
-    recovery_start: Instant,
+    /// When the recovery period began, if any did. Losses of datagrams sent until then belong to it.
+    recovery_start: Option<Instant>,
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked_bytes: u32,
     /// The window and the slow start threshold before the last reduction.
@@ -49,8 +49,8 @@ impl NewReno {
             return;
         }
         let growth = match self.pace() {
-            Pace::SlowStart => sample.bytes,
-            Pace::Steady => self.avoidance_growth(sample.bytes),
+            Pace::SlowStart => sample.bytes_after_recovery,
+            Pace::Steady => self.avoidance_growth(sample.bytes_after_recovery),
         };
         self.window = self.window.saturating_add(growth).min(MAX_WINDOW);
     }
@@ -64,15 +64,21 @@ impl NewReno {
         self.datagram
     }
 
+    /// Whether a datagram sent then belongs to the recovery period (RFC 9002 appendix B.5): its loss does not reduce the
+    /// window again, and its acknowledgement does not let the window grow.
+    pub(super) fn is_in_recovery(&self, sent_at: Instant) -> bool {
+        self.recovery_start.is_some_and(|start| sent_at <= start)
+    }
+
     pub(super) fn on_lost(&mut self, loss: &Loss) {
-        if loss.sent_at < self.recovery_start {
+        if self.is_in_recovery(loss.sent_at) {
             self.losses += 1;
             return;
         }
         self.before = (self.window, self.ssthresh);
         self.losses = 1;
         self.first_loss = loss.ordinal;
-        self.recovery_start = loss.now;
+        self.recovery_start = Some(loss.now);
         self.ssthresh = self.half_window();
         self.window = self.ssthresh;
         self.acked_bytes = 0;
@@ -92,13 +98,14 @@ impl NewReno {
         if self.losses == 0 {
             self.window = self.window.max(self.before.0);
             self.ssthresh = self.ssthresh.max(self.before.1);
-            self.recovery_start = Instant::ZERO;
+            self.recovery_start = None;
         }
     }
 
     pub(super) fn on_persistent_congestion(&mut self) {
         self.ssthresh = self.half_window();
         self.window = MIN_DATAGRAMS * self.datagram;
+        self.recovery_start = None;
         self.acked_bytes = 0;
         self.losses = 0;
     }
@@ -117,6 +124,7 @@ mod tests {
             new_reno.on_ack(&AckSample {
                 now: Instant::ZERO,
                 bytes: DATAGRAM,
+                bytes_after_recovery: DATAGRAM,
                 in_flight,
                 newest: U24::new(0),
                 next: U24::new(1),
@@ -152,11 +160,25 @@ mod tests {
         acknowledge(&mut new_reno, 90, 1_000 * DATAGRAM);
         lose(&mut new_reno, 5, 9);
         lose(&mut new_reno, 8, 10);
+        // Sent at the instant of the first loss, and so before its consequences.
+        lose(&mut new_reno, 9, 11);
         assert_eq!(new_reno.window(), 50 * DATAGRAM);
-        lose(&mut new_reno, 9, 12);
+        lose(&mut new_reno, 10, 12);
         assert_eq!(new_reno.window(), 25 * DATAGRAM);
         new_reno.on_persistent_congestion();
         assert_eq!(new_reno.window(), MIN_DATAGRAMS * DATAGRAM);
+    }
+
+    /// Without a loss there is no recovery, however early a datagram was sent.
+    #[test]
+    fn the_recovery_period_ends_with_what_was_sent_until_the_loss() {
+        let at = Instant::from_micros;
+        let mut new_reno = NewReno::new(DATAGRAM);
+        assert!(!new_reno.is_in_recovery(Instant::ZERO));
+        lose(&mut new_reno, 5, 9);
+        assert!(new_reno.is_in_recovery(at(9)) && !new_reno.is_in_recovery(at(10)));
+        new_reno.on_persistent_congestion();
+        assert!(!new_reno.is_in_recovery(at(9)));
     }
 
     #[test]

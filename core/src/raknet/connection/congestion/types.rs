@@ -14,6 +14,8 @@ pub(in super::super) struct AckSample {
     pub(in super::super) now: Instant,
     /// Bytes that were in flight and are acknowledged.
     pub(in super::super) bytes: u32,
+    /// Those of them that were sent after the recovery period had begun, or all if there is none.
+    pub(in super::super) bytes_after_recovery: u32,
     /// Bytes in flight before.
     pub(in super::super) in_flight: u32,
     /// The newest number that was acknowledged.
@@ -30,9 +32,11 @@ pub(in super::super) struct AckSample {
 /// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum LossTrigger {
-    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2), or nothing was
-    /// acknowledged for several timeouts. The acknowledgement may be what was lost.
+    /// A later datagram was acknowledged and the time threshold is over (RFC 9002 section 6.1.2). The acknowledgement may
+    /// be what was lost.
     TimeThreshold,
+    /// Nothing was acknowledged until the retransmission timeout. The acknowledgements may be what was lost.
+    Timeout,
     /// The other peer sent a negative acknowledgement.
     Nack,
 }

@@ -2,6 +2,7 @@
 
 mod opening;
 mod state;
+mod version;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -12,7 +13,7 @@ pub(super) use state::{End, State};
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
 use super::sender::Sender;
-use crate::cursor::{Reader, Source};
+use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
@@ -33,6 +34,8 @@ const DRAIN: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     state: State,
+    /// The requests of a client while its state is [`State::Opening`].
+    opening: Opening,
     /// When the connection came into its state.
     since: Instant,
     guid: Guid,
@@ -40,6 +43,8 @@ pub(super) struct Handshake {
     password: Link,
     /// The connection opened, and the application was not told yet.
     opened: bool,
+    /// The connection is open, or was before it ended.
+    was_open: bool,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
@@ -48,28 +53,33 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// A connection with a peer whose address is proved.
-    pub(super) fn accepted(now: Instant, guid: Guid) -> Self {
-        Self { state: State::Unverified, since: now, guid, ..Self::default() }
+    /// Begins to wait for the connection request of a peer whose address is proved.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.enter(now, State::Unverified);
+        self.guid = guid;
     }
 
-    /// A connection that this end begins to open.
-    pub(super) fn open(cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
+    /// Begins to open a connection.
+    pub(super) fn open(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<(), ConnectError> {
         if options.password.len() > MAX_PASSWORD {
             return Err(ConnectError::PasswordTooLong);
         }
-        let password = if options.password.is_empty() {
-            None
-        } else {
+        if !options.password.is_empty() {
             let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
-            Some(stored.ok_or(ConnectError::NoMemory)?)
-        };
-        let state = State::Opening(Opening::new(cx, options));
-        Ok(Self { state, since: cx.now, guid: Guid::UNASSIGNED, password, ..Self::default() })
+            self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
+        }
+        self.opening = Opening::new(cx, options);
+        self.guid = Guid::UNASSIGNED;
+        self.enter(cx.now, State::Opening);
+        Ok(())
     }
 
-    pub(super) const fn state(&self) -> &State {
-        &self.state
+    pub(super) const fn state(&self) -> State {
+        self.state
     }
 
     /// When the connection came into its state.
@@ -90,12 +100,9 @@ impl Handshake {
         matches!(self.state, State::Unverified | State::AwaitingNewIncoming) || self.state.is_open()
     }
 
-    /// Whether the application may read messages that arrived.
-    pub(super) const fn may_read(&self) -> bool {
-        !matches!(
-            self.state,
-            State::AwaitingNewIncoming | State::Requested | State::Unverified | State::RejectingPassword
-        )
+    /// Whether the connection is open, or was before it ended. Nothing else has messages for the application.
+    pub(super) const fn was_open(&self) -> bool {
+        self.was_open
     }
 
     /// Whether there is something to tell the application.
@@ -118,18 +125,10 @@ impl Handshake {
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
     pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
-        let is_known = match (side, &self.state) {
-            (_, State::Free | State::Closed | State::Draining | State::Aborting) => return false,
-            (Side::Client, _) | (Side::Server, State::Connected | State::Closing) => true,
-            (
-                Side::Server,
-                State::Opening(_)
-                | State::Requested
-                | State::Unverified
-                | State::AwaitingNewIncoming
-                | State::RejectingPassword,
-            ) => false,
-        };
+        if matches!(self.state, State::Free) || self.state.is_over() {
+            return false;
+        }
+        let is_known = side == Side::Client || self.state.is_open();
         self.enter(now, end.state);
         if is_known {
             self.ending = Some(end.ending);
@@ -158,13 +157,7 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    /// Frees the password, and the slot of the connection.
-    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
-        self.forget_password(cx);
-        self.state = State::Free;
-    }
-
-    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
             cx.pool.free_common(password);
         }
@@ -172,42 +165,33 @@ impl Handshake {
 
     /// When [`on_timeout`](Self::on_timeout) is due.
     pub(super) fn deadline(&self, cx: &Context<'_, '_>) -> Option<Instant> {
-        match &self.state {
+        match self.state {
             State::Free | State::Connected | State::Closed => None,
-            State::Opening(opening) => Some(opening.next_request()),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                Some(self.since + cx.config.handshake_timeout)
-            }
+            State::Opening => Some(self.opening.next_deadline()),
+            State::Requested => Some(self.opening.deadline()),
+            State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
             State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
         }
     }
 
     pub(super) fn on_timeout(&mut self, cx: &Context<'_, '_>) -> Result<(), End> {
-        let is_due = self.deadline(cx).is_some_and(|at| at <= cx.now);
-        match &self.state {
-            State::Opening(opening) if opening.is_over(cx.now) => Err(End::failed(ConnectFailure::NoAnswer)),
-            State::Requested | State::Unverified | State::AwaitingNewIncoming if is_due => {
+        if self.deadline(cx).is_none_or(|at| at > cx.now) {
+            return Ok(());
+        }
+        match self.state {
+            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
+            State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::RejectingPassword if is_due => {
+            State::Closing | State::RejectingPassword => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
-            State::Draining | State::Aborting if is_due => {
+            State::Draining | State::Aborting => {
                 self.state = State::Closed;
                 Ok(())
             }
-            State::Free
-            | State::Opening(_)
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Connected
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ok(()),
+            State::Free | State::Opening | State::Connected | State::Closed => Ok(()),
         }
     }
 
@@ -218,8 +202,7 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
-        let State::Opening(opening) = &mut self.state else { return None };
-        opening.compose(cx, remote, buffer)
+        self.opening.compose(cx, remote, buffer)
     }
 
     /// Handles an offline message that answers a client's request.
@@ -229,11 +212,11 @@ impl Handshake {
         sender: &mut Sender,
         message: &Offline<'_>,
     ) -> Result<(), End> {
-        let State::Opening(opening) = &mut self.state else {
+        if self.state != State::Opening {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
-        };
-        match opening.on_reply(cx, message).map_err(End::failed)? {
+        }
+        match self.opening.on_reply(cx, message).map_err(End::failed)? {
             Some(reply) => self.request(cx, sender, reply),
             None => Ok(()),
         }
@@ -282,7 +265,7 @@ impl Handshake {
     ) -> Result<(), End> {
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
-        match (control, &self.state) {
+        match (control, self.state) {
             (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
                 if SERVER =>
             {
@@ -317,6 +300,7 @@ impl Handshake {
             }
             (Ok(Control::DetectLost), _) => {}
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
+            (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
         Ok(())
@@ -372,40 +356,28 @@ impl Handshake {
     fn on_open(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) {
         self.enter(cx.now, State::Connected);
         self.opened = true;
+        self.was_open = true;
         sender.ping(cx, Delivery::UNRELIABLE);
     }
 
     /// The end of the connection by a disconnection notification of the other peer.
     const fn on_closing_notification(&self) -> End {
-        let ending = match self.state {
-            State::Connected => Ending::Disconnected(DisconnectReason::Remote),
-            State::Closing => Ending::Disconnected(DisconnectReason::Local),
-            State::Free
-            | State::Opening(_)
-            | State::Requested
-            | State::Unverified
-            | State::AwaitingNewIncoming
-            | State::RejectingPassword
-            | State::Draining
-            | State::Aborting
-            | State::Closed => Ending::Failed(ConnectFailure::Closed),
+        let ending = if matches!(self.state, State::Connected) {
+            Ending::Disconnected(DisconnectReason::Remote)
+        } else if matches!(self.state, State::Closing) {
+            Ending::Disconnected(DisconnectReason::Local)
+        } else {
+            Ending::Failed(ConnectFailure::Closed)
         };
         End { state: State::Draining, ending }
     }
 
     /// The application disconnects: what was sent before is delivered first.
     pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
-        match self.state {
-            State::Opening(_) | State::Requested | State::Unverified | State::AwaitingNewIncoming => {
-                return Err(End::failed(ConnectFailure::Cancelled));
-            }
-            State::Connected => self.enter(now, State::Closing),
-            State::Free
-            | State::RejectingPassword
-            | State::Closing
-            | State::Draining
-            | State::Aborting
-            | State::Closed => {}
+        match self.public_state() {
+            ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
+            ConnectionState::Connected => self.enter(now, State::Closing),
+            ConnectionState::Disconnecting | ConnectionState::Disconnected => {}
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! A client before the server knows of it: the offline part of the handshake (docs/raknet.md#connection-attempts).
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
+use super::version::{Reaction, Version};
 use crate::cursor::Writer;
 use crate::raknet::config::{Config, DialledAddress};
 use crate::raknet::connection::context::Context;
@@ -16,15 +18,24 @@ use crate::time::{Instant, micros};
 /// MTUs that a client tries, a third of its attempts each (docs/raknet.md#connection-attempts).
 const MTUS: [u16; 3] = [MAX_MTU, 1200, 576];
 
+/// How long a client goes on after the server named another version, unless the application says how long: go-raknet, for
+/// one, hears nothing from an address for 10 to 20 s after a request with a version that it does not speak.
+const BLOCKED: Duration = Duration::from_secs(21);
+
 /// The requests of a client.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Opening {
+    /// First requests since the largest MTU was tried first.
     requests: u8,
     attempts: u8,
-    protocol: u8,
+    version: Version,
     /// Microseconds between two first requests.
     interval: u32,
     next_request: Instant,
+    /// When nothing more is waited for.
+    deadline: Instant,
+    /// Whether the application has set the deadline, which then is that of the whole handshake.
+    has_timeout: bool,
     reply_1: Option<Reply1>,
 }
 
@@ -44,17 +55,29 @@ pub(super) struct Reply2 {
 
 impl Opening {
     pub(super) fn new(cx: &Context<'_, '_>, options: &ConnectOptions<'_>) -> Self {
+        let known = cx.remote.and_then(|server| cx.state.known_versions.of(server));
+        let attempts = options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254);
+        let interval = options.interval.unwrap_or(cx.config.connect_interval);
+        let all_attempts = interval.saturating_mul(u32::from(attempts) + 1);
         Self {
-            attempts: options.attempts.unwrap_or(cx.config.connect_attempts).clamp(3, 254),
-            protocol: options.protocol_version.unwrap_or(cx.config.protocol_version),
-            interval: micros(options.interval.unwrap_or(cx.config.connect_interval)),
+            attempts,
+            version: Version::new(options, known, cx.config),
+            interval: micros(interval),
             next_request: cx.now,
+            deadline: cx.now + options.connect_timeout.unwrap_or(all_attempts),
+            has_timeout: options.connect_timeout.is_some(),
             ..Self::default()
         }
     }
 
-    pub(super) const fn next_request(&self) -> Instant {
-        self.next_request
+    /// When nothing more is waited for: a reply at first, the end of the handshake after reply 2.
+    pub(super) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// When the next request is due, or the attempt is over.
+    pub(super) fn next_deadline(&self) -> Instant {
+        self.next_request.min(self.deadline)
     }
 
     /// Handles an answer of the server; the second one ends this part of the handshake.
@@ -70,14 +93,22 @@ impl Opening {
                     ServerSecurity::Cookie(cookie) => Some(cookie),
                     ServerSecurity::PublicKey { .. } => return Err(ConnectFailure::SecurityRequired),
                 };
+                self.version.on_accepted();
                 // A scrubber in front of a server may reply first; every later reply is answered, too.
                 self.reply_1 = Some(Reply1 { cookie, mtu: cx.config.clamp_mtu(mtu) });
                 Ok(None)
             }
-            Offline::Reply2 { guid, mtu, .. } => Ok(Some(Reply2 { guid, mtu: cx.config.clamp_mtu(mtu) })),
+            Offline::Reply2 { guid, mtu, .. } => {
+                let mtu = cx.config.clamp_mtu(mtu);
+                if !self.has_timeout {
+                    self.deadline = cx.now + cx.config.handshake_timeout;
+                }
+                Ok(Some(Reply2 { guid, mtu }))
+            }
             Offline::Refused { refusal, .. } => Err(ConnectFailure::Refused(refusal)),
             Offline::IncompatibleProtocol { protocol, .. } => {
-                Err(ConnectFailure::IncompatibleProtocol { server: protocol })
+                self.on_incompatible(cx, protocol)?;
+                Ok(None)
             }
             Offline::Ping { .. }
             | Offline::Pong { .. }
@@ -88,6 +119,22 @@ impl Opening {
                 Ok(None)
             }
         }
+    }
+
+    /// The server speaks another version: that is announced from now on, at once and then as before.
+    fn on_incompatible(&mut self, cx: &mut Context<'_, '_>, server: u8) -> Result<(), ConnectFailure> {
+        if let Some(remote) = *cx.remote {
+            cx.state.known_versions.remember(remote, server);
+        }
+        if self.version.on_incompatible(server, self.requests)? == Reaction::Changed {
+            self.next_request = cx.now;
+            // The server has answered to the last request: its MTU is one that the path carries.
+            self.requests = self.requests.saturating_sub(1);
+            if !self.has_timeout {
+                self.deadline = cx.now + BLOCKED;
+            }
+        }
+        Ok(())
     }
 
     /// Composes request 2 if reply 1 came, or request 1 if it is time for one.
@@ -104,11 +151,10 @@ impl Opening {
                 mtu: reply.mtu,
                 guid: cx.config.guid,
             },
-            None if self.next_request <= cx.now && self.requests <= self.attempts => {
-                let mtu = self.probe_mtu(cx.config);
-                self.requests += 1;
+            None if self.next_request <= cx.now && cx.now < self.deadline => {
+                let mtu = self.next_mtu(cx.config);
                 self.next_request = cx.now.plus_micros(self.interval);
-                Offline::Request1 { protocol: self.protocol, mtu }
+                Offline::Request1 { protocol: self.version.announced, mtu }
             }
             None => return None,
         };
@@ -117,15 +163,23 @@ impl Opening {
         Some(writer.written())
     }
 
-    /// Whether the last request was not answered in time.
+    /// Whether nothing more is waited for.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.next_request <= now && self.requests > self.attempts
+        self.deadline <= now
     }
 
-    /// The MTU that the next request probes.
-    fn probe_mtu(&self, config: &Config) -> u16 {
+    /// Why the attempt failed when it is over.
+    pub(super) const fn failure(&self) -> ConnectFailure {
+        self.version.silence()
+    }
+
+    /// The MTU that the next request probes. After all attempts the largest one is tried anew.
+    fn next_mtu(&mut self, config: &Config) -> u16 {
         let third = (self.attempts / 3).max(1);
         let index = usize::from(self.requests / third).min(MTUS.len() - 1);
+        if !self.version.was_changed() {
+            self.requests = if self.requests < self.attempts { self.requests + 1 } else { 0 };
+        }
         config.clamp_mtu(MTUS.get(index).copied().unwrap_or(MAX_MTU))
     }
 }

@@ -1,16 +1,16 @@
 //! The states of a connection.
 
-use super::opening::Opening;
 use crate::endpoint::ConnectionState;
 use crate::raknet::connection::context::Ending;
 use crate::raknet::reason::ConnectFailure;
 
 /// The state of a connection; the module of the connection draws how they follow each other.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum State {
     #[default]
     Free,
-    Opening(Opening),
+    Opening,
+    /// The client waits to be accepted.
     Requested,
     Unverified,
     AwaitingNewIncoming,
@@ -39,9 +39,9 @@ impl End {
 }
 
 impl State {
-    pub(super) const fn public(&self) -> ConnectionState {
+    pub(super) const fn public(self) -> ConnectionState {
         match self {
-            Self::Opening(_) | Self::Requested | Self::Unverified | Self::AwaitingNewIncoming => {
+            Self::Opening | Self::Requested | Self::Unverified | Self::AwaitingNewIncoming => {
                 ConnectionState::Connecting
             }
             Self::Connected => ConnectionState::Connected,
@@ -51,12 +51,12 @@ impl State {
     }
 
     /// Whether the connection was open and has not ended.
-    pub(in super::super) const fn is_open(&self) -> bool {
+    pub(in super::super) const fn is_open(self) -> bool {
         matches!(self, Self::Connected | Self::Closing)
     }
 
     /// Whether the connection has ended.
-    pub(in super::super) const fn is_over(&self) -> bool {
+    pub(in super::super) const fn is_over(self) -> bool {
         matches!(self, Self::Draining | Self::Aborting | Self::Closed)
     }
 }

@@ -5,7 +5,7 @@ use crate::raknet::wire::Wire;
 use crate::raknet::wire::datagram::{ACK_HEADER, DatagramHeader, MAX_RECORD, Record};
 use crate::serial::U24;
 
-/// Datagrams behind the newest that are recently_lost.
+/// Datagrams behind the newest that are remembered.
 const WINDOW: u32 = 1024;
 /// The longest jump ahead that is accepted (docs/raknet.md#gaps).
 const MAX_JUMP: u32 = 50_000;
@@ -79,9 +79,9 @@ pub(in super::super) struct AckTracker {
 }
 
 impl AckTracker {
-    /// The state of a connection that expects `next` first.
-    pub(super) fn starting_at(next: U24) -> Self {
-        Self { next, ..Self::default() }
+    /// Lets a new window expect `start` first.
+    pub(super) const fn start_numbers_at(&mut self, start: U24) {
+        self.next = start;
     }
 
     pub(super) const fn unacknowledged(&self) -> u32 {
@@ -282,6 +282,12 @@ mod tests {
     use crate::cursor::{Reader, Source};
     use std::vec::Vec;
 
+    fn starting_at(start: U24) -> AckTracker {
+        let mut ack_tracker = AckTracker::default();
+        ack_tracker.start_numbers_at(start);
+        ack_tracker
+    }
+
     fn listed(ack_tracker: &mut AckTracker, kind: RecordKind) -> Vec<(u32, u32)> {
         let mut buffer = [0; 1464];
         let mut writer = Writer::new(&mut buffer);
@@ -327,7 +333,7 @@ mod tests {
 
     #[test]
     fn records_do_not_wrap_and_the_last_number_comes_last() {
-        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFC));
+        let mut ack_tracker = starting_at(U24::new(0xFF_FFFC));
         for step in 0..8 {
             ack_tracker.commit(U24::new(0xFF_FFFC).plus(step));
         }
@@ -335,7 +341,7 @@ mod tests {
             listed(&mut ack_tracker, RecordKind::Ack),
             [(0, 3), (0xFF_FFFC, 0xFF_FFFE), (0xFF_FFFF, 0xFF_FFFF)]
         );
-        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFFE));
+        let mut ack_tracker = starting_at(U24::new(0xFF_FFFE));
         ack_tracker.commit(U24::new(0xFF_FFFE));
         ack_tracker.commit(U24::new(0xFF_FFFF));
         assert_eq!(
@@ -365,7 +371,7 @@ mod tests {
 
     #[test]
     fn refusals_that_fell_behind_the_window_are_forgotten() {
-        let mut ack_tracker = AckTracker::starting_at(U24::new(0xFF_FFF0));
+        let mut ack_tracker = starting_at(U24::new(0xFF_FFF0));
         ack_tracker.defer(U24::new(0xFF_FFF0));
         (1..1_100).for_each(|step| ack_tracker.commit(U24::new(0xFF_FFF0).plus(step)));
         ack_tracker.nack_deferred();

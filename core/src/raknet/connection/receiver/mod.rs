@@ -3,6 +3,7 @@
 mod ack_tracker;
 mod budget;
 mod error;
+mod messages;
 mod reassembly;
 mod reorder_buffer;
 
@@ -10,10 +11,11 @@ pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
 pub(super) use error::ReceiveError;
+pub(super) use messages::{ControlMessage, Payload};
 use reassembly::{ArrivedPart, Reassembly};
-use reorder_buffer::{Disposition, ReorderBuffer, disposition};
+use reorder_buffer::{Disposition, ReorderBuffer};
 
-use super::block_header::{BlockHeader, IncomingMessage};
+use super::block_header::IncomingMessage;
 use super::channels::Channels;
 use super::context::Context;
 use super::metrics::Metrics;
@@ -23,9 +25,8 @@ use crate::endpoint::Progress;
 use crate::raknet::delivery::Channel;
 use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
-use crate::raknet::wire::id;
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, Claim, Link, Queue, SparseWindow};
+use crate::storage::{Arrival, Claim, Link, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -40,23 +41,6 @@ enum ReceivedBytes {
     Ignored,
     /// Of datagrams, without IP and UDP headers.
     Datagrams,
-}
-
-/// The bytes of a message.
-#[derive(Clone, Copy)]
-pub(super) enum Payload<'d> {
-    /// In the datagram that is being handled.
-    Borrowed(&'d [u8]),
-    /// In the pool.
-    Stored(Block),
-}
-
-/// A message of RakNet itself.
-#[derive(Clone, Copy)]
-pub(super) struct ControlMessage<'d> {
-    pub(super) payload: Payload<'d>,
-    /// The channel on which buffered messages may be deliverable after this one.
-    channel: Option<u8>,
 }
 
 /// The receiving side of a connection.
@@ -78,10 +62,10 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that expects the numbers of datagrams and messages to start at `start`.
-    pub(super) fn starting_at(start: U24) -> Self {
-        let (datagrams, reliable) = (AckTracker::starting_at(start), SparseWindow::new(start));
-        Self { datagrams, reliable, ..Self::default() }
+    /// Lets a new receiver expect the numbers of datagrams and messages to start at `start`.
+    pub(super) fn start_numbers_at(&mut self, start: U24) {
+        self.datagrams.start_numbers_at(start);
+        self.reliable = SparseWindow::new(start);
     }
 
     /// Adds its figures to the statistics.
@@ -250,154 +234,6 @@ impl Receiver {
         }
     }
 
-    /// Takes a whole message: delivers it, keeps it for its turn, or drops it as outdated.
-    fn on_message<'d>(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        message: &IncomingMessage,
-        payload: Payload<'d>,
-        takes_messages: bool,
-    ) -> Result<Option<ControlMessage<'d>>, ReceiveError> {
-        match disposition(&self.channels, cx, message) {
-            Disposition::Deliver => {
-                let channel = message.is_in_order().then_some(message.channel);
-                let is_control = is_control(cx, payload);
-                if !is_control {
-                    self.deliver(cx, message, payload, takes_messages)?;
-                }
-                let has_buffered = channel.is_some_and(|number| {
-                    self.channels.update(cx.pool, number, |channel, _| {
-                        channel.advance(message);
-                        channel.first().is_some()
-                    })
-                });
-                match channel {
-                    _ if is_control => Ok(Some(ControlMessage { payload, channel })),
-                    Some(number) if has_buffered => self.deliver_buffered(cx, number, takes_messages),
-                    Some(_) | None => Ok(None),
-                }
-            }
-            Disposition::Buffer => {
-                let message_block = self.store(cx, message, payload, Disposition::Buffer)?;
-                self.channels.update(cx.pool, message.channel, |channel, pool| {
-                    channel.push(pool, message_block);
-                });
-                Ok(None)
-            }
-            Disposition::Discard => {
-                self.ignore(cx, payload);
-                Ok(None)
-            }
-        }
-    }
-
-    /// Continues after a message of RakNet itself was handled.
-    pub(super) fn resume(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        control: &ControlMessage<'_>,
-        takes_messages: bool,
-    ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
-        match control.channel {
-            Some(number) => self.deliver_buffered(cx, number, takes_messages),
-            None => Ok(None),
-        }
-    }
-
-    /// Delivers the buffered messages of a channel whose turn has come.
-    fn deliver_buffered(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        number: u8,
-        takes_messages: bool,
-    ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
-        while let Some(first) = self.channels.get(cx.pool, number).first() {
-            let message = *cx.pool.header(first).received();
-            let disposition = disposition(&self.channels, cx, &message);
-            if disposition == Disposition::Buffer {
-                break;
-            }
-            self.channels.update(cx.pool, number, |channel, pool| {
-                channel.pop(pool);
-                if disposition == Disposition::Deliver {
-                    channel.advance(&message);
-                }
-            });
-            let payload = Payload::Stored(first);
-            if disposition == Disposition::Discard {
-                self.ignore(cx, payload);
-            } else if is_control(cx, payload) {
-                return Ok(Some(ControlMessage { payload, channel: Some(number) }));
-            } else {
-                self.deliver(cx, &message, payload, takes_messages)?;
-            }
-        }
-        Ok(None)
-    }
-
-    /// Queues a message for the application.
-    fn deliver(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        message: &IncomingMessage,
-        payload: Payload<'_>,
-        takes_messages: bool,
-    ) -> Result<(), ReceiveError> {
-        if !takes_messages {
-            cx.stats.drop(DropReason::BadControl);
-            self.discard(cx, payload);
-            return Ok(());
-        }
-        let message = self.store(cx, message, payload, Disposition::Deliver)?;
-        self.inbox.push(cx.pool, message);
-        self.budget.on_fit();
-        Ok(())
-    }
-
-    /// The bytes of a message of RakNet itself; a stored one is freed, and its bytes are copied to `buffer`.
-    pub(super) fn control_bytes<'b>(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        control: &ControlMessage<'b>,
-        buffer: &'b mut [u8],
-    ) -> Option<&'b [u8]> {
-        match control.payload {
-            Payload::Borrowed(payload) => Some(payload),
-            Payload::Stored(message) => {
-                let bytes = cx.pool.copy(message, buffer);
-                self.discard(cx, control.payload);
-                if bytes.is_none() {
-                    cx.stats.drop(DropReason::BadControl);
-                }
-                bytes
-            }
-        }
-    }
-
-    /// Copies a message into the pool, unless it is there already.
-    fn store(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        message: &IncomingMessage,
-        payload: Payload<'_>,
-        disposition: Disposition,
-    ) -> Result<Block, ReceiveError> {
-        let payload = match payload {
-            Payload::Stored(message) => return Ok(message),
-            Payload::Borrowed(payload) => payload,
-        };
-        let blocks = cx.pool.blocks_for(payload.len());
-        if !self.budget.take(cx, blocks, disposition) {
-            return Err(self.no_room(cx));
-        }
-        let Some(message) = cx.pool.store(payload, &BlockHeader::Received(*message)) else {
-            self.budget.give_back(cx, blocks);
-            return Err(self.no_room(cx));
-        };
-        self.budget.on_fit();
-        Ok(message)
-    }
-
     fn no_room(&mut self, cx: &Context<'_, '_>) -> ReceiveError {
         self.budget.on_no_room(cx.now, self.inbox.is_empty());
         ReceiveError::NoMemory
@@ -408,34 +244,6 @@ impl Receiver {
         self.budget.exhausted_since()
     }
 
-    /// Drops a message that a newer one has outdated.
-    fn ignore(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
-        let bytes = match payload {
-            Payload::Borrowed(payload) => payload.len(),
-            Payload::Stored(message) => cx.pool.size(message),
-        };
-        self.count(cx.now, ReceivedBytes::Ignored, bytes);
-        cx.stats.drop(DropReason::OutOfSequence);
-        self.discard(cx, payload);
-    }
-
-    fn discard(&mut self, cx: &mut Context<'_, '_>, payload: Payload<'_>) {
-        if let Payload::Stored(message) = payload {
-            let freed = cx.pool.free(message);
-            self.budget.give_back(cx, freed);
-        }
-    }
-
-    /// Queues receipts for the application. Their blocks stay charged to what is sent.
-    pub(super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
-        self.inbox.append(cx.pool, receipts);
-    }
-
-    /// Whether nothing waits for the application.
-    pub(super) const fn is_read(&self) -> bool {
-        self.inbox.is_empty()
-    }
-
     pub(super) const fn has_progress(&self) -> bool {
         self.reassembly.progress.is_some()
     }
@@ -443,22 +251,6 @@ impl Receiver {
     /// Takes the progress of a message that arrives in parts.
     pub(super) const fn take_progress(&mut self) -> Option<Progress> {
         self.reassembly.progress.take()
-    }
-
-    /// Takes the next message or receipt for the application. `clock_difference` is the other peer's clock minus this one.
-    pub(super) fn take_message(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        clock_difference: impl FnOnce() -> Option<i64>,
-    ) -> Option<Block> {
-        let message = self.inbox.pop(cx.pool)?;
-        self.budget.on_fit();
-        if cx.pool.header(message).receipt().is_none() {
-            self.messages_received += 1;
-            self.count(cx.now, ReceivedBytes::Processed, cx.pool.size(message));
-            translate_timestamp(cx, message, clock_difference);
-        }
-        Some(message)
     }
 
     /// The application has read a message, whose blocks went back to the pool.
@@ -497,27 +289,5 @@ impl Receiver {
         self.reassembly.progress = None;
         cx.pool.shares.close(&mut self.budget.share);
         self.budget = ReceiveBudget::default();
-    }
-}
-
-/// Whether a message is for RakNet itself and not for the application.
-fn is_control(cx: &Context<'_, '_>, payload: Payload<'_>) -> bool {
-    let first_byte = match payload {
-        Payload::Borrowed(payload) => payload.first(),
-        Payload::Stored(message) => cx.pool.bytes(message).first(),
-    };
-    first_byte.is_none_or(|byte| *byte < id::TIMESTAMP)
-}
-
-/// Translates the sender's time in a message with a time stamp to this peer's clock (docs/raknet.md#pings).
-fn translate_timestamp(
-    cx: &mut Context<'_, '_>,
-    message: Block,
-    clock_difference: impl FnOnce() -> Option<i64>,
-) {
-    let Some((&mut id::TIMESTAMP, rest)) = cx.pool.bytes_mut(message).split_first_mut() else { return };
-    let Some(difference) = clock_difference() else { return };
-    if let Some(time) = rest.first_chunk_mut::<8>() {
-        *time = u64::from_be_bytes(*time).wrapping_sub(difference as u64).to_be_bytes();
     }
 }

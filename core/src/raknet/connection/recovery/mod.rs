@@ -1,48 +1,42 @@
 //! Loss recovery: datagrams in flight, their acknowledgement and their loss (docs/raknet.md#acknowledgements, RFC
 //! 9002).
 
+mod acknowledgements;
 mod blocked_receiver;
+mod lost;
 mod recently_lost;
 mod rtt;
 
+pub(super) use acknowledgements::AckSummary;
 use blocked_receiver::BlockedReceiver;
 use recently_lost::RecentlyLost;
 use rtt::RttEstimator;
 
-use super::block_header::{BlockHeader, Datagram, OutgoingMessage, Queued, key};
-use super::congestion::{AckSample, Congestion, Loss, LossTrigger};
+use super::block_header::{BlockHeader, Datagram, key};
+use super::congestion::{Congestion, LossTrigger};
 use super::context::Context;
 use super::send_source::SendSource;
 use crate::raknet::config::CongestionControl;
-use crate::raknet::stats::{ConnectionStats, DropReason};
-use crate::raknet::wire::datagram::Record;
+use crate::raknet::stats::ConnectionStats;
 use crate::serial::U24;
 use crate::storage::{Block, Link, List};
 use crate::time::{Instant, micros};
 
-/// Numbers that one acknowledgement may make this end look up; a correct peer needs far fewer.
-const LOOKUPS_PER_ACK: u32 = 8_192;
-/// Timeouts in a row after which the congestion is persistent (RFC 9002 section 7.6.1: the timeout and two backoffs).
-const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 3;
+/// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
+/// counted as lost. Similar to RFC 9002 section 7.6, which has no count but a time, of three probe timeouts, over which
+/// everything was lost.
+const PERSISTENT_CONGESTION_TIMEOUTS: u8 = 4;
 /// Timeouts in a row after which the receiver may be blocked, so that lost messages no longer go first.
 const BLOCKED_RECEIVER_TIMEOUTS: u8 = 2;
 /// Datagrams that the first timeout sends again as probes (RFC 9002 section 6.2.4).
 const PROBES: u8 = 2;
-/// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
-/// one, so it should be sent first.
-const SORTED_LOST: usize = 128;
-/// How many lost datagrams are searched for the next one to send while the receiver seems to be blocked.
-const SEARCHED_LOST: usize = 1_024;
 /// The longest time over which a window is paced, in microseconds. A machine that slept measures an RTT that the path never
 /// had, and must not crawl because of it.
 const MAX_PACING_RTT: u32 = 1_000_000;
 /// The reciprocal of the part of an RTT that the time threshold adds to it: 9/8 of an RTT (RFC 9002 section 6.1.2).
 const TIME_THRESHOLD_DIVISOR: u32 = 8;
-/// What one spurious loss adds to the reordering window, in 256ths of an RTT (RFC 8985 section 6.2 adapts its window the
-/// same way).
-const REORDERING_STEP: u8 = 16;
-/// The largest reordering window, in the same unit.
-const MAX_REORDERING_WINDOW: u8 = 128;
+/// The shortest time threshold in microseconds, since timers are coarse (`kGranularity` in RFC 9002 section 6.1.2).
+const GRANULARITY: u32 = 1_000;
 
 /// Datagrams in flight that carry messages to acknowledge, and what their acknowledgements say of the path.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,32 +71,16 @@ pub(super) struct SentDatagram {
     pub(super) source: SendSource,
 }
 
-/// What the records of one acknowledgement say together.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AckSummary {
-    /// Bytes that were in flight.
-    bytes: u32,
-    /// The oldest datagram's time of sending, and the newest one's number and time of sending.
-    sent: Option<(Instant, (U24, Instant))>,
-    /// Numbers that may still be looked up.
-    lookups: u32,
-}
-
-impl Default for AckSummary {
-    fn default() -> Self {
-        Self { bytes: 0, sent: None, lookups: LOOKUPS_PER_ACK }
-    }
-}
-
 impl LossRecovery {
-    pub(super) fn new(control: CongestionControl, datagram_bytes: usize, next: U24) -> Self {
+    /// Chooses the congestion control for datagrams of this length, before anything was sent.
+    pub(super) fn set_congestion_control(&mut self, control: CongestionControl, datagram_bytes: usize) {
         let bytes = u32::try_from(datagram_bytes).unwrap_or(u32::MAX);
-        Self { congestion: Congestion::new(control, bytes), next, ..Self::default() }
+        self.congestion = Congestion::new(control, bytes);
     }
 
-    /// The same with another number for the next datagram.
-    pub(super) fn starting_at(self, next: U24) -> Self {
-        Self { next, ..self }
+    /// Lets the numbers of datagrams start at `start`.
+    pub(super) const fn start_numbers_at(&mut self, start: U24) {
+        self.next = start;
     }
 
     /// Whether everything was acknowledged, or queued to be sent again.
@@ -168,113 +146,6 @@ impl LossRecovery {
         })
     }
 
-    /// The oldest number of which anything is kept.
-    fn oldest(&self, cx: &Context<'_, '_>) -> Option<U24> {
-        let number = |first| datagram(cx, first).map(|datagram| datagram.number);
-        match (self.in_flight.oldest().and_then(number), self.lost.oldest().and_then(number)) {
-            (Some(sent), Some(lost)) => Some(if lost.is_older_than(sent) { lost } else { sent }),
-            (sent, lost) => sent.or(lost),
-        }
-    }
-
-    /// The part of a record that may name datagrams that are kept, as numbers after the oldest one.
-    fn known_range(
-        &self,
-        cx: &Context<'_, '_>,
-        record: Record,
-    ) -> Option<(U24, core::ops::RangeInclusive<u32>)> {
-        let oldest = self.oldest(cx)?;
-        let newest = self.next.since(oldest).checked_sub(1)?;
-        let first = record.first.since(oldest);
-        let start = if first <= newest {
-            first
-        } else if oldest.since(record.first) <= record.last.since(record.first) {
-            0
-        } else {
-            return None;
-        };
-        let end = start.saturating_add(record.last.since(oldest.plus(start)));
-        Some((oldest, start..=newest.min(end)))
-    }
-
-    /// Handles a record of an acknowledgement; every message of the datagrams that it names goes to `acked`.
-    pub(super) fn on_ack_record(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        record: Record,
-        summary: &mut AckSummary,
-        mut acked: impl FnMut(&mut Context<'_, '_>, Block),
-    ) {
-        while let Some(ordinal) = self.recently_lost.take(record) {
-            let since = (self.datagrams_lost as u16).wrapping_sub(ordinal);
-            self.on_spurious_loss((self.datagrams_lost as u32).wrapping_sub(since.into()));
-        }
-        let Some((oldest, offsets)) = self.known_range(cx, record) else {
-            return;
-        };
-        for offset in offsets {
-            if !spend(cx, &mut summary.lookups) {
-                break;
-            }
-            let number = oldest.plus(offset);
-            if let Some(first) = Self::find(cx, number) {
-                self.on_datagram_acked(cx, first, summary);
-                for_each_message(cx, first, &mut acked);
-            }
-        }
-    }
-
-    fn on_datagram_acked(&mut self, cx: &mut Context<'_, '_>, first: Block, summary: &mut AckSummary) {
-        let header = cx.pool.header(first);
-        let Some(datagram) = header.datagram() else { return };
-        let (number, sent_at) = (datagram.number, datagram.sent_at);
-        if let BlockHeader::Lost(_, ordinal) = *header {
-            self.on_spurious_loss(ordinal);
-        } else {
-            summary.bytes += datagram.bytes;
-        }
-        if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
-        {
-            blocked.on_ack(*source, &datagram.message);
-        }
-        self.datagrams_acknowledged += 1;
-        let sent = (number, sent_at);
-        let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
-        summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
-        self.untrack(cx, first);
-    }
-
-    /// Takes the RTT sample and detects losses, after all records of an acknowledgement.
-    pub(super) fn on_ack_end(&mut self, cx: &mut Context<'_, '_>, summary: AckSummary) {
-        let Some((oldest_sent_at, (newest, sent_at))) = summary.sent else {
-            return;
-        };
-        let rtt = cx.now.micros_since(sent_at);
-        self.rtt.sample(rtt);
-        self.backoff = 0;
-        if self.newest_acked.is_none_or(|known| newest.is_newer_than(known)) {
-            self.newest_acked = Some(newest);
-        }
-        self.congestion.on_ack(&AckSample {
-            now: cx.now,
-            bytes: summary.bytes,
-            in_flight: self.bytes_in_flight.saturating_add(summary.bytes),
-            newest,
-            next: self.next,
-            rtt: rtt.max(1),
-            ack_span: sent_at.micros_since(oldest_sent_at),
-        });
-        self.detect_lost(cx);
-    }
-
-    /// A datagram that was declared lost was acknowledged: the path reorders, so others may be late, too.
-    fn on_spurious_loss(&mut self, ordinal: u32) {
-        self.datagrams_late += 1;
-        self.reordering_window =
-            self.reordering_window.saturating_add(REORDERING_STEP).min(MAX_REORDERING_WINDOW);
-        self.congestion.on_spurious_loss(ordinal);
-    }
-
     /// Takes a datagram out of the index and out of its list. Its header stays as it is.
     fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
@@ -296,10 +167,11 @@ impl LossRecovery {
     /// and the reordering window. Never more than the longest timeout: a machine that slept measures an RTT that the path
     /// never had.
     fn loss_delay(&self, cx: &Context<'_, '_>) -> u32 {
-        let srtt = self.rtt.srtt();
-        let reordering = srtt / 256 * u32::from(self.reordering_window);
+        let rtt = self.rtt.srtt().max(self.rtt.latest());
+        let threshold = rtt.saturating_add(rtt / TIME_THRESHOLD_DIVISOR).max(GRANULARITY);
+        let reordering = self.rtt.srtt() / 256 * u32::from(self.reordering_window);
         let longest = micros(cx.config.max_resend_timeout);
-        srtt.saturating_add(srtt / TIME_THRESHOLD_DIVISOR).saturating_add(reordering).min(longest)
+        threshold.saturating_add(reordering).min(longest)
     }
 
     /// When the oldest datagram counts as lost, if a later one was acknowledged.
@@ -317,129 +189,6 @@ impl LossRecovery {
             };
             self.declare_lost(cx, first, Some(LossTrigger::TimeThreshold));
         }
-    }
-
-    /// Handles a record of a negative acknowledgement.
-    pub(super) fn on_nack_record(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        record: Record,
-        summary: &mut AckSummary,
-    ) {
-        let Some((oldest, offsets)) = self.known_range(cx, record) else {
-            return;
-        };
-        let min_age = self.min_nack_age(cx);
-        for offset in offsets {
-            if !spend(cx, &mut summary.lookups) {
-                break;
-            }
-            let Some(first) = Self::find(cx, oldest.plus(offset)) else {
-                continue;
-            };
-            if let BlockHeader::InFlight(datagram, _) = cx.pool.header(first)
-                && cx.now.micros_since(datagram.sent_at) >= min_age
-            {
-                self.declare_lost(cx, first, Some(LossTrigger::Nack));
-            }
-        }
-    }
-
-    /// How old a datagram must be before a negative acknowledgement of it counts, in microseconds.
-    ///
-    /// The other peer misses a datagram when one sent later arrives, which takes the path's RTT. So a flood of records
-    /// makes this end send a datagram again no more than once a round trip. The lowest RTT may contain a wait before an
-    /// acknowledgement; a negative acknowledgement is sent without one. On a path that reorders, a gap alone proves
-    /// nothing.
-    fn min_nack_age(&self, cx: &Context<'_, '_>) -> u32 {
-        let min_rtt = self.rtt.min_rtt();
-        if self.reordering_window == 0 {
-            min_rtt.saturating_sub(micros(cx.config.ack_delay)).max(min_rtt / 2)
-        } else {
-            self.loss_delay(cx)
-        }
-    }
-
-    /// Queues the messages of a datagram to be sent again. Without a trigger the datagram is only probed for, and the
-    /// congestion window stays.
-    fn declare_lost(&mut self, cx: &mut Context<'_, '_>, first: Block, trigger: Option<LossTrigger>) {
-        let ordinal = self.datagrams_lost as u32;
-        let header = cx.pool.header_mut(first);
-        let BlockHeader::InFlight(datagram, source) = *header else {
-            debug_assert!(false, "not a datagram in flight: {header:?}");
-            return;
-        };
-        *header = BlockHeader::Lost(datagram, ordinal);
-        if let Some(blocked) = &mut self.blocked_receiver {
-            blocked.on_lost(source);
-        }
-        let Datagram { bytes, sent_at, .. } = datagram;
-        if let Some(trigger) = trigger {
-            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
-        }
-        self.datagrams_lost += 1;
-        self.in_flight.remove(cx.pool, first);
-        self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
-        self.lost.insert(cx.pool, first, SORTED_LOST, |this, other| {
-            this.outgoing().reliable.is_older_than(other.outgoing().reliable)
-        });
-    }
-
-    /// Where the messages of the next datagram come from.
-    pub(super) fn source(&mut self) -> SendSource {
-        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::source)
-    }
-
-    /// Another source, if the last one had nothing to send.
-    pub(super) fn next_source(&mut self) -> SendSource {
-        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::next_probe)
-    }
-
-    /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
-    pub(super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> Link {
-        let next = match source {
-            SendSource::Usual => self.lost.oldest(),
-            SendSource::OldestLost => self.oldest_lost(cx),
-            SendSource::PartlyAcknowledged => self.preferred_lost(cx),
-            SendSource::NewestLost => self.lost.newest(),
-            SendSource::New(_) => return None,
-        };
-        if self.lost.is_empty() {
-            self.blocked_receiver = None;
-        }
-        let first = next?;
-        let BlockHeader::Lost(Datagram { number, message, .. }, ordinal) = *cx.pool.header(first) else {
-            debug_assert!(false, "not a lost datagram: {:?}", cx.pool.header(first));
-            return None;
-        };
-        self.untrack(cx, first);
-        let replaced = self.recently_lost.push(number, ordinal);
-        self.reordering_window = self.reordering_window.saturating_sub(replaced);
-        *cx.pool.header_mut(first) = BlockHeader::Outgoing(Queued { message, ..Queued::default() });
-        Some(first)
-    }
-
-    /// The lost datagrams that may be searched for one datagram to send.
-    fn searched<'c>(
-        &self,
-        cx: &'c Context<'_, '_>,
-    ) -> impl Iterator<Item = (Block, &'c OutgoingMessage)> + use<'c> {
-        let lost = self.lost.members(cx.pool).take(SEARCHED_LOST);
-        lost.map(|(first, header)| (first, header.outgoing()))
-    }
-
-    /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but
-    /// while the receiver is blocked everything may depend on this message.
-    fn oldest_lost(&self, cx: &Context<'_, '_>) -> Link {
-        let oldest = self.searched(cx).reduce(|oldest, other| {
-            if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }
-        });
-        oldest.map(|(first, _)| first)
-    }
-
-    fn preferred_lost(&self, cx: &Context<'_, '_>) -> Link {
-        let blocked = self.blocked_receiver?;
-        self.searched(cx).find(|(_, message)| blocked.prefers(message)).map(|(first, _)| first)
     }
 
     fn timeout(&self, cx: &Context<'_, '_>) -> u32 {
@@ -465,7 +214,7 @@ impl LossRecovery {
         }
         let timeout = self.timeout(cx);
         let (most, trigger) =
-            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::TimeThreshold)) };
+            if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
             let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
@@ -480,7 +229,7 @@ impl LossRecovery {
             if self.backoff >= BLOCKED_RECEIVER_TIMEOUTS {
                 self.blocked_receiver.get_or_insert_default();
             }
-            if self.backoff > PERSISTENT_CONGESTION_TIMEOUTS {
+            if self.backoff >= PERSISTENT_CONGESTION_TIMEOUTS {
                 self.congestion.on_persistent_congestion();
             }
         }
@@ -494,6 +243,7 @@ impl LossRecovery {
     ) {
         while let Some(first) = self.in_flight.oldest().or_else(|| self.lost.oldest()) {
             if datagram(cx, first).is_none() {
+                debug_assert!(false, "not a datagram: {:?}", cx.pool.header(first));
                 return;
             }
             self.untrack(cx, first);
@@ -517,14 +267,4 @@ fn for_each_message(
         at = cx.pool.after(message);
         take(cx, message);
     }
-}
-
-/// Takes one of the lookups that an acknowledgement may cost; false when none is left.
-fn spend(cx: &mut Context<'_, '_>, lookups: &mut u32) -> bool {
-    let left = lookups.checked_sub(1);
-    match left {
-        Some(left) => *lookups = left,
-        None => cx.stats.drop(DropReason::TooManyRecords),
-    }
-    left.is_some()
 }

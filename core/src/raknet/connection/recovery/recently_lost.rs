@@ -26,6 +26,8 @@ impl RecentlyLost {
         let at = usize::from(self.next);
         if let (Some(place), Some(beside)) = (self.numbers.get_mut(at), self.ordinals.get_mut(at)) {
             (*place, *beside) = (number, ordinal as u16);
+        } else {
+            debug_assert!(false, "no place {at}");
         }
         let bit = 1 << self.next;
         let replaced = u8::from(self.taken & bit != 0);

@@ -6,25 +6,30 @@ use crate::time::micros;
 /// What a timeout allows for the other peer's wait before it acknowledges, in microseconds (docs/raknet.md#round-trip;
 /// `max_ack_delay` in RFC 9002 section 6.2.1).
 const MAX_ACK_DELAY: u32 = 30_000;
+/// What the probe timeout allows for it, in microseconds. Peers acknowledge after 10 ms (docs/raknet.md#acknowledgements),
+/// and a probe that leaves too early costs two datagrams and not the window, so less will do.
+const PROBE_ACK_DELAY: u32 = 15_000;
 /// The inverse of the gain of both averages: the original's (docs/raknet.md#round-trip), where RFC 6298 has 1/8 and
 /// 1/4.
 const GAIN: u32 = 20;
 
-/// The round-trip time in microseconds: the averages of RFC 6298 section 2, and the lowest sample.
+/// The round-trip time in microseconds: the averages of RFC 6298 section 2, the lowest sample and the latest one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct RttEstimator {
     srtt: u32,
     rttvar: u32,
     min_rtt: u32,
+    latest: u32,
 }
 
 impl RttEstimator {
     pub(super) fn sample(&mut self, micros: u32) {
         let rtt = micros.clamp(1, u32::MAX / 16);
         if self.srtt == 0 {
-            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt };
+            *self = Self { srtt: rtt, rttvar: rtt / 2, min_rtt: rtt, latest: rtt };
             return;
         }
+        self.latest = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
         let difference = rtt.abs_diff(self.srtt);
         self.srtt = smooth(self.srtt, rtt);
@@ -46,10 +51,15 @@ impl RttEstimator {
         self.min_rtt
     }
 
-    /// The probe timeout in microseconds (RFC 9002 section 6.2.1): after it the oldest datagrams are sent again to elicit an
-    /// acknowledgement.
+    /// In microseconds; zero before the first sample.
+    pub(super) const fn latest(&self) -> u32 {
+        self.latest
+    }
+
+    /// The probe timeout in microseconds, similar to RFC 9002 section 6.2.1: after it the oldest datagrams are sent again to
+    /// elicit an acknowledgement.
     pub(super) fn probe_timeout(&self, config: &Config) -> u32 {
-        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(MAX_ACK_DELAY / 2);
+        let plain = self.srtt.saturating_add(4 * self.rttvar).saturating_add(PROBE_ACK_DELAY);
         self.bounded(plain, config)
     }
 

@@ -9,7 +9,7 @@ use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
 use crate::raknet::connection::sizes::Sizes;
-use crate::raknet::delivery::{Delivery, Parts, Priority};
+use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
 use crate::storage::{Block, Claim, Link, NoRoom, Queue, Share};
@@ -64,8 +64,9 @@ pub(super) enum QueueId {
 }
 
 impl SendQueue {
-    pub(super) fn starting_at(reliable: U24) -> Self {
-        Self { next_reliable: reliable, ..Self::default() }
+    /// Lets the reliable numbers of a new queue start at `start`.
+    pub(super) const fn start_numbers_at(&mut self, start: U24) {
+        self.next_reliable = start;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -121,13 +122,12 @@ impl SendQueue {
         // Never zero, which the compiler cannot know: so no division by it can panic.
         let part_size = sizes.part().max(1);
         let count = if payload.len() <= part_size { 1 } else { payload.len().div_ceil(part_size) };
-        let parts = if count > 1 { Parts::Many } else { Parts::One };
-        let is_recorded =
-            parts == Parts::Many && (delivery.reliability.has_receipt() || cx.config.progress_interval > 0);
+        let is_split = count > 1;
+        let is_recorded = is_split && Self::is_followed(cx, delivery);
         let blocks = Self::blocks_for(cx, payload.len(), part_size) + usize::from(is_recorded);
         self.admit(cx, payload.len(), blocks, delivery, claim)?;
-        let mut message = self.number(cx, delivery, parts);
-        if parts == Parts::Many {
+        let mut message = self.number(cx, delivery, is_split);
+        if is_split {
             message.split_count = u32::try_from(count).unwrap_or(u32::MAX);
             message.split_id = self.splits.take_id();
         }
@@ -144,6 +144,58 @@ impl SendQueue {
             queued.message.split_index += 1;
         }
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
+    }
+
+    /// Whether a message of the application with so many bytes would be accepted now.
+    pub(super) fn can_push(
+        &self,
+        cx: &Context<'_, '_>,
+        sizes: Sizes,
+        bytes: usize,
+        delivery: Delivery,
+    ) -> Result<(), SendError> {
+        if bytes == 0 {
+            return Err(SendError::Empty);
+        }
+        let part_size = sizes.part();
+        let is_recorded = bytes > part_size && Self::is_followed(cx, delivery);
+        let blocks = Self::blocks_for(cx, bytes, part_size) + usize::from(is_recorded);
+        let missing = self.missing_blocks(cx, delivery);
+        // What is charged here are copies.
+        let (mut shares, mut share) = (cx.pool.shares, self.share);
+        let mut charged = shares.charge(&mut share, blocks, Claim::Send);
+        if charged.is_ok() && missing > 0 && !shares.charge_table(&mut share, missing, Claim::Send) {
+            charged = Err(NoRoom::InPool);
+        }
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, Claim::Send, no_room))
+    }
+
+    /// Whether a message in parts has a record of them, for its receipt or its progress.
+    fn is_followed(cx: &Context<'_, '_>, delivery: Delivery) -> bool {
+        delivery.reliability.has_receipt() || cx.config.progress_interval > 0
+    }
+
+    /// Blocks that the state of a message's channel takes before the message can be numbered.
+    #[inline]
+    fn missing_blocks(&self, cx: &Context<'_, '_>, delivery: Delivery) -> usize {
+        let channel = delivery.channel.number();
+        if delivery.reliability.has_channel() { self.channels.missing_blocks(cx.pool, channel) } else { 0 }
+    }
+
+    /// Why a message of so many blocks, and `missing` for its channel, is not accepted.
+    fn refusal(
+        &self,
+        cx: &Context<'_, '_>,
+        blocks: usize,
+        missing: usize,
+        claim: Claim,
+        no_room: NoRoom,
+    ) -> SendError {
+        match no_room {
+            _ if !cx.pool.shares.could_hold(&self.share, blocks, missing, claim) => SendError::NeverFits,
+            NoRoom::InShare => SendError::QuotaExceeded,
+            NoRoom::InPool => SendError::PoolExhausted,
+        }
     }
 
     /// How many blocks the parts of a message take.
@@ -169,25 +221,20 @@ impl SendQueue {
             return Err(SendError::Empty);
         }
         let channel = delivery.channel.number();
-        let has_channel = delivery.reliability.has_channel();
-        let missing = if has_channel { self.channels.missing_blocks(cx.pool, channel) } else { 0 };
+        let missing = self.missing_blocks(cx, delivery);
         let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
         if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
         {
             cx.pool.shares.release(&mut self.share, blocks);
             charged = Err(NoRoom::InPool);
         }
-        charged.map_err(|no_room| match no_room {
-            _ if !cx.pool.shares.could_hold(&self.share, blocks, missing, claim) => SendError::NeverFits,
-            NoRoom::InShare => SendError::QuotaExceeded,
-            NoRoom::InPool => SendError::PoolExhausted,
-        })
+        charged.map_err(|no_room| self.refusal(cx, blocks, missing, claim, no_room))
     }
 
     /// Gives a message its place in its channel. Priorities may change the order of sending, but never this one.
-    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, parts: Parts) -> OutgoingMessage {
+    fn number(&mut self, cx: &mut Context<'_, '_>, delivery: Delivery, is_split: bool) -> OutgoingMessage {
         let receipt = if delivery.reliability.has_receipt() { self.take_receipt() } else { 0 };
-        let reliability = delivery.reliability.on_wire(parts);
+        let reliability = delivery.reliability.on_wire(is_split);
         let mut message = OutgoingMessage { reliability, receipt, ..OutgoingMessage::default() };
         if !delivery.reliability.has_channel() {
             return message;
@@ -377,13 +424,14 @@ impl SendQueue {
         cx.pool.shares.release(&mut self.share, blocks);
     }
 
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        &self.share
+    }
+
     /// Releases all that is still charged.
     pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
         cx.pool.shares.close(&mut self.share);
-    }
-
-    pub(super) const fn share(&self) -> &Share {
-        &self.share
     }
 
     /// Gives everything that waits back to the pool.

@@ -1,5 +1,7 @@
 //! The program `rakwire`, from outside.
 
-mod cli;
+mod commands;
 mod decode;
 mod path;
+mod support;
+mod versions;

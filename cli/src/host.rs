@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rakwire_native::{BindError, Endpoint, Options};
+use rakwire::endpoint::Protocol;
+use rakwire_native::endpoint::Connection;
+use rakwire_native::{BindError, Options, endpoint, raknet};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, print};
 
 /// Resolves HOST:PORT. Of a name with IPv4 and IPv6 addresses the first IPv4 one is used, because nearly every RakNet
 /// server has one.
@@ -35,9 +37,9 @@ pub(crate) const fn unspecified_address_for(server: SocketAddr) -> &'static str 
 }
 
 /// An endpoint that can reach `server`.
-pub(crate) async fn endpoint_for(server: SocketAddr, options: Options) -> Result<Endpoint, Failure> {
+pub(crate) async fn endpoint_for(server: SocketAddr, options: Options) -> Result<raknet::Endpoint, Failure> {
     let any = unspecified_address_for(server);
-    Endpoint::bind(any, options).await.map_err(|error| bind_failure(any, &error))
+    raknet::Endpoint::bind(any, options).await.map_err(|error| bind_failure(any, &error))
 }
 
 pub(crate) fn bind_failure(address: &str, error: &BindError) -> Failure {
@@ -53,6 +55,46 @@ pub(crate) fn bind_failure(address: &str, error: &BindError) -> Failure {
 
 pub(crate) fn no_entropy(error: std::io::Error) -> Failure {
     Failure::runtime(format!("the system provides no random bytes: {error}"))
+}
+
+/// Gives every connection that others open to `handle`, until a signal ends the program.
+pub(crate) async fn serve<P: Protocol>(
+    endpoint: &endpoint::Endpoint<P>,
+    handle: impl Fn(Connection<P>),
+) -> Result<(), Failure> {
+    let stop = stop_signal()?;
+    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
+    let accept = async {
+        while let Some(connection) = endpoint.accept().await {
+            handle(connection);
+        }
+    };
+    tokio::select! {
+        () = accept => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
+    #[cfg(unix)]
+    let (mut terminate, mut interrupt) = {
+        use tokio::signal::unix::{SignalKind, signal};
+        (signal(SignalKind::terminate()).map_err(cannot)?, signal(SignalKind::interrupt()).map_err(cannot)?)
+    };
+    #[cfg(windows)]
+    let (mut terminate, mut interrupt) = {
+        use tokio::signal::windows::{ctrl_c, ctrl_close};
+        (ctrl_close().map_err(cannot)?, ctrl_c().map_err(cannot)?)
+    };
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Parses a number of seconds, such as 5 or 0.2.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rakwire::Instant;
-use rakwire::endpoint::{LineWriter, LogDirection, LogSink, PacketLogger, PcapWriter, Protocol};
+use rakwire::endpoint::{Direction, LineWriter, LogSink, PacketLogger, PcapWriter, Protocol};
 use rakwire_native::endpoint::{Endpoint, Options};
 
 use crate::failure::Failure;
@@ -84,7 +84,7 @@ impl<P: Protocol> Records<P> {
 }
 
 impl<P: Protocol> LogSink for Records<P> {
-    fn record(&mut self, at: Instant, direction: LogDirection, other: SocketAddr, datagram: &[u8]) {
+    fn record(&mut self, at: Instant, direction: Direction, other: SocketAddr, datagram: &[u8]) {
         let time = self.wall_clock(at);
         if let Some(pcap) = &mut self.pcap {
             pcap.record(time, direction, other, datagram);

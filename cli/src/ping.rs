@@ -8,6 +8,7 @@ use rakwire_native::{Endpoint, Options, PingError, Pong};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, print};
+use crate::protocol::PongFramingArgument;
 use crate::{hex, host, text};
 
 /// The interval of pings until a pong arrives.
@@ -25,11 +26,15 @@ pub(crate) struct Arguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
+    /// What stands before the data of pongs: nothing, or their length (default: a length is recognised and removed)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pong_framing: Option<PongFramingArgument>,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let server = host::resolve(&arguments.target).await?;
-    let options = Options::client().map_err(host::no_entropy)?;
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.pong_framing = arguments.pong_framing.map(Into::into);
     let endpoint = host::endpoint_for(server, options).await?;
     let pong = ping_until_pong(&endpoint, server, arguments.timeout).await;
     endpoint.close().await;

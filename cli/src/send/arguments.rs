@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     /// How long to wait for the connection, and for each echo
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = host::seconds)]
     pub(super) timeout: Duration,
-    /// The RakNet protocol version (default: 6, or the one that the server requires); or "game" for the Game Protocol, whose
+    /// The RakNet protocol version (default: the one that the server speaks, by its pong or its answer); or "game" for the Game Protocol, whose
     /// messages are just the text
     #[arg(long, value_name = "N|game")]
     pub(super) protocol: Option<ProtocolArgument>,

@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+use clap::ValueEnum;
+use rakwire_native::PongFraming;
+
 use crate::failure::Failure;
 
 /// A RakNet protocol version, or the Game Protocol.
@@ -21,6 +24,24 @@ impl FromStr for ProtocolArgument {
         text.parse()
             .map(Self::RakNet)
             .map_err(|_| "neither a RakNet protocol version, 0 to 255, nor the word game")
+    }
+}
+
+/// The values of `--pong-framing`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PongFramingArgument {
+    /// Nothing stands before the data, as in the original.
+    Raw,
+    /// The length of the data stands before them, as in Minecraft Bedrock.
+    Prefixed,
+}
+
+impl From<PongFramingArgument> for PongFraming {
+    fn from(argument: PongFramingArgument) -> Self {
+        match argument {
+            PongFramingArgument::Raw => Self::Raw,
+            PongFramingArgument::Prefixed => Self::Prefixed,
+        }
     }
 }
 

@@ -10,9 +10,9 @@ use rakwire_native::{AddressPattern, Capacity, CookiePolicy, SetError, Simulatio
 use tracing::info;
 
 use crate::capture::Capture;
-use crate::failure::{Failure, print};
+use crate::failure::Failure;
 use crate::host;
-use crate::protocol::{ProtocolArgument, reject_options_of_raknet};
+use crate::protocol::{PongFramingArgument, ProtocolArgument, reject_options_of_raknet};
 
 /// The protocol versions that are accepted by default.
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
@@ -35,12 +35,15 @@ pub(crate) struct Arguments {
     /// The maximum number of clients
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=65_000))]
     max_connections: u16,
-    /// Do not use cookies, for clients that do not support them
+    /// Do not use cookies, for clients that do not support them, among them those of the original with its security
     #[arg(long)]
     no_cookies: bool,
-    /// The data of pongs, at most 399 bytes
+    /// The data of pongs, at most 399 bytes, or 397 with a length before them
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     advertise: String,
+    /// What stands before the data of pongs: nothing, or their length (default: the length if every --protocol is above 6)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pong_framing: Option<PongFramingArgument>,
     /// The largest MTU to offer, in bytes including IP and UDP headers
     #[arg(long, value_name = "N", default_value_t = 1_492, value_parser = clap::value_parser!(u16).range(576..=1_492))]
     mtu: u16,
@@ -96,6 +99,7 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
         ("another --protocol", arguments.protocols.len() > 1),
         ("--no-cookies", arguments.no_cookies),
         ("--advertise", arguments.advertise != ADVERTISEMENT),
+        ("--pong-framing", arguments.pong_framing.is_some()),
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
         ("--password", !arguments.password.is_empty()),
         ("--ban", !arguments.bans.is_empty()),
@@ -112,6 +116,7 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     options.capacity = Capacity { connections, blocks: BLOCKS.max(64 * connections), block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
     options.config.mtu = arguments.mtu;
+    options.config.pong_framing = arguments.pong_framing.map(Into::into);
     options.simulate = arguments.simulate;
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
@@ -139,18 +144,11 @@ async fn serve<P: Protocol>(
     log_connected: fn(&Connection<P>),
 ) -> Result<(), Failure> {
     start_logging();
-    let stop = stop_signal()?;
-    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
-    let serve = async {
-        while let Some(connection) = endpoint.accept().await {
-            log_connected(&connection);
-            tokio::spawn(echo(connection, is_echoed));
-        }
-    };
-    tokio::select! {
-        () = serve => {}
-        () = stop => {}
-    }
+    host::serve(&endpoint, |connection| {
+        log_connected(&connection);
+        tokio::spawn(echo(connection, is_echoed));
+    })
+    .await?;
     info!("closing");
     endpoint.close().await;
     Ok(())
@@ -172,31 +170,6 @@ async fn echo<P: Protocol>(connection: Connection<P>, is_echoed: fn(&[u8]) -> bo
     }
     let reason = connection.closed_reason().map_or_else(String::new, |reason| reason.to_string());
     info!(%remote, messages, bytes, %reason, "disconnected");
-}
-
-/// Completes at Ctrl-C or a termination signal. Signals are caught from this call on.
-pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    let cannot = |error| Failure::runtime(format!("cannot wait for signals: {error}"));
-    #[cfg(unix)]
-    let mut terminate = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::terminate()).map_err(cannot)?
-    };
-    #[cfg(unix)]
-    let mut interrupt = {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::interrupt()).map_err(cannot)?
-    };
-    #[cfg(windows)]
-    let mut terminate = tokio::signal::windows::ctrl_close().map_err(cannot)?;
-    #[cfg(windows)]
-    let mut interrupt = tokio::signal::windows::ctrl_c().map_err(cannot)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 fn start_logging() {

@@ -1,12 +1,12 @@
-//! The length before the data of a pong.
+//! The length before the data of a pong (docs/raknet.md#advertisements).
 
+use super::offline::MAX_PONG_DATA;
 use crate::cursor::{Reader, Source, WireError, Writer};
-use crate::raknet::wire::offline::MAX_PONG_DATA;
 
 /// What stands before the data of a pong.
 ///
 /// ```
-/// use rakwire::codec::advertisement::PongFraming;
+/// use rakwire::raknet::PongFraming;
 ///
 /// let mut buffer = [0; 8];
 /// assert_eq!(PongFraming::Prefixed.frame(b"hi", &mut buffer)?, [0, 2, b'h', b'i']);
@@ -17,14 +17,23 @@ use crate::raknet::wire::offline::MAX_PONG_DATA;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PongFraming {
-    /// Nothing, as in RakNet itself.
+    /// Nothing, as in the original.
     #[default]
     Raw,
     /// The length in bytes (`u16`, big endian), as Minecraft Bedrock does.
     Prefixed,
 }
 
+/// The newest protocol version of the original, whose pongs carry their data without a length.
+const NEWEST_RAW: u8 = 6;
+
 impl PongFraming {
+    /// The framing that goes with a protocol version: that of the original up to 6, and that of Minecraft Bedrock above.
+    #[must_use]
+    pub const fn of_version(version: u8) -> Self {
+        if version <= NEWEST_RAW { Self::Raw } else { Self::Prefixed }
+    }
+
     /// The framing that fits `data`: prefixed if it begins with the number of the bytes that follow.
     ///
     /// Text of at most 399 bytes cannot be mistaken for it unless it begins with a control character.
@@ -65,7 +74,7 @@ impl PongFraming {
     }
 
     /// Writes what `write` does, with the length before it.
-    pub(super) fn compose(
+    pub(crate) fn compose(
         self,
         buffer: &mut [u8],
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), WireError>,

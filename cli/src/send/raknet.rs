@@ -1,7 +1,7 @@
 //! `rakwire send` with RakNet.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rakwire::wire::id;
 use rakwire_native::raknet::{
@@ -16,12 +16,12 @@ use crate::{hex, host};
 
 /// The first byte of a message of text: a user message that every peer passes on.
 const TEXT_ID: u8 = 0xFE;
-/// The protocol version of the first attempt: that of the original.
-const FIRST_VERSION: u8 = 6;
+/// How long the server has to answer the ping before the first attempt.
+const PONG_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the server has to acknowledge the disconnection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sends with this protocol version, or with the one that the server requires.
+/// Sends with this protocol version, or with the one that the server speaks.
 pub(super) async fn run(arguments: &Arguments, version: Option<u8>) -> Result<(), Failure> {
     let prefix = prefix(arguments)?;
     let request = Request {
@@ -83,58 +83,50 @@ fn options() -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Connects. Without `--protocol` it retries with the protocol version that the server requires.
+/// Connects within `--timeout`, without `--protocol` with the version that the server speaks.
 async fn connect(
     endpoint: &Endpoint,
     server: SocketAddr,
     version: Option<u8>,
     arguments: &Arguments,
 ) -> Result<Connection, Failure> {
-    let first = version.unwrap_or(FIRST_VERSION);
-    let result = match attempt(endpoint, server, first, arguments).await {
-        Err(Some(ConnectError::Failed(ConnectFailure::IncompatibleProtocol { server: other })))
-            if version.is_none() && other != first =>
-        {
-            attempt(endpoint, server, other, arguments).await
-        }
-        result => result,
+    let start = Instant::now();
+    if version.is_none() {
+        // The endpoint learns the version from the pong, if there is one: some servers block an address for a while that
+        // tried another version.
+        let _ = endpoint.ping(server, PONG_TIMEOUT.min(arguments.timeout / 2)).await;
+    }
+    let options = ConnectOptions {
+        password: arguments.password.as_bytes(),
+        protocol_version: version,
+        connect_timeout: Some(arguments.timeout.saturating_sub(start.elapsed())),
+        ..ConnectOptions::default()
     };
-    result.map_err(|error| {
+    endpoint.connect_with(server, &options).await.map_err(|error| {
         let reason = match error {
-            Some(ConnectError::PasswordTooLong) => {
+            ConnectError::PasswordTooLong => {
                 return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
             }
-            Some(ConnectError::Failed(failure @ ConnectFailure::IncompatibleProtocol { .. })) => {
-                format!("{failure}; choose it with --protocol")
-            }
-            Some(ConnectError::Failed(failure @ ConnectFailure::InvalidPassword)) => {
-                format!("{failure}; set it with --password")
-            }
-            Some(ConnectError::Failed(failure @ ConnectFailure::NoAnswer)) => {
-                format!("{failure}; check the address, and that UDP is not blocked")
-            }
-            Some(error) => error.to_string(),
-            None => format!(
-                "no connection within {} s; check the address, or allow more time with --timeout",
-                arguments.timeout.as_secs_f64()
-            ),
+            ConnectError::Failed(failure) => explain(failure, arguments.timeout),
+            other => other.to_string(),
         };
         Failure::runtime(format!("cannot connect to {server}: {reason}"))
     })
 }
 
-/// One attempt to connect; `Err(None)` is a timeout.
-async fn attempt(
-    endpoint: &Endpoint,
-    server: SocketAddr,
-    version: u8,
-    arguments: &Arguments,
-) -> Result<Connection, Option<ConnectError>> {
-    let options = ConnectOptions {
-        password: arguments.password.as_bytes(),
-        protocol_version: Some(version),
-        ..ConnectOptions::default()
-    };
-    let connected = tokio::time::timeout(arguments.timeout, endpoint.connect_with(server, &options)).await;
-    connected.map_err(|_| None)?.map_err(Some)
+/// Why an attempt failed, and what to do about it.
+fn explain(failure: ConnectFailure, timeout: Duration) -> String {
+    let seconds = timeout.as_secs_f64();
+    match failure {
+        ConnectFailure::IncompatibleProtocol { .. } => format!("{failure}; choose it with --protocol"),
+        ConnectFailure::SilentSinceIncompatible { server } => format!(
+            "{failure}; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
+        ),
+        ConnectFailure::InvalidPassword => format!("{failure}; set it with --password"),
+        ConnectFailure::NoAnswer => format!(
+            "{failure} within {seconds} s; check the address, and that UDP is not blocked, or allow more time with \
+             --timeout"
+        ),
+        other => other.to_string(),
+    }
 }

@@ -6,45 +6,45 @@ use std::net::SocketAddr;
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Event, Hook, Peer, Protocol, Verdict};
 
-/// A hook that is chosen at run time.
-pub(crate) struct Plugin<P>(Option<Box<dyn Hook<P> + Send>>);
+/// A hook that is chosen at run time, or none.
+pub(crate) struct BoxedHook<P>(Option<Box<dyn Hook<P> + Send>>);
 
-impl<P: Protocol> Plugin<P> {
+impl<P: Protocol> BoxedHook<P> {
     pub(crate) const NONE: Self = Self(None);
 
     pub(crate) fn new(hook: impl Hook<P> + Send + 'static) -> Self {
         Self(Some(Box::new(hook)))
     }
 
-    fn ask(&mut self, question: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
+    fn call(&mut self, method: impl FnOnce(&mut dyn Hook<P>) -> Verdict) -> Verdict {
         match &mut self.0 {
-            Some(hook) => question(hook.as_mut()),
+            Some(hook) => method(hook.as_mut()),
             None => Verdict::Pass,
         }
     }
 }
 
-impl<P> fmt::Debug for Plugin<P> {
+impl<P> fmt::Debug for BoxedHook<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Plugin" } else { "no plugin" })
+        f.write_str(if self.0.is_some() { "BoxedHook" } else { "BoxedHook(None)" })
     }
 }
 
-impl<P: Protocol> Hook<P> for Plugin<P> {
+impl<P: Protocol> Hook<P> for BoxedHook<P> {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.ask(|hook| hook.on_received(now, from, datagram))
+        self.call(|hook| hook.on_received(now, from, datagram))
     }
 
     fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
-        self.ask(|hook| hook.on_transmit(now, to, datagram))
+        self.call(|hook| hook.on_transmit(now, to, datagram))
     }
 
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
-        self.ask(|hook| hook.on_event(now, event))
+        self.call(|hook| hook.on_event(now, event))
     }
 
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
-        self.ask(|hook| hook.on_send(now, id, message, delivery))
+        self.call(|hook| hook.on_send(now, id, message, delivery))
     }
 
     fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {

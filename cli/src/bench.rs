@@ -11,7 +11,6 @@ use std::time::Duration;
 use clap::Args;
 use rakwire_native::{Capacity, Connection, Delivery, Endpoint, Options, Simulation};
 
-use crate::echo::stop_signal;
 use crate::failure::{Failure, print};
 use crate::host;
 use wire::{Count, Probe};
@@ -83,17 +82,10 @@ async fn serve(listen: &str, arguments: &Arguments) -> Result<(), Failure> {
     let endpoint = Endpoint::bind(listen, options).await;
     let endpoint = endpoint.map_err(|error| host::bind_failure(listen, &error))?;
     endpoint.set_advertisement(b"rakwire bench").map_err(|error| Failure::runtime(error.to_string()))?;
-    let stop = stop_signal()?;
-    print(format_args!("listening on {}\n", endpoint.local_addr()))?;
-    let accept = async {
-        while let Some(connection) = endpoint.accept().await {
-            tokio::spawn(answer(connection));
-        }
-    };
-    tokio::select! {
-        () = accept => {}
-        () = stop => {}
-    }
+    host::serve(&endpoint, |connection| {
+        tokio::spawn(answer(connection));
+    })
+    .await?;
     endpoint.close().await;
     Ok(())
 }

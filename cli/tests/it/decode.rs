@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The vectors of the core: a link to its own file.
-const VECTORS: &str = include_str!("../../vectors/raknet.json");
+const VECTORS: &str = include_str!("../vectors/raknet.json");
 
 fn decode(hex: &str, form: &str, sizes: &str) -> (Option<i32>, Value) {
     let arguments = ["decode", "--json", "--as", form, "--sizes", sizes, hex];

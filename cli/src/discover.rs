@@ -8,6 +8,7 @@ use rakwire_native::{Options, PingScope};
 use serde_json::Value;
 
 use crate::failure::{Failure, print};
+use crate::protocol::PongFramingArgument;
 use crate::{host, ping};
 
 /// Finds servers on the local network by a broadcast ping.
@@ -28,11 +29,15 @@ pub(crate) struct Arguments {
     /// Print one JSON array
     #[arg(long)]
     json: bool,
+    /// What stands before the data of pongs: nothing, or their length (default: a length is recognised and removed)
+    #[arg(long, value_enum, value_name = "FRAMING")]
+    pong_framing: Option<PongFramingArgument>,
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
     let broadcast = SocketAddr::new(arguments.address, arguments.port);
-    let options = Options::client().map_err(host::no_entropy)?;
+    let mut options = Options::client().map_err(host::no_entropy)?;
+    options.config.pong_framing = arguments.pong_framing.map(Into::into);
     let endpoint = host::endpoint_for(broadcast, options).await?;
     let scope = if arguments.open_only { PingScope::OpenConnections } else { PingScope::Any };
     let found = endpoint.discover(broadcast, scope, arguments.timeout).await;

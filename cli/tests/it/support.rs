@@ -1,0 +1,72 @@
+//! Programs that tests start.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Longer than any program here takes on the slowest machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A program that runs until it is dropped.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    /// What comes after the word that announces the port or address.
+    pub(crate) announced: String,
+    // Some programs end when their standard input does.
+    _stdin: ChildStdin,
+}
+
+impl Server {
+    /// Starts a program and waits for a line on its standard output that begins with `word`.
+    pub(crate) fn start(program: &Path, arguments: &[&str], word: &str) -> Self {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
+        let stdin = child.stdin.take().expect("a piped input");
+        let stdout = child.stdout.take().expect("a piped output");
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
+            sender.send(read)
+        });
+        let line = receiver.recv_timeout(DEADLINE).expect("a line in time").expect("a line");
+        let announced = line.trim().strip_prefix(word);
+        let announced = announced.unwrap_or_else(|| panic!("{line:?} does not begin with {word:?}"));
+        Self { announced: announced.trim().to_owned(), child, _stdin: stdin }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
+    let mut stdin = child.stdin.take().expect("a piped input");
+    // A program that reads no input may have ended.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("a child")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}

@@ -1,0 +1,134 @@
+//! Servers of other versions than the first that is tried, and the form of their pongs.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Output;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::support::{self, Server, text};
+
+const UNCONNECTED_PING: u8 = 0x01;
+const INCOMPATIBLE_PROTOCOL_VERSION: u8 = 0x19;
+
+fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_rakwire"))
+}
+
+fn echo(arguments: &[&str]) -> Server {
+    let listen = ["echo", "--listen", "127.0.0.1:0"];
+    Server::start(program(), &[&listen[..], arguments].concat(), "listening on ")
+}
+
+fn rakwire(arguments: &[&str]) -> Output {
+    support::run(program(), arguments, "")
+}
+
+/// A server of go-raknet, played by a proxy before one of ours: after an answer that names another version it drops a
+/// number of datagrams, as that one drops all for 10 s and more.
+struct BlockingServer {
+    address: String,
+}
+
+impl BlockingServer {
+    fn start(server: &Server, blocked: usize, answers_pings: bool) -> Self {
+        let bind = || UdpSocket::bind("127.0.0.1:0").expect("a free port");
+        let (front, back) = (bind(), bind());
+        back.connect(&server.announced).expect("an address");
+        let address = front.local_addr().expect("a bound socket").to_string();
+        // The threads end with the tests.
+        thread::spawn(move || {
+            let (to_drop, client) = (AtomicUsize::new(0), Mutex::new(None::<SocketAddr>));
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut buffer = [0; 2_048];
+                    while let Ok((length, from)) = front.recv_from(&mut buffer) {
+                        *client.lock().expect("no panic") = Some(from);
+                        let is_blocked = to_drop
+                            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+                            .is_ok();
+                        if !is_blocked && (answers_pings || buffer[0] != UNCONNECTED_PING) {
+                            // It may have ended already.
+                            let _ = back.send(&buffer[..length]);
+                        }
+                    }
+                });
+                let mut buffer = [0; 2_048];
+                while let Ok(length) = back.recv(&mut buffer) {
+                    if buffer[0] == INCOMPATIBLE_PROTOCOL_VERSION {
+                        to_drop.store(blocked, Ordering::SeqCst);
+                    }
+                    let client = client.lock().expect("no panic").expect("a client");
+                    front.send_to(&buffer[..length], client).expect("loopback takes it");
+                }
+            });
+        });
+        Self { address }
+    }
+}
+
+/// The pong tells the version, so that the server has nothing to block for.
+#[test]
+fn send_begins_with_the_version_that_a_pong_tells() {
+    let server = echo(&["--protocol", "11"]);
+    let blocking = BlockingServer::start(&server, usize::MAX, true);
+    let outcome = rakwire(&["send", &blocking.address, "x"]);
+    assert_eq!(outcome.status.code(), Some(0), "{}", text(&outcome.stderr));
+}
+
+/// Fifteen requests take longer than the 6.5 s that an attempt takes by default.
+#[test]
+fn send_waits_for_a_server_that_blocks_it() {
+    let server = echo(&["--protocol", "11"]);
+    let blocking = BlockingServer::start(&server, 15, false);
+    let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", "60"]);
+    assert_eq!(outcome.status.code(), Some(0), "{}", text(&outcome.stderr));
+}
+
+#[test]
+fn send_says_which_version_a_silent_server_speaks() {
+    let server = echo(&["--protocol", "11"]);
+    let blocking = BlockingServer::start(&server, usize::MAX, false);
+    let outcome = rakwire(&["send", &blocking.address, "x", "--timeout", "1"]);
+    let error = text(&outcome.stderr);
+    assert_eq!((outcome.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+    for part in [&blocking.address, "protocol version 11", "--protocol 11", "--timeout than 1 s"] {
+        assert!(error.contains(part), "{part:?} in {error}");
+    }
+}
+
+fn data_of_ping(address: &str, arguments: &[&str]) -> String {
+    let outcome = rakwire(&[&["ping", address, "--json"], arguments].concat());
+    let json: Value = serde_json::from_slice(&outcome.stdout).expect("one JSON object");
+    json["data_hex"].as_str().expect("text").replace(' ', "")
+}
+
+#[test]
+fn pongs_begin_with_their_length_where_clients_expect_it() {
+    let (raw, prefixed) = ("676f", "0002676f");
+    for (options, wire) in [
+        (&[][..], raw),
+        (&["--protocol", "6"], raw),
+        (&["--protocol", "11"], prefixed),
+        (&["--protocol", "10,11"], prefixed),
+        (&["--protocol", "11", "--pong-framing", "raw"], raw),
+        (&["--protocol", "6", "--pong-framing", "prefixed"], prefixed),
+    ] {
+        let server = echo(&[&["--advertise", "go"], options].concat());
+        assert_eq!(data_of_ping(&server.announced, &["--pong-framing", "raw"]), wire, "{options:?}");
+        assert_eq!(data_of_ping(&server.announced, &[]), raw, "{options:?}");
+        assert_eq!(data_of_ping(&server.announced, &["--pong-framing", "prefixed"]), raw, "{options:?}");
+    }
+}
+
+#[test]
+fn a_length_takes_its_room_in_a_pong() {
+    let long = "x".repeat(398);
+    let outcome = rakwire(&["echo", "--listen", "127.0.0.1:0", "--protocol", "11", "--advertise", &long]);
+    let error = text(&outcome.stderr);
+    assert_eq!((outcome.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains("--advertise"), "{error}");
+}

@@ -1,0 +1,58 @@
+//! Macros for enums whose values would otherwise be listed several times.
+
+/// Defines an enum of errors or of reasons, in which each value has the text that its `Display` writes.
+macro_rules! error_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$value_meta:meta])* $value:ident => $text:literal,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$value_meta])* $value,)+
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$value => $text,)+
+                })
+            }
+        }
+
+        impl core::error::Error for $name {}
+    };
+}
+
+/// Defines the reasons of a protocol for dropping what arrived.
+macro_rules! drop_reasons {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$value_meta:meta])* $value:ident,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$value_meta])* $value,)+
+        }
+
+        impl $name {
+            /// Every reason.
+            pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
+        }
+
+        impl $crate::endpoint::DropReasons for $name {
+            const REASONS: &'static [Self] = &Self::ALL;
+            type Counts = [u64; Self::ALL.len()];
+
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}

@@ -1,0 +1,104 @@
+//! Datagrams that were declared lost, and which of them is sent again next.
+
+use super::LossRecovery;
+use super::blocked_receiver::BlockedReceiver;
+use crate::raknet::connection::block_header::{BlockHeader, Datagram, OutgoingMessage, Queued};
+use crate::raknet::connection::congestion::{Loss, LossTrigger};
+use crate::raknet::connection::context::Context;
+use crate::raknet::connection::send_source::SendSource;
+use crate::storage::{Block, Link};
+
+/// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
+/// one, so it should be sent first.
+const SORTED_LOST: usize = 128;
+/// How many lost datagrams are searched for the next one to send while the receiver seems to be blocked.
+const SEARCHED_LOST: usize = 1_024;
+
+impl LossRecovery {
+    /// Queues the messages of a datagram to be sent again. Without a trigger the datagram is only probed for, and the
+    /// congestion window stays.
+    pub(super) fn declare_lost(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        first: Block,
+        trigger: Option<LossTrigger>,
+    ) {
+        let ordinal = self.datagrams_lost as u32;
+        let header = cx.pool.header_mut(first);
+        let BlockHeader::InFlight(datagram, source) = *header else {
+            debug_assert!(false, "not a datagram in flight: {header:?}");
+            return;
+        };
+        *header = BlockHeader::Lost(datagram, ordinal);
+        if let Some(blocked) = &mut self.blocked_receiver {
+            blocked.on_lost(source);
+        }
+        let Datagram { bytes, sent_at, .. } = datagram;
+        if let Some(trigger) = trigger {
+            self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
+        }
+        self.datagrams_lost += 1;
+        self.in_flight.remove(cx.pool, first);
+        self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
+        self.lost.insert(cx.pool, first, SORTED_LOST, |this, other| {
+            this.outgoing().reliable.is_older_than(other.outgoing().reliable)
+        });
+    }
+
+    /// Where the messages of the next datagram come from.
+    pub(in super::super) fn source(&mut self) -> SendSource {
+        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::source)
+    }
+
+    /// Another source, if the last one had nothing to send.
+    pub(in super::super) fn next_source(&mut self) -> SendSource {
+        self.blocked_receiver.as_mut().map_or(SendSource::Usual, BlockedReceiver::next_probe)
+    }
+
+    /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
+    pub(in super::super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> Link {
+        let next = match source {
+            SendSource::Usual => self.lost.oldest(),
+            SendSource::OldestLost => self.oldest_lost(cx),
+            SendSource::PartlyAcknowledged => self.preferred_lost(cx),
+            SendSource::NewestLost => self.lost.newest(),
+            SendSource::New(_) => return None,
+        };
+        if self.lost.is_empty() {
+            self.blocked_receiver = None;
+        }
+        let first = next?;
+        let BlockHeader::Lost(Datagram { number, message, .. }, ordinal) = *cx.pool.header(first) else {
+            debug_assert!(false, "not a lost datagram: {:?}", cx.pool.header(first));
+            return None;
+        };
+        self.untrack(cx, first);
+        let replaced = self.recently_lost.push(number, ordinal);
+        self.reordering_window = self.reordering_window.saturating_sub(replaced);
+        *cx.pool.header_mut(first) = BlockHeader::Outgoing(Queued { message, ..Queued::default() });
+        Some(first)
+    }
+
+    /// The lost datagrams that may be searched for one datagram to send.
+    fn searched<'c>(
+        &self,
+        cx: &'c Context<'_, '_>,
+    ) -> impl Iterator<Item = (Block, &'c OutgoingMessage)> + use<'c> {
+        let lost = self.lost.members(cx.pool).take(SEARCHED_LOST);
+        lost.map(|(first, header)| (first, header.outgoing()))
+    }
+
+    /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but
+    /// while the receiver is blocked everything may depend on this message.
+    fn oldest_lost(&self, cx: &Context<'_, '_>) -> Link {
+        let oldest = self.searched(cx).reduce(|oldest, other| {
+            if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }
+        });
+        oldest.map(|(first, _)| first)
+    }
+
+    fn preferred_lost(&self, cx: &Context<'_, '_>) -> Link {
+        let blocked = self.blocked_receiver?;
+        self.searched(cx).find(|(_, message)| blocked.prefers(message)).map(|(first, _)| first)
+    }
+}

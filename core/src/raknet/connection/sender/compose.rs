@@ -1,0 +1,227 @@
+//! Composes data datagrams.
+
+use super::queue::QueueId;
+use super::{Sender, SentBytes, bytes_a_second};
+use crate::cursor::{WireError, Writer};
+use crate::endpoint::Outcome;
+
+use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage};
+use crate::raknet::connection::context::Context;
+use crate::raknet::connection::recovery::SentDatagram;
+use crate::raknet::connection::send_source::SendSource;
+use crate::raknet::delivery::Reliability;
+use crate::raknet::stats::DropReason;
+use crate::raknet::wire::control::Control;
+use crate::raknet::wire::datagram::{CONTINUOUS_SEND, DatagramHeader, SLOW_START};
+use crate::raknet::wire::{IP_UDP_OVERHEAD, Wire};
+use crate::storage::{Block, Queue};
+
+/// How far the reliable numbers of two lost messages in the same datagram may be apart.
+const MAX_RESEND_GAP: u32 = 32;
+/// Bytes of the longest message that is sent without being queued: a pong.
+const MAX_UNQUEUED: usize = 17;
+
+impl Sender {
+    /// Composes a data datagram: pings first, then messages as the window, the pace and the limit allow.
+    pub(in super::super) fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
+        let limit = self.sizes.data_datagram().min(buffer.len());
+        let mut writer = Writer::new(buffer);
+        let number = self.recovery.next_number();
+        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        let header = writer.written();
+        self.compose_pings(cx, &mut writer).ok()?;
+        let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
+        if self.may_send(cx) {
+            source = self.compose_capsules(cx, &mut writer, limit, &mut tracked);
+        }
+        if writer.written() == header {
+            return None;
+        }
+        self.recovery.take_number();
+        self.datagrams_sent += 1;
+        let bytes = writer.written();
+        if let Some(first) = tracked.front() {
+            self.unacked_since.get_or_insert(cx.now);
+            self.last_sent = cx.now;
+            self.recovery.track(cx, first, SentDatagram { number, bytes, source });
+            self.pacer.spend(bytes);
+        }
+        self.limiter.spend(bytes + usize::from(IP_UDP_OVERHEAD));
+        if self.has_more() {
+            let hints = SLOW_START | CONTINUOUS_SEND;
+            DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
+        }
+        Some(bytes)
+    }
+
+    /// Appends the ping and the pong that are due. They wait for no window, and carry the time at which they leave.
+    fn compose_pings(&mut self, cx: &Context<'_, '_>, writer: &mut Writer<'_>) -> Result<(), WireError> {
+        if let Some(ping) = self.pings.take_ping(cx.now) {
+            self.compose_unqueued(cx, writer, &ping)?;
+        }
+        if let Some(pong) = self.pings.take_pong(cx.now) {
+            self.compose_unqueued(cx, writer, &pong)?;
+        }
+        Ok(())
+    }
+
+    /// Composes a disconnection notification that waits for no window and is not sent again.
+    pub(in super::super) fn compose_closing_notification(
+        &mut self,
+        cx: &Context<'_, '_>,
+        buffer: &mut [u8],
+    ) -> Option<usize> {
+        let mut writer = Writer::new(buffer);
+        let number = self.recovery.take_number();
+        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        self.compose_unqueued(cx, &mut writer, &Control::Disconnect).ok()?;
+        self.datagrams_sent += 1;
+        Some(writer.written())
+    }
+
+    /// Appends an unreliable message of RakNet itself.
+    fn compose_unqueued(
+        &mut self,
+        cx: &Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        control: &Control<'_>,
+    ) -> Result<(), WireError> {
+        let mut buffer = [0; MAX_UNQUEUED];
+        let mut payload = Writer::new(&mut buffer);
+        control.write(&mut payload)?;
+        let payload = payload.finish();
+        self.count(cx.now, SentBytes::Sent, payload.len());
+        let message = OutgoingMessage { reliability: Reliability::Unreliable, ..OutgoingMessage::default() };
+        message.capsule(payload.len()).write(writer)?;
+        writer.bytes(payload)
+    }
+
+    /// Whether the window, the pace and the limit let a datagram of messages leave now.
+    fn may_send(&mut self, cx: &Context<'_, '_>) -> bool {
+        let (datagram, recovery) = (u32::from(self.sizes.mtu()), &self.recovery);
+        recovery.has_room()
+            && self.pacer.allows(cx.now, datagram, || recovery.rate())
+            && cx
+                .config
+                .outgoing_limit
+                .is_none_or(|limit| self.limiter.allows(cx.now, datagram, || bytes_a_second(limit)))
+    }
+
+    /// Appends as many messages as fit, and returns where they come from.
+    fn compose_capsules(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        limit: usize,
+        tracked: &mut Queue,
+    ) -> SendSource {
+        let mut source = self.recovery.source();
+        for _ in 0..=SendSource::PROBED.len() {
+            while self.compose_capsule(cx, writer, limit, source, tracked) {}
+            if source == SendSource::Usual || !tracked.is_empty() {
+                break;
+            }
+            source = self.recovery.next_source();
+        }
+        source
+    }
+
+    /// Appends the next message; false when there is none or it does not fit.
+    fn compose_capsule(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        limit: usize,
+        source: SendSource,
+        tracked: &mut Queue,
+    ) -> bool {
+        // The other sources search all lost datagrams, which is done once for each datagram.
+        if source == SendSource::Usual || tracked.is_empty() {
+            self.queue_lost(cx, source);
+        }
+        let Some((queue, block)) = self.queue.next(cx, source) else {
+            return false;
+        };
+        let bytes = cx.pool.size(block);
+        let message = cx.pool.header(block).queued().message;
+        if writer.written() + message.header_size() + bytes > limit {
+            return false;
+        }
+        if queue == QueueId::Resend && !may_share_datagram(cx, tracked, &message) {
+            return false;
+        }
+        self.queue.pop(cx, queue);
+        if queue == QueueId::Resend {
+            self.count(cx.now, SentBytes::Resent, bytes);
+            tracked.push(cx.pool, block);
+            return write_capsule(cx, writer, block, &message).is_ok();
+        }
+        self.count(cx.now, SentBytes::Sent, bytes);
+        self.compose_new(cx, writer, block, message, tracked)
+    }
+
+    fn compose_new(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        writer: &mut Writer<'_>,
+        block: Block,
+        mut message: OutgoingMessage,
+        tracked: &mut Queue,
+    ) -> bool {
+        if message.reliability.is_reliable() {
+            message.reliable = self.queue.take_reliable_number();
+            if let BlockHeader::Outgoing(queued) = cx.pool.header_mut(block) {
+                queued.message.reliable = message.reliable;
+            }
+            tracked.push(cx.pool, block);
+            return write_capsule(cx, writer, block, &message).is_ok();
+        }
+        if cx.pool.header(block).queued().queued_at + cx.config.unreliable_timeout < cx.now {
+            cx.stats.drop(DropReason::Expired);
+            self.queue.resolve(cx, block, Outcome::Lost);
+            return true;
+        }
+        let written = write_capsule(cx, writer, block, &message).is_ok();
+        if message.receipt == 0 {
+            self.queue.free(cx, block);
+        } else {
+            tracked.push(cx.pool, block);
+        }
+        written
+    }
+
+    /// Queues the messages of the next lost datagram, unless lost messages are queued already.
+    fn queue_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) {
+        if self.queue.has_resends() {
+            return;
+        }
+        let mut at = self.recovery.take_lost(cx, source);
+        while let Some(message) = at {
+            at = cx.pool.after(message);
+            self.queue.push_resend(cx, message);
+        }
+    }
+}
+
+/// Whether a lost message may be sent in the same datagram as those in `tracked`. A receiver whose memory is full drops new
+/// messages and takes old ones; in one datagram it would drop the old ones for the sake of the new ones.
+fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
+    let last = tracked.back().map(|last| cx.pool.header(last).outgoing().reliable);
+    last.is_none_or(|last| message.reliable.since(last) <= MAX_RESEND_GAP)
+}
+
+#[cfg_attr(target_pointer_width = "64", inline)]
+fn write_capsule(
+    cx: &Context<'_, '_>,
+    writer: &mut Writer<'_>,
+    first: Block,
+    message: &OutgoingMessage,
+) -> Result<(), WireError> {
+    message.capsule(cx.pool.size(first)).write(writer)?;
+    let mut at = Some(first);
+    while let Some(block) = at {
+        writer.bytes(cx.pool.bytes(block))?;
+        at = cx.pool.next(block);
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! A connection that ends before it was open: an application that opens it is told why it failed, one that is dialled
+//! is told nothing, whatever the other peer sent meanwhile.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::{ConnectFailure, ConnectionId, Event, Guid, Peer, Reliability};
+use rakwire::wire::address::AddressList;
+use rakwire::wire::capsule::{CapsuleHeader, Split};
+use rakwire::wire::control::Control;
+use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
+use rakwire::wire::{Reader, Wire};
+
+use crate::support::forged::{answers, capsule, data, request_2, written};
+use crate::support::raknet::{client_config, peer, server_config};
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+const OTHER: ([u8; 4], u16) = ([203, 0, 113, 5], 4_000);
+const GUID: Guid = Guid(5);
+const EARLY: &[u8] = b"\x86early";
+
+/// Sends a reliable message with the number of its datagram.
+fn tell(peer: &mut Peer<'_>, number: u32, payload: &[u8]) {
+    peer.handle_datagram(
+        NOW,
+        OTHER.into(),
+        &data(number, capsule(Reliability::Reliable, number, 0), payload),
+    );
+}
+
+/// Sends the first part of a message of nine.
+fn tell_part(peer: &mut Peer<'_>, number: u32) {
+    let split = Some(Split { count: 9, id: 0, index: 0 });
+    let header = CapsuleHeader { split, ..capsule(Reliability::Reliable, number, 0) };
+    peer.handle_datagram(NOW, OTHER.into(), &data(number, header, EARLY));
+}
+
+/// A server whose client sent its connection request and not that it is open: datagram 0 was the request.
+fn awaiting_server() -> Peer<'static> {
+    let mut config = server_config();
+    config.progress_interval = 1;
+    let mut server = peer(config);
+    server.handle_datagram(NOW, OTHER.into(), &written(&Offline::Request1 { protocol: 6, mtu: 1_492 }));
+    let (_, reply) = answers(&mut server, NOW).pop().expect("reply 1");
+    let cookie = match Offline::read(&mut Reader::new(&reply)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => cookie,
+        other => panic!("{other:?}"),
+    };
+    server.handle_datagram(NOW, OTHER.into(), &request_2(ClientSecurity::Cookie(cookie), GUID.0));
+    let request = Control::Request { guid: GUID, time: 0, proof: None, password: b"" };
+    tell(&mut server, 0, &written(&request));
+    assert!(server.connection_of(GUID).is_some());
+    answers(&mut server, NOW);
+    server
+}
+
+/// A client that sent its connection request and got no answer to it.
+fn requesting_client() -> (Peer<'static>, ConnectionId) {
+    let mut config = client_config();
+    config.progress_interval = 1;
+    let mut client = peer(config);
+    let id = client.connect(NOW, OTHER.into()).expect("a free slot");
+    let reply_1 = Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: 1_492 };
+    let own = SocketAddr::from(([192, 0, 2, 1], 1));
+    let reply_2 = Offline::Reply2 { guid: GUID, client: own, mtu: 1_492, answer: None };
+    for reply in [reply_1, reply_2] {
+        assert!(!answers(&mut client, NOW).is_empty());
+        client.handle_datagram(NOW, OTHER.into(), &written(&reply));
+    }
+    (client, id)
+}
+
+/// Lets a peer alone until nothing is left of its connection.
+fn let_go(peer: &mut Peer<'_>) {
+    let mut now = NOW;
+    while peer.connections().next().is_some() {
+        now = now + Duration::from_secs(1);
+        assert!(now < NOW + Duration::from_secs(60), "the connection stays");
+        peer.handle_timeout(now);
+        answers(peer, now);
+        assert!(peer.poll_event().is_none());
+    }
+    assert_eq!(peer.blocks_available(), peer.blocks());
+}
+
+#[test]
+fn a_server_is_told_nothing_of_a_connection_that_never_opened() {
+    let mut server = awaiting_server();
+    tell(&mut server, 1, EARLY);
+    tell_part(&mut server, 2);
+    assert!(server.poll_event().is_none(), "it is not open yet");
+    tell(&mut server, 3, &written(&Control::Disconnect));
+    assert!(server.poll_event().is_none(), "it never will be");
+    let_go(&mut server);
+}
+
+#[test]
+fn nor_if_its_client_falls_silent() {
+    let mut server = awaiting_server();
+    tell(&mut server, 1, EARLY);
+    tell_part(&mut server, 2);
+    let_go(&mut server);
+}
+
+#[test]
+fn a_client_is_told_only_that_its_connection_failed() {
+    let (mut client, id) = requesting_client();
+    tell(&mut client, 0, EARLY);
+    tell_part(&mut client, 1);
+    assert!(client.poll_event().is_none(), "it is not open yet");
+    tell(&mut client, 2, &written(&Control::Disconnect));
+    match client.poll_event() {
+        Some(Event::ConnectFailed { id: failed, reason, .. }) => {
+            assert_eq!((failed, reason), (id, ConnectFailure::Closed));
+        }
+        other => panic!("{other:?}"),
+    }
+    let_go(&mut client);
+}
+
+/// What came too early for a connection that does open is told after it.
+#[test]
+fn early_messages_follow_the_opening() {
+    let mut server = awaiting_server();
+    tell(&mut server, 1, EARLY);
+    tell_part(&mut server, 2);
+    assert!(server.poll_event().is_none());
+    let addresses = AddressList::unassigned(10);
+    let open = Control::NewIncoming { server: OTHER.into(), addresses, accepted_time: 0, time: 0 };
+    tell(&mut server, 3, &written(&open));
+    assert!(matches!(server.poll_event(), Some(Event::Connected { .. })));
+    assert!(matches!(server.poll_event(), Some(Event::Progress { .. })));
+    match server.poll_event() {
+        Some(Event::Message { message, .. }) => assert_eq!(message.to_vec(), EARLY),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,65 @@
+//! A hardware address for boards that come without one.
+
+/// FNV-1a with 64 bits: <https://www.rfc-editor.org/rfc/rfc9923>.
+const OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01B3;
+
+/// A MAC address from the unique id of a chip: the same at every start, so that a router knows the board again, and another
+/// one for every board. It is locally administered and unicast (IEEE 802c), and is no secret.
+///
+/// ```
+/// // The id as the chip tells it: the UID of an STM32, the chip id of an RP2350, the unique id of a flash.
+/// let id = 0x1122_3344_5566_7788_u64.to_be_bytes();
+/// let address = rakwire_embassy::mac_address(&id);
+/// assert_eq!(address, rakwire_embassy::mac_address(&id));
+/// assert_eq!(address[0] & 0b11, 0b10);
+/// ```
+#[must_use]
+pub fn mac_address(unique_id: &[u8]) -> [u8; 6] {
+    // Ids of one production lot differ in few bits, which a hash spreads over the address.
+    let hash =
+        unique_id.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    // The upper bytes depend on all others; the lower ones not.
+    let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
+    let first = (a ^ g) & !GROUP | LOCALLY_ADMINISTERED;
+    [first, b ^ h, c, d, e, f]
+}
+
+/// The bits of the first byte.
+const GROUP: u8 = 0x01;
+const LOCALLY_ADMINISTERED: u8 = 0x02;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_address_is_locally_administered_and_unicast() {
+        for id in 0..10_000_u64 {
+            assert_eq!(mac_address(&id.to_be_bytes())[0] & 0b11, 0b10);
+        }
+    }
+
+    #[test]
+    fn an_address_stays_the_same() {
+        assert_eq!(mac_address(b"123456789abc"), mac_address(b"123456789abc"));
+        // A board must not change its address with a new version either.
+        assert_eq!(mac_address(b"123456789abc"), [0; 6]);
+    }
+
+    /// Two chips of one wafer differ in a coordinate.
+    #[test]
+    fn neighbours_have_addresses_of_their_own() {
+        let mut addresses = BTreeSet::new();
+        for x in 0..100 {
+            for y in 0..100 {
+                addresses.insert(mac_address(&[x, 0, y, 0, 7, b'Q', b'1', b'2', b'3', b'4', b'5', b'6']));
+            }
+        }
+        assert_eq!(addresses.len(), 10_000);
+    }
+}

@@ -1,0 +1,190 @@
+//! Asks a server what it says of itself, without a connection.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{Offline, PingScope};
+use rakwire::wire::{Reader, Wire, Writer};
+use wasm_bindgen::closure::Closure;
+
+use super::browser::{Timer, entropy, now, with_target};
+use super::error::RelayClose;
+use super::socket::{FromRelay, Socket};
+use crate::client::millis;
+
+/// The time between two pings, either of which may be lost.
+const REPEAT: Duration = Duration::from_secs(1);
+/// Bytes of a ping.
+const PING: usize = 33;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pong {
+    /// Who the server is.
+    pub identity: Guid,
+    /// From the ping to the pong, by way of the relay.
+    pub latency: Duration,
+    /// What the server says, 0 to 399 bytes.
+    pub data: Vec<u8>,
+}
+
+/// Why there is no pong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PingError {
+    /// The browser does not take the URL for a WebSocket's.
+    BadUrl,
+    /// The relay refused, or cannot be reached.
+    Relay(RelayClose),
+    /// The server did not answer in time.
+    NoAnswer,
+}
+
+impl core::fmt::Display for PingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::BadUrl => f.write_str("the URL is not one of a WebSocket"),
+            Self::Relay(close) => close.fmt(f),
+            Self::NoAnswer => f.write_str("the server does not answer"),
+        }
+    }
+}
+
+impl core::error::Error for PingError {}
+
+/// Asks the RakNet server that the relay at `url` knows as `target` what it says of itself, every second until it
+/// answers, for `timeout` at the most. It takes no connection.
+///
+/// Dropping the future gives up. A list of servers asks all of them at the same time, with a future each.
+///
+/// # Errors
+/// A [`PingError`] that says in words what is wrong.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use rakwire_wasm::web::{PingScope, ping};
+///
+/// # async fn look() -> Result<(), Box<dyn std::error::Error>> {
+/// let url = "wss://play.example.org/ws";
+/// let pong = ping(url, "game", PingScope::OpenConnections, Duration::from_secs(2)).await?;
+/// println!("{} after {:?}", String::from_utf8_lossy(&pong.data), pong.latency);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn ping(url: &str, target: &str, scope: PingScope, timeout: Duration) -> Result<Pong, PingError> {
+    let asked = Question::start(&with_target(url, target), scope, timeout)?;
+    poll_fn(|cx| asked.borrow_mut().poll(cx)).await
+}
+
+/// A question on its way.
+struct Question {
+    scope: PingScope,
+    identity: Guid,
+    give_up_at: Instant,
+    /// When pings were sent, by the time that they carry.
+    sent: Vec<(u64, Instant)>,
+    socket: Option<Socket>,
+    on_timer: Closure<dyn FnMut()>,
+    _timer: Option<Timer>,
+    answer: Option<Result<Pong, PingError>>,
+    waker: Option<Waker>,
+}
+
+impl Question {
+    fn start(url: &str, scope: PingScope, timeout: Duration) -> Result<Rc<RefCell<Self>>, PingError> {
+        let [a, b, c, d, e, f, g, h, ..] = entropy();
+        let question = Rc::new_cyclic(|me: &Weak<RefCell<Self>>| {
+            let at_timer = me.clone();
+            RefCell::new(Self {
+                scope,
+                identity: Guid(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
+                give_up_at: now() + timeout,
+                sent: Vec::new(),
+                socket: None,
+                on_timer: Closure::new(move || change(&at_timer, Self::on_timer)),
+                _timer: None,
+                answer: None,
+                waker: None,
+            })
+        });
+        let at_event = Rc::downgrade(&question);
+        let on_event = move |event| change(&at_event, |question| question.on_relay(event));
+        let socket = Socket::open(url, on_event).map_err(|_| PingError::BadUrl)?;
+        question.borrow_mut().socket = Some(socket);
+        question.borrow_mut().wait();
+        Ok(question)
+    }
+
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<Pong, PingError>> {
+        if let Some(answer) = self.answer.take() {
+            return Poll::Ready(answer);
+        }
+        self.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn on_relay(&mut self, event: FromRelay) {
+        match event {
+            FromRelay::Open => self.send(),
+            FromRelay::Datagram(datagram) => self.on_datagram(&datagram),
+            FromRelay::Closed(close) => self.answer = Some(Err(PingError::Relay(close))),
+        }
+    }
+
+    fn on_datagram(&mut self, datagram: &[u8]) {
+        let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
+            return;
+        };
+        // Some servers write their own clock.
+        let ping = self.sent.iter().find(|(carried, _)| *carried == time).or_else(|| self.sent.last());
+        if let Some((_, at)) = ping {
+            let latency = now().saturating_since(*at);
+            self.answer = Some(Ok(Pong { identity: guid, latency, data: data.to_vec() }));
+        }
+    }
+
+    fn on_timer(&mut self) {
+        if now() >= self.give_up_at {
+            self.answer = Some(Err(PingError::NoAnswer));
+        } else {
+            self.send();
+            self.wait();
+        }
+    }
+
+    fn send(&mut self) {
+        let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_open()) else { return };
+        let at = now();
+        let ping = Offline::Ping { scope: self.scope, time: at.as_millis(), guid: Some(self.identity) };
+        let mut buffer = [0; PING];
+        let mut writer = Writer::new(&mut buffer);
+        if ping.write(&mut writer).is_ok() {
+            socket.send(writer.finish());
+            self.sent.push((at.as_millis(), at));
+        }
+    }
+
+    /// Sets the timer to the next ping, or to the end.
+    fn wait(&mut self) {
+        let left = self.give_up_at.saturating_since(now()).min(REPEAT);
+        let wait = millis(Instant::ZERO + left).ceil();
+        self._timer = Some(Timer::start(&self.on_timer, wait));
+    }
+}
+
+/// Changes a question that still waits, and wakes its task once there is an answer.
+fn change(question: &Weak<RefCell<Question>>, work: impl FnOnce(&mut Question)) {
+    let Some(question) = question.upgrade() else { return };
+    let waker = {
+        let mut question = question.borrow_mut();
+        work(&mut question);
+        if question.answer.is_some() { question.waker.take() } else { None }
+    };
+    waker.into_iter().for_each(Waker::wake);
+}

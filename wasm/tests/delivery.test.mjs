@@ -1,0 +1,250 @@
+// Who gets a message: listeners, those who ask, or whoever comes later. Each message goes to one of them.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { numberOf, openFake, range } from "./fake-peer.mjs";
+
+/** Collects the numbers of the messages that a listener gets. */
+function collector() {
+  const numbers = [];
+  return { numbers, listener: ({ message }) => numbers.push(numberOf(message)) };
+}
+
+/** The numbers of the next messages of an iterator. */
+async function take(iterator, count) {
+  const numbers = [];
+  while (numbers.length < count) {
+    const { value, done } = await iterator.next();
+    assert.ok(!done, `ended after ${numbers}`);
+    numbers.push(numberOf(value));
+  }
+  return numbers;
+}
+
+/** The numbers of all messages until the end. */
+async function takeAll(connection) {
+  const numbers = [];
+  for await (const message of connection) {
+    numbers.push(numberOf(message));
+  }
+  return numbers;
+}
+
+/** Lets everything run that is ready to. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Whether a promise is still pending. */
+async function isPending(promise) {
+  await settle();
+  return (await Promise.race([promise, Promise.resolve(isPending)])) === isPending;
+}
+
+for (const protocol of ["raknet", "game"]) {
+  test(`${protocol}: a listener for one message leaves the others to iteration`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const { numbers, listener } = collector();
+    connection.addEventListener("message", listener, { once: true });
+    arrive(...range(1, 10));
+    end();
+    assert.deepEqual(await takeAll(connection), range(2, 10));
+    assert.deepEqual(numbers, [1]);
+  });
+
+  test(`${protocol}: messages after the removal of a listener go to iteration`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const { numbers, listener } = collector();
+    connection.addEventListener("message", listener);
+    arrive(1, 2);
+    connection.removeEventListener("message", listener);
+    arrive(3, 4);
+    await settle();
+    end();
+    assert.deepEqual(await takeAll(connection), [3, 4]);
+    assert.deepEqual(numbers, [1, 2]);
+  });
+
+  test(`${protocol}: a listener that removes itself in between leaves the rest to iteration`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const numbers = [];
+    const listener = ({ message }) => {
+      numbers.push(numberOf(message));
+      if (numbers.length === 2) {
+        connection.removeEventListener("message", listener);
+      }
+    };
+    connection.addEventListener("message", listener);
+    arrive(...range(1, 5));
+    assert.deepEqual(numbers, [1, 2]);
+    assert.deepEqual(await take(connection.messages(), 3), [3, 4, 5]);
+  });
+
+  test(`${protocol}: a listener whose signal is aborted leaves the rest to iteration`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const { numbers, listener } = collector();
+    const controller = new AbortController();
+    connection.addEventListener("message", listener, { signal: controller.signal });
+    arrive(1);
+    controller.abort();
+    arrive(2);
+    connection.addEventListener("message", listener, { signal: controller.signal });
+    await settle();
+    arrive(3);
+    assert.deepEqual(numbers, [1]);
+    assert.deepEqual(await take(connection.messages(), 2), [2, 3]);
+  });
+
+  test(`${protocol}: listeners get messages before those who ask`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const [first, second] = [collector(), collector()];
+    const iterator = connection.messages();
+    const asked = take(iterator, 1);
+    connection.addEventListener("message", first.listener);
+    connection.addEventListener("message", { handleEvent: second.listener }, { once: true });
+    arrive(1, 2);
+    assert.deepEqual(first.numbers, [1, 2]);
+    assert.deepEqual(second.numbers, [1]);
+    assert.ok(await isPending(asked));
+    connection.removeEventListener("message", first.listener);
+    arrive(3);
+    assert.deepEqual(await asked, [3]);
+  });
+
+  test(`${protocol}: a listener that is added late gets what is queued, in order and once`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const { numbers, listener } = collector();
+    arrive(...range(1, 300));
+    connection.addEventListener("message", listener);
+    connection.addEventListener("message", listener);
+    connection.addEventListener("message", listener, true);
+    connection.removeEventListener("message", listener, true);
+    arrive(301);
+    await settle();
+    assert.deepEqual(numbers, range(1, 301));
+    assert.equal(connection.stats().messagesQueued, 0);
+  });
+
+  test(`${protocol}: what a listener causes to arrive comes after its message`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const numbers = [];
+    connection.addEventListener("message", ({ message }) => {
+      if (numberOf(message) === 1) {
+        arrive(2);
+      }
+    });
+    connection.addEventListener("message", ({ message }) => numbers.push(numberOf(message)));
+    arrive(1);
+    assert.deepEqual(numbers, [1, 2]);
+  });
+
+  test(`${protocol}: iteration that is broken off is begun again where it ended`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    arrive(...range(1, 6));
+    const numbers = [];
+    for (const most of [2, 3]) {
+      for await (const message of connection) {
+        numbers.push(numberOf(message));
+        if (numbers.length === most) {
+          break;
+        }
+      }
+    }
+    end();
+    assert.deepEqual([...numbers, ...(await takeAll(connection))], range(1, 6));
+  });
+
+  test(`${protocol}: an iterator that is broken off while it waits takes nothing from the next one`, async () => {
+    const { connection, arrive } = await openFake(protocol);
+    const first = connection.messages();
+    const waiting = first.next();
+    assert.ok(await isPending(waiting));
+    await first.return();
+    assert.deepEqual(await waiting, { done: true, value: undefined });
+    assert.deepEqual(await first.next(), { done: true, value: undefined });
+    arrive(1);
+    assert.deepEqual(await take(connection.messages(), 1), [1]);
+  });
+
+  test(`${protocol}: of two iterators each gets messages, and none gets what the other has`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const [first, second] = [takeAll(connection), takeAll(connection)];
+    for (const number of range(1, 10)) {
+      arrive(number);
+      await settle();
+    }
+    end();
+    const [odd, even] = await Promise.all([first, second]);
+    assert.deepEqual([odd, even], [[1, 3, 5, 7, 9], [2, 4, 6, 8, 10]]);
+  });
+
+  test(`${protocol}: asking for single messages and iterating can be mixed`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const asked = connection.receive();
+    arrive(1, 2, 3);
+    end();
+    assert.equal(numberOf(await asked), 1);
+    assert.equal(numberOf(await connection.receive()), 2);
+    assert.deepEqual(await takeAll(connection), [3]);
+    assert.equal(await connection.receive(), undefined);
+  });
+
+  for (const [what, finish] of [["the server", "end"], ["the relay", "loseRelay"]]) {
+    test(`${protocol}: what was queued when ${what} ended the connection is delivered before the end`, async () => {
+      const fake = await openFake(protocol);
+      const { connection, arrive } = fake;
+      arrive(...range(1, 1000));
+      fake[finish]();
+      assert.equal((await connection.closed).code, what === "the server" ? "remote" : "relay-closed");
+      assert.equal(connection.stats().messagesQueued, 1000);
+      assert.deepEqual(await take(connection.messages(), 500), range(1, 500));
+      const { numbers, listener } = collector();
+      connection.addEventListener("message", listener, { once: true });
+      await settle();
+      assert.deepEqual(numbers, [501]);
+      assert.deepEqual(await takeAll(connection), range(502, 1000));
+      const { messagesQueued, messagesDiscarded } = connection.stats();
+      assert.deepEqual([messagesQueued, messagesDiscarded], [0, 0]);
+    });
+  }
+
+  test(`${protocol}: those who ask are told the end, also behind a listener`, async () => {
+    const { connection, arrive, end } = await openFake(protocol);
+    const asked = [connection.receive(), connection.messages().next(), connection.receive()];
+    arrive(1);
+    const { numbers, listener } = collector();
+    connection.addEventListener("message", listener);
+    arrive(2);
+    end();
+    assert.equal(numberOf(await asked[0]), 1);
+    assert.deepEqual(await asked[1], { done: true, value: undefined });
+    assert.equal(await asked[2], undefined);
+    assert.deepEqual(numbers, [2]);
+  });
+
+  test(`${protocol}: a full queue leaves messages to the peer, after listeners have gone as well`, async () => {
+    const { connection, peer, arrive } = await openFake(protocol);
+    const { numbers, listener } = collector();
+    connection.addEventListener("message", listener, { once: true });
+    arrive(...range(1, 1000));
+    assert.deepEqual(numbers, [1]);
+    assert.equal(connection.stats().messagesQueued, 256);
+    assert.equal(peer.events.length, 1000 - 257);
+    assert.deepEqual(await take(connection.messages(), 999), range(2, 1000));
+    assert.equal(peer.events.length, 0);
+  });
+
+  test(`${protocol}: closing discards what nobody has read, and counts it`, async () => {
+    const { connection, arrive, peer } = await openFake(protocol);
+    arrive(...range(1, 300));
+    assert.equal(numberOf(await connection.receive()), 1);
+    peer.disconnect = () => undefined;
+    const closing = connection.close();
+    arrive(301);
+    peer.end("local");
+    arrive();
+    assert.equal((await closing).code, "local");
+    assert.equal(await connection.receive(), undefined);
+    const { messagesQueued, messagesDiscarded } = connection.stats();
+    assert.deepEqual([messagesQueued, messagesDiscarded], [0, 300]);
+  });
+}

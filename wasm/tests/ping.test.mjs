@@ -1,0 +1,114 @@
+// Pings without a connection, in Node, through a real relay, to real servers.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+
+import { discover, ping } from "rakwire";
+
+import { readPong, writePing } from "../dist/offline.js";
+import { fails, startCpp, startEcho, startRelay } from "./support.mjs";
+
+const GUID = 0x0123456789abcdefn;
+
+const at = (relay) => `ws://${relay.address}/ws`;
+const text = (bytes) => new TextDecoder().decode(bytes);
+
+/** A UDP socket that answers with `answer(datagram, count)`, if that returns anything. */
+async function startUdp(context, answer) {
+  const socket = createSocket("udp4");
+  context.after(() => socket.close());
+  let count = 0;
+  socket.on("message", (datagram, { port, address }) => {
+    const reply = answer(datagram, ++count);
+    if (reply !== undefined) socket.send(reply, port, address);
+  });
+  await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  return `127.0.0.1:${socket.address().port}`;
+}
+
+/** A pong that answers a ping. */
+function pong(time, data) {
+  const bytes = Buffer.alloc(33 + data.length);
+  bytes[0] = 0x1c;
+  bytes.writeBigUInt64BE(time, 1);
+  bytes.writeBigUInt64BE(GUID, 9);
+  Buffer.from(writePing("any", 0n, 0n)).copy(bytes, 17, 9, 25);
+  bytes.set(Buffer.from(data), 33);
+  return bytes;
+}
+
+test("a ping has the bytes of RakNet, and a pong is read or recognised as none", () => {
+  const hex = "010000000000000007" + "00ffff00fefefefefdfdfdfd12345678" + "0123456789abcdef";
+  assert.equal(Buffer.from(writePing("any", 7n, GUID)).toString("hex"), hex);
+  assert.equal(Buffer.from(writePing("open-connections", 7n, GUID)).toString("hex"), `02${hex.slice(2)}`);
+  for (const length of [0, 5, 399]) {
+    const contents = readPong(pong(7n, "x".repeat(length)));
+    assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length });
+  }
+  const whole = pong(7n, "");
+  const others = [pong(7n, "x".repeat(400)), whole.subarray(0, 32), Buffer.alloc(0), Buffer.concat([Buffer.of(0x1d), whole.subarray(1)])];
+  for (let index = 17; index < 33; index++) {
+    const changed = Buffer.from(whole);
+    changed[index] ^= 1;
+    others.push(changed);
+  }
+  others.forEach((other) => assert.equal(readPong(other), undefined));
+});
+
+test("servers say what they are, with both scopes", async (t) => {
+  const [echo, cpp] = [await startEcho(t, "--advertise", "a lobby"), await startCpp(t)];
+  const relay = await startRelay(t, { echo: echo.address, cpp: cpp.address });
+  for (const scope of ["any", "open-connections", undefined]) {
+    const found = await ping(at(relay), { target: "echo", webSocket: WebSocket, ...(scope && { scope }) });
+    assert.equal(text(found.data), "a lobby");
+    assert.equal(found.target, "echo");
+    assert.ok(typeof found.guid === "bigint" && found.latencyMs >= 0);
+  }
+  assert.notEqual((await ping(at(relay), { target: "cpp", webSocket: WebSocket })).data.length, 0);
+});
+
+test("a list of servers has those that answer, in its order", async (t) => {
+  const [one, two] = [await startEcho(t, "--advertise", "one"), await startEcho(t, "--advertise", "two")];
+  const silent = await startUdp(t, () => undefined);
+  const relay = await startRelay(t, { two: two.address, silent, one: one.address });
+  const options = { targets: ["two", "silent", "one"], timeoutMs: 700, webSocket: WebSocket };
+  const found = await discover(at(relay), options);
+  assert.deepEqual(found.map(({ target, data }) => [target, text(data)]), [["two", "two"], ["one", "one"]]);
+  assert.deepEqual(await discover(at(relay), { ...options, targets: ["silent"] }), []);
+  assert.deepEqual(await discover(at(relay), { ...options, targets: [] }), []);
+  const wrong = discover(at(relay), { ...options, targets: ["one", "three"] });
+  await assert.rejects(wrong, fails("relay-closed", /unknown target 'three'/));
+});
+
+test("a ping that is lost is repeated, and a server may write its own clock", async (t) => {
+  const address = await startUdp(t, (datagram, count) => {
+    assert.equal(datagram.length, 33);
+    return count === 1 ? Buffer.of(0x1c, 1, 2, 3) : pong(99n, "late");
+  });
+  const relay = await startRelay(t, { game: address });
+  const found = await ping(at(relay), { target: "game", webSocket: WebSocket });
+  assert.equal(text(found.data), "late");
+  assert.equal(found.guid, GUID);
+});
+
+test("errors of a ping name the cause, and a signal ends it", async (t) => {
+  const silent = await startUdp(t, () => undefined);
+  const relay = await startRelay(t, { silent });
+  const ask = (options) => ping(at(relay), { target: "silent", webSocket: WebSocket, ...options });
+  await assert.rejects(ask({ timeoutMs: 100 }), fails("no-answer", /silent.*100 ms/));
+  await assert.rejects(ask({ timeoutMs: -1 }), fails("bad-option", /timeoutMs/));
+  await assert.rejects(ask({ scope: "all" }), fails("bad-option", /scope/));
+  await assert.rejects(ask({ target: "" }), fails("bad-option", /target/));
+  await assert.rejects(ask({ target: "missing" }), fails("relay-closed", /unknown target 'missing'/));
+  const reason = new Error("enough");
+  await assert.rejects(ask({ signal: AbortSignal.abort(reason) }), reason);
+  const controller = new AbortController();
+  const wait = ask({ signal: controller.signal });
+  setTimeout(() => controller.abort(reason), 50);
+  await assert.rejects(wait, reason);
+  await assert.rejects(discover(at(relay), { targets: ["silent"], signal: controller.signal, webSocket: WebSocket }), reason);
+  relay.stop();
+  await assert.rejects(ask({}), fails("relay-unreachable", /cannot be reached/));
+});

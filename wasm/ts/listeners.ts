@@ -1,0 +1,67 @@
+/** Knows how many listeners an event has, which an `EventTarget` does not tell. */
+
+/** A function, or an object with the method `handleEvent`. */
+export type Listener = ((event: any) => void) | { handleEvent(event: any): void };
+
+/** The listeners of one event of an `EventTarget`, each behind a function that notes when it goes. */
+export class ListenerSet {
+  /** Those for the bubbling phase and those for the capturing phase, which the platform keeps apart. */
+  readonly #wrappers = [new Map<Listener, (event: Event) => void>(), new Map<Listener, (event: Event) => void>()] as const;
+
+  get isEmpty(): boolean {
+    return this.#wrappers.every((wrappers) => wrappers.size === 0);
+  }
+
+  /** The function to register for a listener: always the same one until the listener goes. */
+  add(listener: Listener, options: AddEventListenerOptions | boolean | undefined): (event: Event) => void {
+    const wrappers = this.#of(options);
+    const known = wrappers.get(listener);
+    if (known !== undefined) {
+      return known;
+    }
+    const { once = false, signal } = typeof options === "object" ? options : {};
+    const forget = (): void => {
+      if (wrappers.get(listener) === wrapper) {
+        wrappers.delete(listener);
+      }
+      signal?.removeEventListener("abort", forget);
+    };
+    const wrapper = (event: Event): void => {
+      if (once) {
+        forget();
+      }
+      if (typeof listener === "function") {
+        listener.call(event.currentTarget, event);
+      } else {
+        listener.handleEvent(event);
+      }
+    };
+    if (signal?.aborted !== true) {
+      wrappers.set(listener, wrapper);
+      signal?.addEventListener("abort", forget);
+    }
+    return wrapper;
+  }
+
+  /** The function that was registered for a listener, which goes. */
+  remove(listener: Listener, options: EventListenerOptions | boolean | undefined): ((event: Event) => void) | undefined {
+    const wrappers = this.#of(options);
+    const wrapper = wrappers.get(listener);
+    wrappers.delete(listener);
+    return wrapper;
+  }
+
+  #of(options: EventListenerOptions | boolean | undefined) {
+    return this.#wrappers[isCapturing(options) ? 1 : 0];
+  }
+}
+
+/** Whether these options are those of a listener for the capturing phase. */
+export function isCapturing(options: EventListenerOptions | boolean | undefined): boolean {
+  return (typeof options === "object" ? options.capture : options) === true;
+}
+
+/** Whether a value can be a listener; the platform refuses or ignores the others. */
+export function isListener(value: unknown): value is Listener {
+  return typeof value === "function" || (typeof value === "object" && value !== null);
+}

@@ -1,0 +1,54 @@
+/**
+ * RakNet's unconnected ping and pong. They are written here and not in the WebAssembly, so that a list of servers needs
+ * none of it.
+ */
+
+import type { PingScope } from "./types.js";
+
+/** The bytes that mark a message without a connection. */
+const MAGIC = Uint8Array.of(0, 255, 255, 0, 254, 254, 254, 254, 253, 253, 253, 253, 0x12, 0x34, 0x56, 0x78);
+const PING_IDS: Readonly<Record<PingScope, number>> = { "any": 0x01, "open-connections": 0x02 };
+const PONG_ID = 0x1c;
+/** Bytes of a ping: id, time, magic, GUID. */
+const PING_LENGTH = 33;
+/** Bytes of a pong before its data: id, time, GUID, magic. */
+const PONG_HEADER = 33;
+const MAX_PONG_DATA = 399;
+
+/** What a pong says. */
+export interface PongContents {
+  /** The time that the ping carried; some servers write their own clock. */
+  time: bigint;
+  guid: bigint;
+  data: Uint8Array;
+}
+
+/** Whether servers with this name of a scope can be asked. */
+export function isPingScope(scope: unknown): scope is PingScope {
+  return typeof scope === "string" && Object.hasOwn(PING_IDS, scope);
+}
+
+/** The datagram of a ping. */
+export function writePing(scope: PingScope, time: bigint, guid: bigint): Uint8Array {
+  const bytes = new Uint8Array(PING_LENGTH);
+  const view = new DataView(bytes.buffer);
+  view.setUint8(0, PING_IDS[scope]);
+  view.setBigUint64(1, time);
+  bytes.set(MAGIC, 9);
+  view.setBigUint64(25, guid);
+  return bytes;
+}
+
+/** What a datagram says if it is a pong. */
+export function readPong(datagram: Uint8Array): PongContents | undefined {
+  const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength);
+  const isPong =
+    datagram.length >= PONG_HEADER &&
+    datagram.length <= PONG_HEADER + MAX_PONG_DATA &&
+    datagram[0] === PONG_ID &&
+    MAGIC.every((byte, index) => datagram[17 + index] === byte);
+  if (!isPong) {
+    return undefined;
+  }
+  return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data: datagram.slice(PONG_HEADER) };
+}
