@@ -21,6 +21,7 @@ mod mutants;
 mod named_tests;
 mod npm_size;
 mod own_files;
+mod package;
 mod process;
 mod runner;
 mod schedule;
