@@ -193,7 +193,10 @@ export interface Pong {
   readonly latencyMs: number;
   /** Who the server is. */
   readonly guid: bigint;
-  /** What the server says, 0 to 399 bytes: its name, its players or whatever its game puts there. */
+  /**
+   * What the server says, 0 to 399 bytes: its name, its players or whatever its game puts there. The length that servers
+   * of Minecraft Bedrock write before it is removed.
+   */
   readonly data: Uint8Array;
 }
 

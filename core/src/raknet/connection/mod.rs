@@ -66,7 +66,7 @@ use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{Progress, Side};
 use crate::serial::U24;
-use crate::time::Instant;
+use crate::time::{Instant, long_micros};
 
 /// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
 const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
@@ -112,11 +112,7 @@ impl Connection {
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
-    }
-
-    const fn timeout(&self) -> Duration {
-        Duration::from_micros(self.timeout)
+        self.timeout = long_micros(timeout);
     }
 
     pub(crate) const fn guid(&self) -> Guid {
@@ -385,11 +381,11 @@ impl Connection {
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self) -> Option<Instant> {
         let unacked_since = self.sender.unacked_since()?;
-        Some(unacked_since.max(self.last_received) + self.timeout())
+        Some(unacked_since.max(self.last_received).plus_long(self.timeout))
     }
 
     /// When a connection ends into whose memory nothing more fits.
     fn memory_deadline(&self) -> Option<Instant> {
-        self.receiver.exhausted_since().map(|since| since + self.timeout())
+        self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout))
     }
 }

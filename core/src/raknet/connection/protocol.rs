@@ -9,6 +9,7 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, id};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
@@ -75,7 +76,7 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         self.sender.on_timeout(cx);
         if self.handshake.state() == State::Connected {
-            self.sender.keep_alive(cx, self.timeout());
+            self.sender.keep_alive(cx, self.timeout);
         } else {
             let result = self.handshake.on_timeout(cx);
             self.end_on_error(cx, result);
@@ -101,7 +102,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.handshake.deadline(cx);
         }
         let in_state = if matches!(state, State::Connected) {
-            self.sender.keep_alive_deadline(self.timeout())
+            self.sender.keep_alive_deadline(self.timeout)
         } else {
             self.handshake.deadline(cx)
         };
@@ -125,6 +126,10 @@ impl endpoint::Connection<RakNet> for Connection {
         } else {
             self.handshake.take_ending().map(Notice::Ended)
         }
+    }
+
+    fn send_share(&self) -> &Share {
+        self.sender.share()
     }
 
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
@@ -175,6 +180,10 @@ impl endpoint::Connection<RakNet> for Connection {
 
     fn is_lingering(&self) -> bool {
         false
+    }
+
+    fn is_half_open(&self) -> bool {
+        self.is_unverified()
     }
 
     fn is_incoming(&self) -> bool {

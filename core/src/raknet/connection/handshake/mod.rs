@@ -451,7 +451,7 @@ impl Handshake {
         }
         if self.guid != client.guid {
             cx.stats.drop(DropReason::BadControl);
-            return self.on_stranger();
+            return self.on_other_guid();
         }
         self.forget_password(cx);
         self.owes_acceptance = false;
@@ -461,7 +461,7 @@ impl Handshake {
     }
 
     /// Another peer than the one whose second request was answered introduced itself.
-    fn on_stranger(&mut self) -> Result<(), End> {
+    fn on_other_guid(&mut self) -> Result<(), End> {
         if self.state == State::Opening {
             return Ok(());
         }
