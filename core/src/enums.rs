@@ -26,7 +26,7 @@ macro_rules! error_enum {
     };
 }
 
-/// Defines the reasons of a protocol for dropping what arrived.
+/// Defines the reasons of a protocol for dropping what arrived. The trait `DropReasons` must be in scope.
 macro_rules! drop_reasons {
     (
         $(#[$meta:meta])*
@@ -46,7 +46,7 @@ macro_rules! drop_reasons {
             pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
         }
 
-        impl $crate::endpoint::DropReasons for $name {
+        impl DropReasons for $name {
             const REASONS: &'static [Self] = &Self::ALL;
             type Counts = [u64; Self::ALL.len()];
 

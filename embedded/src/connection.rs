@@ -63,7 +63,7 @@ pub enum Event<'d, P: Protocol> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection<'d, P: Protocol> {
-    reference: ConnectionRef<'d, P>,
+    pub(crate) reference: ConnectionRef<'d, P>,
     remote: SocketAddr,
     identity: P::Identity,
 }

@@ -17,6 +17,10 @@ error_enum! {
     pub enum ConnectError {
         /// A connection with this address exists already.
         AlreadyConnected => "a connection with this address exists already",
+        /// The address is that of nobody: its port or its IP address is zero.
+        UnassignedAddress => "an address to connect to has a port and an IP address other than zero",
+        /// The largest MTU of the configuration is not one of 576 to 1492 bytes; only in RakNet.
+        InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
         /// Every connection slot is taken.
         Full => "every connection slot is taken",
         /// The password is longer than 255 bytes.

@@ -46,13 +46,17 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`Event::ConnectFailed`](super::Event::ConnectFailed) says what became of it.
     ///
     /// # Errors
-    /// [`ConnectError::AlreadyConnected`] or [`ConnectError::Full`].
+    /// [`ConnectError::AlreadyConnected`], [`ConnectError::Full`], [`ConnectError::UnassignedAddress`] or, in RakNet,
+    /// [`ConnectError::InvalidMtu`].
     pub fn connect(&mut self, now: Instant, to: SocketAddr) -> Result<ConnectionId, ConnectError> {
         self.connect_with(now, to, &P::ConnectOptions::default())
     }
 
     /// Begins to open a connection, in RakNet with a password, another protocol version or other times than the
     /// configuration says.
+    ///
+    /// If the other peer has begun to open a connection with this one, it is that connection that comes of it, and its
+    /// side is [`Side::Client`](super::Side::Client) here too.
     ///
     /// # Errors
     /// A [`ConnectError`]; nothing changed then.
@@ -63,11 +67,25 @@ impl<P: Protocol> Peer<'_, P> {
         options: &P::ConnectOptions<'_>,
     ) -> Result<ConnectionId, ConnectError> {
         self.advance(now);
-        if self.find_or_evict(&to).is_some() {
-            return Err(ConnectError::AlreadyConnected);
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(ConnectError::UnassignedAddress);
+        }
+        if let Some(slot) = self.find_or_evict(&to) {
+            return self.adopt(slot, options);
         }
         let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
         self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
+        Ok(self.id(slot))
+    }
+
+    /// Opens, from this end too, a connection that the other peer is opening.
+    fn adopt(&mut self, slot: u16, options: &P::ConnectOptions<'_>) -> Result<ConnectionId, ConnectError> {
+        let (connection, mut cx) = self.borrow(slot).ok_or(ConnectError::AlreadyConnected)?;
+        if !connection.adopt(&mut cx, options)? {
+            return Err(ConnectError::AlreadyConnected);
+        }
+        // Only now there is something to do.
+        self.with(slot, |_, _| ());
         Ok(self.id(slot))
     }
 

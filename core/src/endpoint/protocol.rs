@@ -83,6 +83,11 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
+    /// Lets a peer say in its handshakes that these addresses are its own, where the protocol has a place for them.
+    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+        let _ = (peer, addresses);
+    }
+
     /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
     /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
     /// them at a time.
@@ -191,7 +196,7 @@ pub(crate) trait State<P: Protocol>: Debug {
 pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    pub(crate) generation: u32,
     /// Where the other peer is.
     pub(crate) remote: &'x Option<SocketAddr>,
     pub(crate) config: &'x P::Config,
@@ -209,6 +214,17 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
+
+    /// Begins to open, from this end too, a connection that the other peer has begun to open and that the application
+    /// was not told of. False if the connection is not such a one.
+    fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_, P>,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        let _ = (cx, options);
+        Ok(false)
+    }
 
     /// Accepts a message of the application.
     fn send(

@@ -87,7 +87,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
     ) -> Result<(), E> {
         if let Some(slot) = self.slot_mut(at) {
             slot.remote = Some(remote);
-            slot.generation = slot.generation.wrapping_add(1);
+            // A slot whose names are used up is not vacant.
+            slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
@@ -228,11 +229,13 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.vacate(at);
     }
 
+    /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
     fn vacate(&mut self, at: u16) {
-        if let Some(slot) = self.slot_mut(at) {
-            slot.vacate();
+        let Some(slot) = self.slot_mut(at) else { return };
+        slot.vacate();
+        if slot.generation < u32::MAX {
+            self.tables.vacant.push(at);
         }
-        self.tables.vacant.push(at);
     }
 }
 
@@ -265,4 +268,43 @@ fn list_events<P: Protocol>(
 /// Whether a connection is over and stands in no queue.
 fn is_done<P: Protocol>(slot: &Slot<P::Connection>, now: Instant) -> bool {
     !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use crate::endpoint::{Capacity, ConnectError, Protocol};
+    use crate::game_protocol::GameProtocol;
+    use crate::raknet::RakNet;
+    use crate::time::Instant;
+
+    use super::Peer;
+
+    /// Opens a connection in the only slot, and ends it.
+    fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<super::ConnectionId, ConnectError> {
+        let id = peer.connect(Instant::ZERO, ([192, 0, 2, 1], 1).into())?;
+        peer.disconnect(Instant::ZERO, id);
+        while peer.poll_event().is_some() || peer.poll_transmit(Instant::ZERO, &mut [0; 1_500]).is_some() {}
+        assert!(peer.connection(id).is_none());
+        Ok(id)
+    }
+
+    /// The names of a slot are used up, and none of them was used twice.
+    fn names_end<P: Protocol>() {
+        let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
+        let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
+        let first = use_slot(&mut peer).expect("a vacant slot");
+        // As many names as sixteen bits have.
+        for _ in 0..70_000 {
+            assert_ne!(use_slot(&mut peer), Ok(first));
+        }
+        peer.slot_mut(0).expect("the only slot").generation = u32::MAX - 1;
+        assert_eq!(use_slot(&mut peer).expect("the last name").generation, u32::MAX);
+        assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
+    }
+
+    #[test]
+    fn a_name_is_never_used_again() {
+        names_end::<RakNet>();
+        names_end::<GameProtocol>();
+    }
 }

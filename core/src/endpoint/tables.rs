@@ -10,8 +10,8 @@ use crate::storage::{Deadlines, Index, Pool, SlotIndex, SlotQueue, Slots};
 pub(crate) struct Slot<C> {
     /// Where the other peer is; none while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
-    /// Tells this user of the slot from those before.
-    pub(crate) generation: u16,
+    /// Tells this user of the slot from those before; none has the last number there is.
+    pub(crate) generation: u32,
     /// Whether the slot stands in the queue of those that may have something to send.
     pub(crate) in_ready: bool,
     /// Whether the slot stands in the queue of those that have events.
@@ -90,7 +90,8 @@ pub(crate) struct Tables<'a, C, H> {
     pub(crate) blocked: SlotQueue<'a>,
     /// Connections that refused a message and have room for it now.
     pub(crate) writable: SlotQueue<'a>,
-    /// Slots without a connection. The one that has been vacant longest is taken next.
+    /// Slots without a connection, but for those whose names are used up. The one that has been vacant longest is taken
+    /// next.
     pub(crate) vacant: SlotQueue<'a>,
     pub(crate) pool: Pool<'a, H>,
     pub(crate) index: Index<'a>,

@@ -3,7 +3,6 @@
 use core::hash::Hasher;
 use core::net::SocketAddr;
 
-use heapless::Deque;
 use siphasher::sip::SipHasher24;
 
 use super::config::Config;
@@ -13,6 +12,7 @@ use crate::cookie;
 use crate::cursor::Writer;
 use crate::endpoint::PeerStats;
 use crate::rate_limit::{RateLimit, Rates};
+use crate::storage::BoundedQueue;
 use crate::time::Instant;
 
 /// Others may connect to this peer (feature `server`).
@@ -42,7 +42,7 @@ enum Answer {
 /// What the stateless side of a peer keeps: a few answers, whoever they are for.
 #[derive(Debug, Default)]
 pub(super) struct StatelessResponder {
-    answers: Deque<(SocketAddr, Answer), ANSWERS>,
+    answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
     limit: RateLimit,
     salts: u64,
 }
@@ -92,11 +92,10 @@ impl StatelessResponder {
 
     fn answer(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr, answer: Answer) {
         if self.answers.is_full() {
-            self.answers.pop_front();
+            self.answers.pop();
             stats.drop(DropReason::AnswersFull);
         }
-        // There is room now.
-        let _ = self.answers.push_back((to, answer));
+        self.answers.push((to, answer));
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -105,7 +104,7 @@ impl StatelessResponder {
 
     /// Writes the next answer and returns where it goes.
     pub(super) fn poll_transmit(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
-        let (to, answer) = self.answers.pop_front()?;
+        let (to, answer) = self.answers.pop()?;
         let written = match answer {
             Answer::Challenge(pepper) => pepper.write(writer),
             Answer::End => Header::End.write(writer),

@@ -22,6 +22,7 @@ impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
     pub(super) fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         match FirstByte::classify(datagram) {
+            None if self.handle_unmarked(from, datagram) => {}
             None => self.stats.drop(DropReason::TooShort),
             Some(FirstByte::Connected) => match self.find(&from) {
                 Some(slot) => {
@@ -45,8 +46,15 @@ impl Peer<'_, RakNet> {
             Some(slot) => {
                 self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
             }
+            None if self.handle_unmarked(from, datagram) => {}
             None => self.stats.drop(DropReason::BadOffline),
         }
+    }
+
+    /// A server that wants keys may say so without marking it as offline. False if the datagram is nothing of the kind.
+    fn handle_unmarked(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Some(slot) = self.find(&from) else { return false };
+        self.with(slot, |connection, cx| connection.handle_unmarked(cx, datagram)).unwrap_or(false)
     }
 
     fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
@@ -170,17 +178,34 @@ impl Peer<'_, RakNet> {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_or_evict(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
-            (Some(slot), true) if self.repeats_request_2(slot, guid) => {
-                let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
-                Answer::Reply2 { mtu }
-            }
-            (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
+            (Some(slot), is_known) => self.answer_known_address(slot, from, guid, is_known, mtu),
+            (None, true) => Answer::Refused(Refusal::AlreadyConnected),
             (None, false) => match self.accept(from, guid, mtu) {
                 Some(answer) => answer,
                 None => return,
             },
         };
         self.state.responder.answer(&mut self.stats, from, answer);
+    }
+
+    /// The answer to a second request from an address that is known. If this peer dials that address, the other peer
+    /// dials this one at the same time: its request is answered, and one connection comes of both attempts.
+    fn answer_known_address(
+        &mut self,
+        slot: u16,
+        from: SocketAddr,
+        guid: Guid,
+        is_known: bool,
+        mtu: u16,
+    ) -> Answer {
+        if self.repeats_request_2(slot, guid) {
+            let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
+            return Answer::Reply2 { mtu };
+        }
+        let may_cross = !is_known && !self.is_banned(from);
+        let crosses =
+            may_cross && self.with(slot, |connection, cx| connection.cross(cx, guid, mtu)) == Some(true);
+        if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) }
     }
 
     /// Why a second request gets no answer at all, if so.
@@ -310,7 +335,8 @@ impl Peer<'_, RakNet> {
         }
         let network = AddressPattern::network_of(from.ip());
         let half_open = self.occupied().filter(|(_, slot)| {
-            slot.connection.is_unverified() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
+            slot.connection.half_open_since().is_some()
+                && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
         });
         half_open.count() < usize::from(self.config.max_half_open_per_network)
     }

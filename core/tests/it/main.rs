@@ -1,5 +1,6 @@
 //! The core from outside: what both protocols promise, under virtual time and over simulated networks.
 
+mod dial;
 mod endpoint;
 mod game_protocol;
 #[path = "../model/mod.rs"]

@@ -69,6 +69,7 @@ use self::shards::{LockedAdmission, Shards};
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
 use crate::clock::Clock;
+use crate::interfaces;
 use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
@@ -244,6 +245,7 @@ impl<P: Protocol> Endpoint<P> {
         simulation: Option<Simulation>,
     ) -> Self {
         let local = socket.local_addr();
+        P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
         let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
         Self { shared, shards: Arc::clone(shards), local, has_ipv6 }

@@ -1,6 +1,7 @@
 //! The identity and advertisement of an endpoint, and who may connect: the password and the bans. The
 //! shards of a server have these in common.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::raknet::{AddressPattern, BanListFull, Guid, RakNet, SetError};
@@ -33,6 +34,33 @@ impl Endpoint<RakNet> {
     /// ```
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
         self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
+    }
+
+    /// Sets the addresses that this endpoint says are its own to every peer that it connects with from now on; none to
+    /// say nothing. An endpoint begins with that of its socket or, if that is bound to all addresses, with those from
+    /// which the system would send to others.
+    ///
+    /// # Errors
+    /// [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count) says, and
+    /// nothing changed then.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// client.set_internal_addresses(&[])?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.internal_addresses(), [server.local_addr()]);
+    /// let accepted = server.accept().await.ok_or("the endpoint is open")?;
+    /// assert_eq!(accepted.internal_addresses(), []);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_internal_addresses(&self, addresses: &[SocketAddr]) -> Result<(), SetError> {
+        self.shared.act(|state, _| state.hooked.peer.set_internal_addresses(addresses))
     }
 
     /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.

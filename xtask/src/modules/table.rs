@@ -89,6 +89,7 @@ const CORE: Crate = Crate {
         ]),
         // What a peer keeps beside its connections, and the answers to peers without one.
         Layer::together(&[
+            "raknet::internal_addresses",
             "raknet::known_versions",
             "raknet::responder",
             "raknet::state",
