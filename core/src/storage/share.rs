@@ -199,6 +199,7 @@ impl Shares {
 
     /// Credits blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
     /// since messages in their turn alone may take it; then what it borrowed.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn credit(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
         let blocks = blocks.min(share.blocks()) as u32;
