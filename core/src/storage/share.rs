@@ -130,18 +130,21 @@ impl Shares {
 
     /// Whether a share may hold `blocks` blocks more.
     pub(crate) fn check(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let limited = share.blocks().saturating_sub(share.unlimited.into());
-        if limited.saturating_add(blocks) > self.limit(claim) {
-            return Err(NoRoom::InShare);
-        }
-        self.check_room(share, blocks, claim)
+        self.check_limit(share, blocks, claim)?;
+        self.check_room(share, blocks, claim).map(|_| ())
     }
 
-    /// The same but for the limit of the configuration.
-    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+    /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
+    fn check_limit(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+        let limited = share.blocks().saturating_sub(share.unlimited.into());
+        if limited.saturating_add(blocks) > self.limit(claim) { Err(NoRoom::InShare) } else { Ok(()) }
+    }
+
+    /// How many of `blocks` blocks more a share would borrow, if there is room for them.
+    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<usize, NoRoom> {
         let borrow = self.to_borrow(share, blocks, claim);
         if borrow == 0 {
-            return Ok(());
+            return Ok(0);
         }
         let free = self.free.checked_sub(borrow).ok_or(NoRoom::InPool)?;
         let held = share.borrowed as usize + borrow;
@@ -151,7 +154,7 @@ impl Shares {
             _ => !self.is_shared || held <= free,
         };
         match may_borrow {
-            true => Ok(()),
+            true => Ok(borrow),
             false if self.is_shared => Err(NoRoom::InShare),
             false => Err(NoRoom::InPool),
         }
@@ -159,13 +162,14 @@ impl Shares {
 
     /// Charges `blocks` blocks to a share.
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        self.check(share, blocks, claim)?;
-        self.take(share, blocks, claim);
+        self.check_limit(share, blocks, claim)?;
+        let borrow = self.check_room(share, blocks, claim)?;
+        self.take(share, blocks, borrow);
         Ok(())
     }
 
-    fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
-        let borrow = self.to_borrow(share, blocks, claim);
+    /// Charges `blocks` blocks, of which `borrow` are borrowed.
+    const fn take(&mut self, share: &mut Share, blocks: usize, borrow: usize) {
         self.free -= borrow;
         share.borrowed += borrow as u32;
         share.own += (blocks - borrow) as u32;
@@ -173,12 +177,10 @@ impl Shares {
 
     /// Charges blocks that the limit of the configuration does not count.
     pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
-        let fits = self.check_room(share, blocks, claim).is_ok();
-        if fits {
-            self.take(share, blocks, claim);
-            share.unlimited += blocks as u16;
-        }
-        fits
+        let Ok(borrow) = self.check_room(share, blocks, claim) else { return false };
+        self.take(share, blocks, borrow);
+        share.unlimited += blocks as u16;
+        true
     }
 
     /// Charges the blocks of a table that stays for as long as the connection.
