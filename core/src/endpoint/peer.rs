@@ -122,8 +122,13 @@ impl<P: Protocol> Peer<'_, P> {
     ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
         self.get(id).ok_or(SendError::NotConnected)?;
-        self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
-            .unwrap_or(Err(SendError::NotConnected))
+        let sent = self
+            .with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
+            .unwrap_or(Err(SendError::NotConnected));
+        if matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+            self.note_refused(id.slot);
+        }
+        sent
     }
 
     /// Whether [`send`](Self::send) would accept a message of `length` bytes now, for an application that was refused
@@ -230,7 +235,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.tables.ready.is_empty() || !self.state.is_idle() {
+        if !self.tables.ready.is_empty() || !self.state.is_idle() || self.blocked.unexamined > 0 {
             return Some(self.last_now);
         }
         self.tables.deadlines.first().map(|(at, _)| at)

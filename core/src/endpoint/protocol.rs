@@ -5,11 +5,12 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::admission::Member;
 use super::error::{ConnectError, SendError};
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool};
+use crate::storage::{Block, Index, Pool, Share};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -259,6 +260,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
 
+    /// What the connection holds for sending.
+    fn send_share(&self) -> &Share;
+
     /// The application has read a receipt of so many blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
         let _ = (cx, blocks);
@@ -292,6 +296,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
     fn is_lingering(&self) -> bool;
+
+    /// Whether the other peer has opened the connection and not proved itself yet.
+    fn is_half_open(&self) -> bool {
+        false
+    }
 
     /// Whether the connection counts against the limit of incoming ones.
     fn is_incoming(&self) -> bool;
@@ -343,6 +352,17 @@ pub(crate) enum Lent {
     Unconnected(Block),
 }
 
+/// How far the connections that wait for room of others were looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocked {
+    /// How many of them are still to be looked at in this round.
+    pub(crate) unexamined: usize,
+    /// Blocks of the common part that may be given away in this round.
+    pub(crate) room: usize,
+    /// How many blocks of the common part must be free for the next round to be worth while.
+    pub(crate) needed: usize,
+}
+
 /// A peer: any number of connections over one socket that it does not know.
 ///
 /// ```
@@ -372,4 +392,7 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) incoming: u16,
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
+    pub(crate) blocked: Blocked,
+    /// Its part in what several peers decide together, if it does.
+    pub(crate) member: Option<Member>,
 }

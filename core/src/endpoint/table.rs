@@ -128,10 +128,14 @@ impl<'a, P: Protocol> Peer<'a, P> {
         slot: u16,
         change: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> R,
     ) -> Option<R> {
+        let was_half_open = self.is_half_open(slot);
         let (connection, mut cx) = self.borrow(slot)?;
         let before = connection.identity();
         let result = change(connection, &mut cx);
         self.list_changed(slot, before);
+        if was_half_open && !self.is_half_open(slot) {
+            self.note_opened(slot);
+        }
         Some(result)
     }
 
@@ -141,9 +145,16 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         let identity = slot.connection.identity();
         list_ready(slot, at, &mut self.tables.ready);
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let is_blocked = slot.wanted > 0;
         if before != identity {
             self.state.on_identity(at, Some(before), Some(identity));
+        }
+        if is_blocked {
+            self.list_writable(at);
+        }
+        if has_left {
+            self.give_place_back(at);
         }
     }
 
@@ -158,13 +169,16 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if let Some(entry) = self.tables.slots.get_mut(usize::from(slot)) {
             list_ready(entry, slot, &mut self.tables.ready);
         }
+        self.list_writable(slot);
         Some(result)
     }
 
     /// Lists a connection that has events, and counts it while others opened it.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        if list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming) {
+            self.give_place_back(at);
+        }
     }
 
     /// Takes the first connection out of the queue of those that have events; returns its slot.
@@ -185,8 +199,12 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let now = self.last_now;
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.in_ready = false;
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
-        if is_done::<P>(slot, now) {
+        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let is_done = is_done::<P>(slot, now);
+        if has_left {
+            self.give_place_back(at);
+        }
+        if is_done {
             self.release(at);
         }
     }
@@ -228,21 +246,23 @@ fn list_ready<C>(slot: &mut Slot<C>, at: u16, ready: &mut SlotQueue<'_>) {
     }
 }
 
-/// Lists a connection that has events, and counts it while others opened it.
+/// Lists a connection that has events, and counts it while others opened it. True when it counts no more.
 fn list_events<P: Protocol>(
     slot: &mut Slot<P::Connection>,
     at: u16,
     readable: &mut SlotQueue<'_>,
     incoming: &mut u16,
-) {
+) -> bool {
     let is_incoming = slot.connection.is_incoming();
-    if core::mem::replace(&mut slot.is_counted, is_incoming) != is_incoming {
+    let was_counted = core::mem::replace(&mut slot.is_counted, is_incoming);
+    if was_counted != is_incoming {
         *incoming = if is_incoming { *incoming + 1 } else { incoming.saturating_sub(1) };
     }
     if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
         slot.in_readable = true;
         readable.push(at);
     }
+    was_counted && !is_incoming
 }
 
 /// Whether a connection is over and stands in no queue.

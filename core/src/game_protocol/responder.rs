@@ -59,8 +59,14 @@ pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answ
     (answer == current) | (answer == previous)
 }
 
+/// How many challenges a second there are.
+pub(super) const fn challenge_rates(config: &Config) -> Rates {
+    Rates { all: config.challenges_per_second, network: config.challenges_per_network }
+}
+
 impl StatelessResponder {
     /// Challenges a peer without a connection that sent `salt`, unless the limit of its network or of all is reached.
+    /// `is_admitted` says so if this peer does not decide that alone.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
@@ -68,9 +74,10 @@ impl StatelessResponder {
         now: Instant,
         to: SocketAddr,
         salt: HandshakeWord,
+        is_admitted: Option<bool>,
     ) {
-        let rates = Rates { all: config.challenges_per_second, network: config.challenges_per_network };
-        if !self.limit.admits(&config.secret, rates, now, to.ip()) {
+        let alone = || self.limit.admits(&config.secret, challenge_rates(config), now, to.ip());
+        if !is_admitted.unwrap_or_else(alone) {
             stats.drop(DropReason::ChallengeLimit);
             return;
         }

@@ -98,6 +98,11 @@ pub(super) struct StatelessResponder {
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
+/// How many pongs a second there are.
+pub(super) const fn pong_rates(config: &Config) -> Rates {
+    Rates { all: config.pongs_per_second, network: config.pongs_per_network }
+}
+
 impl StatelessResponder {
     #[inline(always)] // or it is copied
     pub(super) fn new(config: &Config) -> Self {
@@ -143,7 +148,8 @@ impl StatelessResponder {
             || self.amplification_budget.take(&config.secret, to, length, answer)
     }
 
-    /// Queues a pong, unless its network or all together had enough.
+    /// Queues a pong, unless its network or all together had enough. `is_admitted` says so if this peer does not decide
+    /// that alone.
     pub(super) fn pong(
         &mut self,
         config: &Config,
@@ -151,9 +157,10 @@ impl StatelessResponder {
         now: Instant,
         to: SocketAddr,
         ping_time: u64,
+        is_admitted: Option<bool>,
     ) {
-        let rates = Rates { all: config.pongs_per_second, network: config.pongs_per_network };
-        if self.limit.admits(&config.secret, rates, now, to.ip()) {
+        let alone = || self.limit.admits(&config.secret, pong_rates(config), now, to.ip());
+        if is_admitted.unwrap_or_else(alone) {
             push_out(&mut self.pongs, (to, ping_time), stats);
         } else {
             stats.drop(DropReason::PongLimit);

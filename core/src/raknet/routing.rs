@@ -9,14 +9,14 @@ use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, Connection};
 use super::features::{SERVER, UNCONNECTED};
 use super::known_versions;
-use super::responder::Answer;
+use super::responder::{self, Answer};
 use super::stats::DropReason;
 use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Connection as _, Peer, Slot, Unconnected, UnconnectedKind};
+use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -96,10 +96,12 @@ impl Peer<'_, RakNet> {
         }
         let answers = match scope {
             PingScope::Any => true,
-            PingScope::OpenConnections => self.incoming < self.config.max_incoming,
+            PingScope::OpenConnections => self.all_incoming() < self.config.max_incoming.into(),
         };
         if answers {
-            self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time);
+            let rates = responder::pong_rates(&self.config);
+            let is_admitted = self.admits_answer(&self.config.secret, rates, from.ip());
+            self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time, is_admitted);
         }
     }
 
@@ -237,7 +239,7 @@ impl Peer<'_, RakNet> {
 
     /// Whether any connection that has not ended is with the peer of this GUID.
     fn knows_guid(&mut self, guid: Guid) -> bool {
-        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot))
+        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot)) || self.is_known_to_others(guid.0)
     }
 
     fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
@@ -263,11 +265,40 @@ impl Peer<'_, RakNet> {
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open();
         };
+        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid)) {
+            self.tables.vacant.push(slot);
+            return self.turn_away(rejection);
+        }
         let accepted = self.insert(slot, from, |connection, cx| {
             connection.accept(cx, guid, mtu);
             Ok::<_, Infallible>(())
         });
         accepted.ok().map(|()| Answer::Reply2 { mtu })
+    }
+
+    /// What is asked of the peers that decide together with this one.
+    fn reservation(&self, from: SocketAddr, guid: Guid) -> Request {
+        let limits_half_open = self.config.cookies == CookiePolicy::Off;
+        Request {
+            identity: Some(guid.0),
+            address: from.ip(),
+            max_incoming: self.config.max_incoming,
+            interval: self.config.connection_interval,
+            half_open: limits_half_open.then_some(self.config.max_half_open_per_network),
+        }
+    }
+
+    /// What a client is told for which there is no place at all the peers together.
+    fn turn_away(&mut self, rejection: Rejection) -> Option<Answer> {
+        match rejection {
+            Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
+            Rejection::Recent => Some(Answer::Refused(Refusal::RecentlyConnected)),
+            Rejection::Full => self.evict_half_open(),
+            Rejection::HalfOpen => {
+                self.stats.drop(DropReason::HalfOpenLimit);
+                None
+            }
+        }
     }
 
     /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had

@@ -97,7 +97,7 @@ impl SlotQueue<'_> {
             }
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => {
-                debug_assert!(queue.len() < queue.capacity(), "a slot stands in a queue twice");
+                debug_assert!(!queue.contains(&slot), "a slot stands in a queue twice");
                 queue.push_back(slot);
             }
         }
@@ -123,5 +123,13 @@ impl SlotQueue<'_> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.front().is_none()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Lent(queue) => queue.iter().len(),
+            #[cfg(feature = "alloc")]
+            Self::Owned(queue) => queue.len(),
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The identity and advertisement of an endpoint, and who may connect: the password and the bans.
+//! The identity and advertisement of an endpoint, and who may connect: the password and the bans. The
+//! shards of a server have these in common.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -32,7 +33,7 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_advertisement(data))
+        self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
     }
 
     /// Sets the addresses that this endpoint says are its own to every peer that it connects with from now on; none to
@@ -83,7 +84,7 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_password(password))
+        self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
     /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
@@ -114,21 +115,23 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanListFull> {
-        self.shared.act(|state, now| {
+        let banned = self.shards.act(|state, now| {
             let bans = state.hooked.peer.bans_mut().ok_or(BanListFull)?;
             bans.expire(now);
             bans.add(pattern, time.map(|time| now + time))
-        })
+        });
+        banned.unwrap_or(Ok(()))
     }
 
     /// Removes the ban of exactly this pattern; false if there is none.
     pub fn unban(&self, pattern: AddressPattern) -> bool {
-        self.shared.act(|state, now| {
+        let lifted = self.shards.act(|state, now| {
             state.hooked.peer.bans_mut().is_some_and(|bans| {
                 bans.expire(now);
                 bans.remove(pattern)
             })
-        })
+        });
+        lifted.unwrap_or(false)
     }
 
     /// The bans, each with its remaining time; `None` is forever.

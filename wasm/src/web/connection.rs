@@ -16,7 +16,7 @@ use crate::client::{Client, OutOfMemory};
 /// An open connection. Dropping it tells the server so without waiting for anything.
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
-    driver: Rc<RefCell<Driver<P>>>,
+    pub(super) driver: Rc<RefCell<Driver<P>>>,
     queue: RefCell<ReceiveQueue<P>>,
     ending: RefCell<Option<Ending<P>>>,
 }

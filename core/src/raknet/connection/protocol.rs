@@ -9,6 +9,7 @@ use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
 use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, id};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
@@ -127,6 +128,10 @@ impl endpoint::Connection<RakNet> for Connection {
         }
     }
 
+    fn send_share(&self) -> &Share {
+        self.sender.share()
+    }
+
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         self.sender.on_receipt_read(cx, blocks);
     }
@@ -175,6 +180,10 @@ impl endpoint::Connection<RakNet> for Connection {
 
     fn is_lingering(&self) -> bool {
         false
+    }
+
+    fn is_half_open(&self) -> bool {
+        self.is_unverified()
     }
 
     fn is_incoming(&self) -> bool {

@@ -24,7 +24,7 @@ use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::Record;
-use crate::storage::{Claim, Queue};
+use crate::storage::{Claim, Queue, Share};
 use crate::time::Instant;
 
 /// Bytes that are counted.
@@ -274,6 +274,11 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+    }
+
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        self.queue.share()
     }
 
     /// The application has read a receipt.

@@ -233,7 +233,7 @@ impl SendQueue {
         let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
         if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
         {
-            cx.pool.shares.credit(&mut self.share, blocks);
+            cx.pool.shares.release(&mut self.share, blocks);
             charged = Err(NoRoom::InPool);
         }
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, claim, no_room))
@@ -422,12 +422,17 @@ impl SendQueue {
         self.give_back(cx, freed);
     }
 
-    /// Credits blocks that went back to the pool.
+    /// Releases blocks that went back to the pool.
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.credit(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.share, blocks);
     }
 
-    /// Credits all that is still charged.
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Releases all that is still charged.
     pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
         cx.pool.shares.close(&mut self.share);
     }
