@@ -14,6 +14,7 @@
 //! [`game_protocol`](crate::game_protocol) name everything here for their own: `raknet::Peer<'a>` is
 //! `endpoint::Peer<'a, RakNet>`.
 
+mod drop_reasons;
 mod error;
 mod event;
 mod events;
@@ -29,6 +30,7 @@ mod table;
 mod tables;
 mod types;
 
+pub use drop_reasons::DropReasons;
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Verdict};
@@ -38,9 +40,10 @@ pub use protocol::{Peer, Protocol};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
-pub use stats::{DropReasons, PeerStats};
+pub use stats::PeerStats;
 pub use types::{ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, Side};
 
+pub(crate) use drop_reasons::drop_reasons;
 pub(crate) use protocol::{
     Connection, Context, Ending, Internals, Notice, State, Storage, Unconnected, UnconnectedKind,
 };

@@ -5,8 +5,9 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
+use super::drop_reasons::DropReasons;
 use super::error::{ConnectError, SendError};
-use super::stats::{DropReasons, PeerStats};
+use super::stats::PeerStats;
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
 use crate::storage::{Block, Index, Pool};

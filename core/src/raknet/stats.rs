@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use crate::endpoint::drop_reasons;
+
 drop_reasons! {
     /// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.
     pub enum DropReason {

@@ -1,5 +1,6 @@
 //! Whole messages: which are delivered, which wait for their turn, and what the application takes.
 
+use super::control::{ControlMessage, Payload};
 use super::reorder_buffer::{Disposition, disposition};
 use super::{ReceiveError, ReceivedBytes, Receiver};
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
@@ -7,23 +8,6 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::id;
 use crate::storage::{Block, Queue};
-
-/// The bytes of a message.
-#[derive(Clone, Copy)]
-pub(in super::super) enum Payload<'d> {
-    /// In the datagram that is being handled.
-    Borrowed(&'d [u8]),
-    /// In the pool.
-    Stored(Block),
-}
-
-/// A message of RakNet itself.
-#[derive(Clone, Copy)]
-pub(in super::super) struct ControlMessage<'d> {
-    pub(in super::super) payload: Payload<'d>,
-    /// The channel on which buffered messages may be deliverable after this one.
-    channel: Option<u8>,
-}
 
 impl Receiver {
     /// Takes a whole message: delivers it, keeps it for its turn, or drops it as outdated.

@@ -2,6 +2,7 @@
 
 mod ack_tracker;
 mod budget;
+mod control;
 mod error;
 mod messages;
 mod reassembly;
@@ -10,8 +11,8 @@ mod reorder_buffer;
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
+pub(super) use control::{ControlMessage, Payload};
 pub(super) use error::ReceiveError;
-pub(super) use messages::{ControlMessage, Payload};
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
 
