@@ -253,7 +253,6 @@ const XTASK: Crate = Crate {
             "mcu",
             "modules",
             "msrv",
-            "named_tests",
             "own_files",
             "npm_size",
             "size",
@@ -262,6 +261,9 @@ const XTASK: Crate = Crate {
         ]),
         // Commands that have others as parts.
         Layer::apart(&["bench", "demo", "mutants"]),
+        // What can be asked for, and the documents that tell of it.
+        Layer::together(&["cli"]),
+        Layer::together(&["documents"]),
         // The list of all stages.
         Layer::together(&["test"]),
         Layer::together(&["crate"]),
