@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocked_senders;
 mod core_only;
 mod environment;
 mod game;
@@ -49,6 +50,7 @@ enum Command {
     Show(measure::Show),
     Publish(publish::Options),
     ManyConnections(many_connections::Arguments),
+    BlockedSenders(blocked_senders::Arguments),
     GameLoad(game_load::Arguments),
     Game(game::Options),
     Peer(peer::Arguments),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Publish(options) => publish::run(&options),
         Command::Show(options) => measure::show(&options),
         Command::ManyConnections(arguments) => many_connections::run(&arguments),
+        Command::BlockedSenders(arguments) => blocked_senders::run(&arguments),
         Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
         Command::Peer(arguments) => peer::run(&arguments),

@@ -56,13 +56,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     result
 }
 
-/// The default memory, or enough for a large message: one connection may use half of it for each direction.
+/// The default memory, or enough for a large message: of several connections one may use a quarter of it for each
+/// direction, and parts do not fill their blocks.
 fn capacity(size: usize, connections: u16) -> Capacity {
     let default = Capacity { connections: connections.into(), ..Capacity::default() };
-    if size <= default.blocks * default.block_size / 4 {
+    if size <= default.blocks * default.block_size / 8 {
         return default;
     }
-    Capacity { blocks: 4 * size.div_ceil(1_024), block_size: 1_024, ..default }
+    Capacity { blocks: 8 * size.div_ceil(1_024), block_size: 1_024, ..default }
 }
 
 async fn serve(command: Command) -> Result<()> {

@@ -50,7 +50,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 fn capacity(connections: usize) -> Capacity {
-    Capacity { connections, blocks: 32_768, block_size: 1_024 }
+    // One of several connections may use a quarter in each direction, a single one half.
+    let blocks = if connections == 1 { 32_768 } else { 65_536 };
+    Capacity { connections, blocks, block_size: 1_024 }
 }
 
 async fn client(server: SocketAddr, arguments: &Arguments) -> Result<(), Failure> {

@@ -18,6 +18,8 @@ use crate::protocol::{PongFramingArgument, ProtocolArgument, reject_options_of_r
 const PROTOCOLS: [u8; 3] = [6, 10, 11];
 /// The default data of pongs.
 const ADVERTISEMENT: &str = "rakwire echo";
+/// The least memory for messages: one may have a quarter of it, 32 MB.
+const BLOCKS: usize = 131_072;
 /// The size of the receive queue of a connection; its sender has to wait when it is full.
 const RECEIVE_QUEUE: usize = 2 << 20;
 
@@ -110,8 +112,8 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
 
 fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     let mut options = raknet::Options::server(arguments.max_connections).map_err(host::no_entropy)?;
-    options.capacity =
-        Capacity { connections: usize::from(arguments.max_connections), blocks: 65_536, block_size: 1_024 };
+    let connections = usize::from(arguments.max_connections);
+    options.capacity = Capacity { connections, blocks: BLOCKS.max(64 * connections), block_size: 1_024 };
     options.receive_queue = RECEIVE_QUEUE;
     options.config.mtu = arguments.mtu;
     options.config.pong_framing = arguments.pong_framing.map(Into::into);

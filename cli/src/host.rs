@@ -25,6 +25,9 @@ pub(crate) async fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     if address.port() == 0 {
         return Err(failure(&"port 0 is not valid"));
     }
+    if address.ip().is_unspecified() {
+        return Err(failure(&"no host has it"));
+    }
     Ok(address)
 }
 

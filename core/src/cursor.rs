@@ -121,8 +121,7 @@ pub trait Source<'a> {
     ///
     /// # Errors
     /// [`WireError::Truncated`] when fewer remain.
-    #[cfg_attr(target_pointer_width = "64", inline)]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let bytes = self.take(N)?;
         bytes.first_chunk().copied().ok_or(WireError::Truncated)
@@ -212,6 +211,14 @@ impl<'a> Source<'a> for Reader<'a> {
     #[inline]
     fn peek(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (array, rest) = self.bytes.split_first_chunk().ok_or(WireError::Truncated)?;
+        self.bytes = rest;
+        Ok(*array)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The macro for enums whose values would otherwise be listed twice.
+//! Macros for enums whose values would otherwise be listed several times.
 
 /// Defines an enum of errors or of reasons, in which each value has the text that its `Display` writes.
 macro_rules! error_enum {
@@ -23,5 +23,36 @@ macro_rules! error_enum {
         }
 
         impl core::error::Error for $name {}
+    };
+}
+
+/// Defines the reasons of a protocol for dropping what arrived. The trait `DropReasons` must be in scope.
+macro_rules! drop_reasons {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$value_meta:meta])* $value:ident,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$value_meta])* $value,)+
+        }
+
+        impl $name {
+            /// Every reason.
+            pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
+        }
+
+        impl DropReasons for $name {
+            const REASONS: &'static [Self] = &Self::ALL;
+            type Counts = [u64; Self::ALL.len()];
+
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
     };
 }

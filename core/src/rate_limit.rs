@@ -64,7 +64,7 @@ impl<const NETWORKS: usize> RateLimit<NETWORKS> {
 
 /// The network of an address: 24 bits of IPv4, 64 of IPv6. On a socket for both, IPv4 addresses stand inside IPv6, all
 /// in one network of that.
-const fn network(address: IpAddr) -> u128 {
+pub(crate) const fn network(address: IpAddr) -> u128 {
     match address.to_canonical() {
         IpAddr::V4(ip) => (ip.to_bits() >> 8) as u128,
         IpAddr::V6(ip) => ip.to_bits() & !(u64::MAX as u128),

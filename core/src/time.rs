@@ -61,9 +61,14 @@ impl Instant {
     }
 
     /// The instant `micros` microseconds later.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn plus_micros(self, micros: u32) -> Self {
-        Self(self.0.saturating_add(micros.into()))
+        self.plus_long(micros.into())
+    }
+
+    /// The instant `micros` microseconds later, which may be longer than 32 bits.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) const fn plus_long(self, micros: u64) -> Self {
+        Self(self.0.saturating_add(micros))
     }
 }
 
@@ -80,9 +85,16 @@ impl Default for Instant {
 }
 
 /// The microseconds of a time, cut to 32 bits.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) fn micros(time: Duration) -> u32 {
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     seconds.saturating_mul(1_000_000).saturating_add(time.subsec_micros())
+}
+
+/// The microseconds of a time.
+pub(crate) const fn long_micros(time: Duration) -> u64 {
+    // `Duration::as_micros` has 128 bits, which takes much more code on small machines.
+    time.as_secs().saturating_mul(1_000_000).saturating_add(time.subsec_micros() as u64)
 }
 
 impl Add<Duration> for Instant {
@@ -90,7 +102,6 @@ impl Add<Duration> for Instant {
 
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(self, duration: Duration) -> Self {
-        let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(micros))
+        self.plus_long(long_micros(duration))
     }
 }

@@ -63,7 +63,7 @@ pub enum Event<'d, P: Protocol> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Connection<'d, P: Protocol> {
-    reference: ConnectionRef<'d, P>,
+    pub(crate) reference: ConnectionRef<'d, P>,
     remote: SocketAddr,
     identity: P::Identity,
 }
@@ -86,7 +86,7 @@ impl<'d, P: Protocol> Connection<'d, P> {
     ///
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
-    /// [`SendError::NeverFits`] for a message that is larger than half of the blocks; [`SendError::ReservedId`] for an id
+    /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`] for an id
     /// below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference

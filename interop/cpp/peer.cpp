@@ -4,6 +4,7 @@
 #include "RakPeerInterface.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -122,35 +123,6 @@ RakPeerInterface *start(const Options &o, unsigned connections, unsigned short p
     return peer;
 }
 
-int serve(const Options &o) {
-    RakPeerInterface *peer;
-    try {
-        peer = start(o, MAX_CONNECTIONS, (unsigned short)o.port, "127.0.0.1");
-    } catch (const std::exception &e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        return 1;
-    }
-    peer->SetMaximumIncomingConnections(MAX_CONNECTIONS);
-    const char pong[] = "rakwire interop cpp";
-    peer->SetOfflinePingResponse(pong, sizeof pong - 1);
-    std::printf("ready %u\n", peer->GetMyBoundAddress().GetPort());
-    std::fflush(stdout);
-    std::thread([] {
-        char buffer[256];
-        while (read(0, buffer, sizeof buffer) > 0) {}
-        _exit(0);
-    }).detach();
-    for (Idle idle;; idle.wait()) {
-        while (Packet *p = peer->Receive()) {
-            if (p->length && p->data[0] >= ID_USER_PACKET_ENUM)
-                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, o.reliability, 0,
-                           p->systemAddress, false);
-            peer->DeallocatePacket(p);
-            idle.busy();
-        }
-    }
-}
-
 const char *failure(unsigned char id) {
     switch (id) {
     case ID_CONNECTION_ATTEMPT_FAILED: return "connection attempt failed";
@@ -165,6 +137,54 @@ const char *failure(unsigned char id) {
     case ID_DISCONNECTION_NOTIFICATION: return "disconnected by the server";
     case ID_CONNECTION_LOST: return "connection lost";
     default: return nullptr;
+    }
+}
+
+// What became of a connection, for whoever lets a server dial: one line.
+void tell(const Packet *p) {
+    const char *what = p->data[0] == ID_CONNECTION_REQUEST_ACCEPTED ? "accepted"
+        : p->data[0] == ID_NEW_INCOMING_CONNECTION ? "incoming" : failure(p->data[0]);
+    if (!what) return;
+    std::printf("%s %u\n", what, p->systemAddress.GetPort());
+    std::fflush(stdout);
+}
+
+int serve(const Options &o) {
+    RakPeerInterface *peer;
+    try {
+        peer = start(o, MAX_CONNECTIONS, (unsigned short)o.port, "127.0.0.1");
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+    peer->SetMaximumIncomingConnections(MAX_CONNECTIONS);
+    const char pong[] = "rakwire interop cpp";
+    peer->SetOfflinePingResponse(pong, sizeof pong - 1);
+    std::printf("ready %u\n", peer->GetMyBoundAddress().GetPort());
+    std::fflush(stdout);
+    std::atomic<bool> tells{false};
+    std::thread([peer, &tells] {
+        char line[256];
+        while (std::fgets(line, sizeof line, stdin)) {
+            char *colon = std::strrchr(line, ':');
+            if (!colon) continue;
+            *colon = 0;
+            tells = true;
+            // From the socket of the server, as peers do that dial each other.
+            if (peer->Connect(line, (unsigned short)std::atoi(colon + 1), nullptr, 0) != CONNECTION_ATTEMPT_STARTED)
+                std::printf("refused\n"), std::fflush(stdout);
+        }
+        _exit(0);
+    }).detach();
+    for (Idle idle;; idle.wait()) {
+        while (Packet *p = peer->Receive()) {
+            if (tells && p->length) tell(p);
+            if (p->length && p->data[0] >= ID_USER_PACKET_ENUM)
+                peer->Send((const char *)p->data, (int)p->length, IMMEDIATE_PRIORITY, o.reliability, 0,
+                           p->systemAddress, false);
+            peer->DeallocatePacket(p);
+            idle.busy();
+        }
     }
 }
 

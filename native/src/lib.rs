@@ -39,6 +39,7 @@ mod clock;
 pub mod endpoint;
 mod entropy;
 pub mod game_protocol;
+mod interfaces;
 mod network_emulator;
 mod outgoing;
 pub mod raknet;

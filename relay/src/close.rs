@@ -27,53 +27,37 @@ pub(crate) enum CloseReason {
     ClientVanished,
 }
 
-/// The kinds of ends that are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CloseKind {
-    /// The request named no target (4400).
-    MissingTarget,
-    /// The request named a target that is not configured (4404).
-    UnknownTarget,
-    /// The relay had its maximum number of clients (1013).
-    TooManyClients,
-    /// The client sent text (1003).
-    TextMessage,
-    /// The client sent a message above the limit (1009).
-    MessageTooBig,
-    /// The client broke the WebSocket protocol (1002).
-    ProtocolViolation,
-    /// There was no datagram in either direction for the idle timeout (4408).
-    Idle,
-    /// The client answered no ping (4408).
-    Unresponsive,
-    /// The relay was stopped (1001).
-    ShuttingDown,
-    /// The UDP socket failed for good (1011).
-    UdpFailed,
-    /// The client closed the WebSocket.
-    ClientClosed,
-    /// The connection of the client ended without a close.
-    ClientVanished,
+counted! {
+    /// The kinds of ends that are counted.
+    pub enum CloseKind {
+        /// The request named no target (4400).
+        MissingTarget,
+        /// The request named a target that is not configured (4404).
+        UnknownTarget,
+        /// The relay had its maximum number of clients (1013).
+        TooManyClients,
+        /// The client sent text (1003).
+        TextMessage,
+        /// The client sent a message above the limit (1009).
+        MessageTooBig,
+        /// The client broke the WebSocket protocol (1002).
+        ProtocolViolation,
+        /// There was no datagram in either direction for the idle timeout (4408).
+        Idle,
+        /// The client answered no ping (4408).
+        Unresponsive,
+        /// The relay was stopped (1001).
+        ShuttingDown,
+        /// The UDP socket failed for good (1011).
+        UdpFailed,
+        /// The client closed the WebSocket.
+        ClientClosed,
+        /// The connection of the client ended without a close.
+        ClientVanished,
+    }
 }
 
 impl CloseKind {
-    /// Every kind, in the order in which they are counted.
-    pub const ALL: [Self; 12] = [
-        Self::MissingTarget,
-        Self::UnknownTarget,
-        Self::TooManyClients,
-        Self::TextMessage,
-        Self::MessageTooBig,
-        Self::ProtocolViolation,
-        Self::Idle,
-        Self::Unresponsive,
-        Self::ShuttingDown,
-        Self::UdpFailed,
-        Self::ClientClosed,
-        Self::ClientVanished,
-    ];
-
     /// The WebSocket close code; none if the client has already gone.
     #[must_use]
     pub const fn code(self) -> Option<u16> {

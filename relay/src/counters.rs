@@ -5,65 +5,69 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::close::CloseKind;
 
-/// Why a datagram was dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum DropReason {
-    /// The queue towards the game server was full, and this was its oldest datagram.
-    ServerQueueFull,
-    /// The queue towards the client was full, and this was its oldest datagram.
-    ClientQueueFull,
-    /// A message of the client was empty; RakNet datagrams never are.
-    EmptyMessage,
-    /// A datagram of the game server was too long.
-    DatagramTooBig,
-    /// The system refused to send the datagram for a temporary reason.
-    SendRefused,
-}
-
-impl DropReason {
-    /// Every reason, in the order in which they are counted.
-    pub const ALL: [Self; 5] = [
-        Self::ServerQueueFull,
-        Self::ClientQueueFull,
-        Self::EmptyMessage,
-        Self::DatagramTooBig,
-        Self::SendRefused,
-    ];
+counted! {
+    /// Why a datagram was dropped.
+    pub enum DropReason {
+        /// The queue towards the game server was full, and this was its oldest datagram.
+        ServerQueueFull,
+        /// The queue towards the client was full, and this was its oldest datagram.
+        ClientQueueFull,
+        /// A message of the client was empty; RakNet datagrams never are.
+        EmptyMessage,
+        /// A datagram of the game server was too long.
+        DatagramTooBig,
+        /// The system refused to send the datagram for a temporary reason.
+        SendRefused,
+    }
 }
 
 /// Counts since the start, over all sessions.
 #[derive(Debug, Default)]
 pub struct Counters {
     clients: AtomicU64,
-    sessions: AtomicU64,
+    sessions: Counter,
     to_server: TrafficCounter,
     to_client: TrafficCounter,
-    unreachable: AtomicU64,
-    origins_refused: AtomicU64,
-    connections_refused: AtomicU64,
-    headers_timed_out: AtomicU64,
-    drops: [AtomicU64; DropReason::ALL.len()],
-    closes: [AtomicU64; CloseKind::ALL.len()],
+    pub(crate) unreachable: Counter,
+    pub(crate) origins_refused: Counter,
+    pub(crate) connections_refused: Counter,
+    pub(crate) headers_timed_out: Counter,
+    drops: [Counter; DropReason::ALL.len()],
+    closes: [Counter; CloseKind::ALL.len()],
+}
+
+/// A count that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn increment(&self) {
+        self.add(1);
+    }
+
+    fn add(&self, number: u64) {
+        self.0.fetch_add(number, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug, Default)]
 struct TrafficCounter {
-    datagrams: AtomicU64,
-    bytes: AtomicU64,
+    datagrams: Counter,
+    bytes: Counter,
 }
 
 impl TrafficCounter {
     fn add(&self, bytes: usize) {
-        self.datagrams.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.datagrams.increment();
+        self.bytes.add(bytes as u64);
     }
 
     fn snapshot(&self) -> Traffic {
-        Traffic {
-            datagrams: self.datagrams.load(Ordering::Relaxed),
-            bytes: self.bytes.load(Ordering::Relaxed),
-        }
+        Traffic { datagrams: self.datagrams.get(), bytes: self.bytes.get() }
     }
 }
 
@@ -71,24 +75,23 @@ impl Counters {
     /// The current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Snapshot {
-            clients: load(&self.clients),
-            sessions: load(&self.sessions),
+            clients: self.clients.load(Ordering::Relaxed),
+            sessions: self.sessions.get(),
             to_server: self.to_server.snapshot(),
             to_client: self.to_client.snapshot(),
-            unreachable: load(&self.unreachable),
-            origins_refused: load(&self.origins_refused),
-            connections_refused: load(&self.connections_refused),
-            headers_timed_out: load(&self.headers_timed_out),
-            drops: self.drops.each_ref().map(load),
-            closes: self.closes.each_ref().map(load),
+            unreachable: self.unreachable.get(),
+            origins_refused: self.origins_refused.get(),
+            connections_refused: self.connections_refused.get(),
+            headers_timed_out: self.headers_timed_out.get(),
+            drops: self.drops.each_ref().map(Counter::get),
+            closes: self.closes.each_ref().map(Counter::get),
         }
     }
 
     pub(crate) fn client_connected(&self) {
         self.clients.fetch_add(1, Ordering::Relaxed);
-        self.sessions.fetch_add(1, Ordering::Relaxed);
+        self.sessions.increment();
     }
 
     pub(crate) fn client_disconnected(&self) {
@@ -103,28 +106,12 @@ impl Counters {
         self.to_client.add(bytes);
     }
 
-    pub(crate) fn server_unreachable(&self) {
-        self.unreachable.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn origin_refused(&self) {
-        self.origins_refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn connection_refused(&self) {
-        self.connections_refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn header_timed_out(&self) {
-        self.headers_timed_out.fetch_add(1, Ordering::Relaxed);
-    }
-
     pub(crate) fn dropped(&self, reason: DropReason) {
-        self.drops[reason as usize].fetch_add(1, Ordering::Relaxed);
+        self.drops[reason as usize].increment();
     }
 
     pub(crate) fn closed(&self, kind: CloseKind) {
-        self.closes[kind as usize].fetch_add(1, Ordering::Relaxed);
+        self.closes[kind as usize].increment();
     }
 }
 
@@ -213,9 +200,9 @@ mod tests {
         counters.sent_to_client(7);
         counters.dropped(DropReason::SendRefused);
         counters.closed(CloseKind::ClientVanished);
-        counters.connection_refused();
-        counters.header_timed_out();
-        counters.header_timed_out();
+        counters.connections_refused.increment();
+        counters.headers_timed_out.increment();
+        counters.headers_timed_out.increment();
         let snapshot = counters.snapshot();
         assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
         assert_eq!(snapshot.to_server, Traffic { datagrams: 2, bytes: 111 });
@@ -226,7 +213,6 @@ mod tests {
              connections refused: 1, headers timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
         );
     }
-
     #[test]
     fn reasons_are_listed_in_the_order_of_their_values() {
         for (index, reason) in DropReason::ALL.into_iter().enumerate() {

@@ -44,6 +44,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod counted;
+
 mod close;
 mod config;
 mod counters;

@@ -137,7 +137,7 @@ impl Session {
                 }
             }
             FromServer::Oversized => self.counters.dropped(DropReason::DatagramTooBig),
-            FromServer::Unreachable => self.counters.server_unreachable(),
+            FromServer::Unreachable => self.counters.unreachable.increment(),
             FromServer::Failed => self.close(CloseReason::UdpFailed),
         }
     }

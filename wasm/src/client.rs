@@ -8,7 +8,7 @@ use rakwire::endpoint::{
     Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{ConnectOptions, DialledAddress, RakNet};
+use rakwire::raknet::{ConnectOptions, DialledAddress, InternalAddresses, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
@@ -80,6 +80,13 @@ impl Client<RakNet> {
         Self::new(settings.memory, config, settings.password, |peer, now, password| {
             peer.connect_with(now, SERVER, &ConnectOptions { password, ..ConnectOptions::default() })
         })
+    }
+}
+
+impl Client<RakNet> {
+    /// The addresses that the server has said are its own.
+    pub(crate) fn internal_addresses(&self) -> InternalAddresses {
+        self.id.map_or_else(InternalAddresses::new, |id| self.peer.internal_addresses(id))
     }
 }
 

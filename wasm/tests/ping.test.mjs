@@ -47,6 +47,9 @@ test("a ping has the bytes of RakNet, and a pong is read or recognised as none",
     const contents = readPong(pong(7n, "x".repeat(length)));
     assert.deepEqual({ ...contents, data: contents.data.length }, { time: 7n, guid: GUID, data: length });
   }
+  for (const [data, expected] of [["\0\x05MCPE;", "MCPE;"], ["\0\0", ""], ["\0\x06MCPE;", "\0\x06MCPE;"], ["\0", "\0"]]) {
+    assert.equal(text(readPong(pong(7n, data)).data), expected);
+  }
   const whole = pong(7n, "");
   const others = [pong(7n, "x".repeat(400)), whole.subarray(0, 32), Buffer.alloc(0), Buffer.concat([Buffer.of(0x1d), whole.subarray(1)])];
   for (let index = 17; index < 33; index++) {

@@ -1,6 +1,7 @@
 // What only RakNet has, in Node, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
 
@@ -147,10 +148,25 @@ test("large messages report progress in both directions", async (t) => {
   await connection.close();
 });
 
+/** A server that says it has this protocol version, whatever it is asked for. Returns its address. */
+async function startIncompatible(context, version) {
+  const socket = createSocket("udp4");
+  context.after(() => socket.close());
+  socket.on("message", (request, { port, address }) => {
+    const magic = request.subarray(1, 17);
+    socket.send(Buffer.concat([Buffer.of(0x19, version), magic, Buffer.alloc(8, 1)]), port, address);
+  });
+  await new Promise((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  return `127.0.0.1:${socket.address().port}`;
+}
+
 test("errors name the cause", async (t) => {
   const cpp = await startCpp(t);
-  const relay = await startRelay(t, { game: cpp.address, gone: "127.0.0.1:9" });
+  const stubborn = await startIncompatible(t, 7);
+  const relay = await startRelay(t, { game: cpp.address, stubborn, gone: "127.0.0.1:9" });
   const open = (options) => connectTo(relay, RAKNET, options);
-  await assert.rejects(open({ protocolVersion: 11 }), fails("incompatible-protocol", /version 6/));
+  // A server that names its version is asked again with that.
+  assert.equal((await (await open({ protocolVersion: 11 })).close()).code, "local");
+  await assert.rejects(open({ target: "stubborn" }), fails("incompatible-protocol", /version 7/));
   await assert.rejects(open({ target: "gone" }), fails("no-answer", /does not answer/));
 });

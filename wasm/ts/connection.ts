@@ -119,6 +119,10 @@ export class PeerConnection extends EventTarget implements Connection {
     };
   }
 
+  internalAddresses(): string[] {
+    return this.#session.internalAddresses();
+  }
+
   override addEventListener(
     type: string,
     listener: Listener | null,

@@ -50,5 +50,9 @@ export function readPong(datagram: Uint8Array): PongContents | undefined {
   if (!isPong) {
     return undefined;
   }
-  return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data: datagram.slice(PONG_HEADER) };
+  // Servers of Minecraft Bedrock write the length before their data.
+  const hasLength =
+    datagram.length >= PONG_HEADER + 2 && view.getUint16(PONG_HEADER) === datagram.length - PONG_HEADER - 2;
+  const data = datagram.slice(hasLength ? PONG_HEADER + 2 : PONG_HEADER);
+  return { time: view.getBigUint64(1), guid: view.getBigUint64(9), data };
 }

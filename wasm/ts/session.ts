@@ -170,6 +170,11 @@ export class Session implements TransportEvents {
     return this.#lastStats ?? this.#peer.stats();
   }
 
+  internalAddresses(): string[] {
+    const peer = this.#peer;
+    return this.#lastStats === undefined && "internalAddresses" in peer ? peer.internalAddresses() : [];
+  }
+
   onOpen(): void {
     this.#change(() => this.#peer.connect(performance.now()));
   }

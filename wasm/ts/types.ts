@@ -193,7 +193,10 @@ export interface Pong {
   readonly latencyMs: number;
   /** Who the server is. */
   readonly guid: bigint;
-  /** What the server says, 0 to 399 bytes: its name, its players or whatever its game puts there. */
+  /**
+   * What the server says, 0 to 399 bytes: its name, its players or whatever its game puts there. The length that servers
+   * of Minecraft Bedrock write before it is removed.
+   */
   readonly data: Uint8Array;
 }
 
@@ -314,6 +317,12 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 
   stats(): ConnectionStats;
+
+  /**
+   * The addresses that a RakNet server has said are its own, such as `192.0.2.7:19132` or `[2001:db8::7]:19132`; nobody
+   * has proved them. None in the Game Protocol, and none once the connection has ended.
+   */
+  internalAddresses(): string[];
 
   addEventListener<K extends keyof ConnectionEventMap>(
     type: K,

@@ -79,7 +79,7 @@ fn prefix(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
 fn options() -> Result<Options, Failure> {
     let mut options = Options::client().map_err(host::no_entropy)?;
     options.config.close_timeout = CLOSE_TIMEOUT;
-    options.capacity = Capacity { connections: 2, blocks: 65_536, block_size: 1_024 };
+    options.capacity = Capacity { connections: 2, blocks: 131_072, block_size: 1_024 };
     Ok(options)
 }
 

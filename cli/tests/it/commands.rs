@@ -87,6 +87,7 @@ fn wrong_arguments_get_one_line() {
     fails(&["ping"], 2, "HOST:PORT");
     fails(&["ping", "127.0.0.1"], 2, "use HOST:PORT");
     fails(&["ping", "127.0.0.1:0"], 2, "port 0 is not valid");
+    fails(&["send", "0.0.0.0:1", "x"], 2, "no host has it");
     fails(&["ping", "127.0.0.1:1", "--timeout", "never"], 2, "not a number");
     fails(&["ping", "127.0.0.1:1", "--timeout", "NaN"], 2, "not between");
     fails(&["send", "127.0.0.1:1", "x", "--timeout", "soon"], 2, "use seconds");

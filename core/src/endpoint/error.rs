@@ -17,6 +17,10 @@ error_enum! {
     pub enum ConnectError {
         /// A connection with this address exists already.
         AlreadyConnected => "a connection with this address exists already",
+        /// The address is that of nobody: its port or its IP address is zero.
+        UnassignedAddress => "an address to connect to has a port and an IP address other than zero",
+        /// The largest MTU of the configuration is not one of 576 to 1492 bytes; only in RakNet.
+        InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
         /// Every connection slot is taken.
         Full => "every connection slot is taken",
         /// The password is longer than 255 bytes.
@@ -54,9 +58,11 @@ error_enum! {
         /// blocks. In RakNet the memory that a channel takes when it is first used counts too: the channels 0 to 3 take
         /// none.
         NeverFits => "the message is larger than one connection may hold; send it in pieces",
-        /// This connection holds as much as it may; try again when some of it was acknowledged.
+        /// This connection holds as much as it may beside others; try again when some of it was acknowledged.
+        /// [`Peer::poll_writable`](super::Peer::poll_writable) tells when.
         QuotaExceeded => "the connection holds as much as it may; try again later",
-        /// All connections together hold as much as there is; try again when some of it was acknowledged.
+        /// The message needs more than what is guaranteed to a connection, and all connections together have left less;
+        /// try again when [`Peer::poll_writable`](super::Peer::poll_writable) names this one.
         PoolExhausted => "the peer holds as much as it can; try again later",
         /// A hook does not let this message through.
         Filtered => "a hook does not let this message through",

@@ -14,7 +14,11 @@
 //! [`game_protocol`](crate::game_protocol) name everything here for their own: `raknet::Peer<'a>` is
 //! `endpoint::Peer<'a, RakNet>`.
 
-mod drop_reasons;
+#[cfg(all(feature = "alloc", feature = "server"))]
+mod admission;
+#[cfg(not(all(feature = "alloc", feature = "server")))]
+#[path = "no_admission.rs"]
+mod admission;
 mod error;
 mod event;
 mod events;
@@ -23,14 +27,18 @@ mod message;
 mod output;
 mod packet_log;
 mod peer;
+mod places;
 mod protocol;
+mod reservation;
 mod resources;
 mod stats;
 mod table;
 mod tables;
 mod types;
+mod writable;
 
-pub use drop_reasons::DropReasons;
+#[cfg(all(feature = "alloc", feature = "server"))]
+pub use admission::{Admission, SharedAdmission};
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Verdict};
@@ -40,12 +48,12 @@ pub use protocol::{Peer, Protocol};
 #[cfg(feature = "alloc")]
 pub use resources::Capacity;
 pub use resources::Resources;
-pub use stats::PeerStats;
+pub use stats::{DropReasons, PeerStats};
 pub use types::{ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, Side};
 
-pub(crate) use drop_reasons::drop_reasons;
 pub(crate) use protocol::{
     Connection, Context, Ending, Internals, Notice, State, Storage, Unconnected, UnconnectedKind,
 };
+pub(crate) use reservation::{Rejection, Request};
 pub(crate) use resources::refill;
 pub(crate) use tables::Slot;

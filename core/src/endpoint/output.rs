@@ -30,6 +30,7 @@ impl<P: Protocol> Peer<'_, P> {
         while let Some(slot) = self.tables.ready.front() {
             let (connection, mut cx) = self.borrow(slot)?;
             let length = connection.poll_transmit(&mut cx, buffer);
+            self.list_writable(slot);
             if let Some(length) = length {
                 self.in_a_row += 1;
                 if self.in_a_row >= P::BURST {

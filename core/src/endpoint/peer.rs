@@ -46,13 +46,17 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`Event::ConnectFailed`](super::Event::ConnectFailed) says what became of it.
     ///
     /// # Errors
-    /// [`ConnectError::AlreadyConnected`] or [`ConnectError::Full`].
+    /// [`ConnectError::AlreadyConnected`], [`ConnectError::Full`], [`ConnectError::UnassignedAddress`] or, in RakNet,
+    /// [`ConnectError::InvalidMtu`].
     pub fn connect(&mut self, now: Instant, to: SocketAddr) -> Result<ConnectionId, ConnectError> {
         self.connect_with(now, to, &P::ConnectOptions::default())
     }
 
     /// Begins to open a connection, in RakNet with a password, another protocol version or other times than the
     /// configuration says.
+    ///
+    /// If the other peer has begun to open a connection with this one, it is that connection that comes of it, and its
+    /// side is [`Side::Client`](super::Side::Client) here too.
     ///
     /// # Errors
     /// A [`ConnectError`]; nothing changed then.
@@ -63,11 +67,25 @@ impl<P: Protocol> Peer<'_, P> {
         options: &P::ConnectOptions<'_>,
     ) -> Result<ConnectionId, ConnectError> {
         self.advance(now);
-        if self.find_or_evict(&to).is_some() {
-            return Err(ConnectError::AlreadyConnected);
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(ConnectError::UnassignedAddress);
+        }
+        if let Some(slot) = self.find_or_evict(&to) {
+            return self.adopt(slot, options);
         }
         let slot = self.vacant_slot().ok_or(ConnectError::Full)?;
         self.insert(slot, to, |connection, cx| connection.open(cx, options))?;
+        Ok(self.id(slot))
+    }
+
+    /// Opens, from this end too, a connection that the other peer is opening.
+    fn adopt(&mut self, slot: u16, options: &P::ConnectOptions<'_>) -> Result<ConnectionId, ConnectError> {
+        let (connection, mut cx) = self.borrow(slot).ok_or(ConnectError::AlreadyConnected)?;
+        if !connection.adopt(&mut cx, options)? {
+            return Err(ConnectError::AlreadyConnected);
+        }
+        // Only now there is something to do.
+        self.with(slot, |_, _| ());
         Ok(self.id(slot))
     }
 
@@ -104,8 +122,13 @@ impl<P: Protocol> Peer<'_, P> {
     ) -> Result<Option<Receipt>, SendError> {
         self.advance(now);
         self.get(id).ok_or(SendError::NotConnected)?;
-        self.with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
-            .unwrap_or(Err(SendError::NotConnected))
+        let sent = self
+            .with_quietly(id.slot, |connection, cx| connection.send(cx, message, delivery))
+            .unwrap_or(Err(SendError::NotConnected));
+        if matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+            self.note_refused(id.slot);
+        }
+        sent
     }
 
     /// Whether [`send`](Self::send) would accept a message of `length` bytes now, for an application that was refused
@@ -212,7 +235,7 @@ impl<P: Protocol> Peer<'_, P> {
     /// anything.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        if !self.tables.ready.is_empty() || !self.state.is_idle() {
+        if !self.tables.ready.is_empty() || !self.state.is_idle() || self.blocked.unexamined > 0 {
             return Some(self.last_now);
         }
         self.tables.deadlines.first().map(|(at, _)| at)

@@ -5,12 +5,12 @@ use core::hash::Hash;
 use core::net::SocketAddr;
 use core::time::Duration;
 
-use super::drop_reasons::DropReasons;
+use super::admission::Member;
 use super::error::{ConnectError, SendError};
-use super::stats::PeerStats;
+use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
-use crate::storage::{Block, Index, Pool};
+use crate::storage::{Block, Index, Pool, Share};
 use crate::time::Instant;
 
 /// A protocol that a [`Peer`] can speak: [`RakNet`](crate::raknet::RakNet) or the
@@ -82,6 +82,11 @@ pub trait Protocol: Internals {
 
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
+
+    /// Lets a peer say in its handshakes that these addresses are its own, where the protocol has a place for them.
+    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+        let _ = (peer, addresses);
+    }
 
     /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
     /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
@@ -191,7 +196,7 @@ pub(crate) trait State<P: Protocol>: Debug {
 pub(crate) struct Context<'x, 'a, P: Protocol> {
     pub(crate) now: Instant,
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    pub(crate) generation: u32,
     /// Where the other peer is.
     pub(crate) remote: &'x Option<SocketAddr>,
     pub(crate) config: &'x P::Config,
@@ -209,6 +214,17 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
         cx: &mut Context<'_, '_, P>,
         options: &P::ConnectOptions<'_>,
     ) -> Result<(), ConnectError>;
+
+    /// Begins to open, from this end too, a connection that the other peer has begun to open and that the application
+    /// was not told of. False if the connection is not such a one.
+    fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_, P>,
+        options: &P::ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        let _ = (cx, options);
+        Ok(false)
+    }
 
     /// Accepts a message of the application.
     fn send(
@@ -244,6 +260,9 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     /// Takes the next event.
     fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
 
+    /// What the connection holds for sending.
+    fn send_share(&self) -> &Share;
+
     /// The application has read a receipt of so many blocks.
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_, P>, blocks: usize) {
         let _ = (cx, blocks);
@@ -277,6 +296,11 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
     /// Whether the connection has ended and only waits to answer what the other peer resends: it can make room.
     fn is_lingering(&self) -> bool;
+
+    /// Whether the other peer has opened the connection and not proved itself yet.
+    fn is_half_open(&self) -> bool {
+        false
+    }
 
     /// Whether the connection counts against the limit of incoming ones.
     fn is_incoming(&self) -> bool;
@@ -328,6 +352,17 @@ pub(crate) enum Lent {
     Unconnected(Block),
 }
 
+/// How far the connections that wait for room of others were looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocked {
+    /// How many of them are still to be looked at in this round.
+    pub(crate) unexamined: usize,
+    /// Blocks of the common part that may be given away in this round.
+    pub(crate) room: usize,
+    /// How many blocks of the common part must be free for the next round to be worth while.
+    pub(crate) needed: usize,
+}
+
 /// A peer: any number of connections over one socket that it does not know.
 ///
 /// ```
@@ -357,4 +392,7 @@ pub struct Peer<'a, P: Protocol> {
     pub(crate) incoming: u16,
     /// How many datagrams of the connection whose turn it is were composed one after the other.
     pub(crate) in_a_row: u8,
+    pub(crate) blocked: Blocked,
+    /// Its part in what several peers decide together, if it does.
+    pub(crate) member: Option<Member>,
 }

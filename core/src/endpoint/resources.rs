@@ -2,7 +2,7 @@
 
 use heapless::{Deque, Vec};
 
-use super::protocol::{Lent, Peer, Protocol, Storage};
+use super::protocol::{Blocked, Lent, Peer, Protocol, Storage};
 use super::stats::PeerStats;
 use super::tables::{Slot, Tables};
 use crate::storage::{
@@ -13,14 +13,21 @@ use crate::time::Instant;
 /// All memory of a [`Peer`]: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes.
 ///
 /// A message takes as many blocks as its bytes fill, at least one, from the moment it is sent until it is
-/// acknowledged, or from the moment it arrives until it is read. What is sent leaves a quarter of the blocks to what
-/// arrives. One connection may use half of the blocks for what it sends and half for what it receives, or less (the
-/// configuration's `connection_blocks`).
+/// acknowledged, or from the moment it arrives until it is read.
 ///
-/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use
-/// half of a connection's share. So an ordered message should need no more than a quarter of all blocks: a larger one
-/// arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
-/// state, beside those shares and in each direction, until the connection ends: 28 times 12 bytes, each within one
+/// With a single connection, it may use half of the blocks for what it sends and half for what it receives, and what is
+/// sent leaves a quarter of the blocks to what arrives. With several, half of the blocks are guaranteed to them in equal
+/// parts: each has `BLOCKS / 4 / CONNECTIONS` (rounded down) for what it sends and as many for what it receives, and
+/// within that nobody waits for what others hold. The rest is common. A connection that needs more borrows of it, in
+/// each direction as long as it leaves as much free as it has borrowed: up to a quarter of all blocks if nobody else
+/// does, and each further one half of what is left. The configuration's `connection_blocks` can limit a connection to
+/// less. A message larger than the guaranteed part may have to wait until others give back what they borrowed; if they
+/// do not, it does not arrive, and RakNet ends its connection after `timeout`.
+///
+/// RakNet: a message that arrives in parts needs blocks for all its parts, and what arrives before its turn may use half
+/// of what a connection may hold. So an ordered message should need no more than a quarter of all blocks with one
+/// connection, and an eighth with several: a larger one arrives only while nothing waits for it. The first message on one of the channels 4 to 31 takes blocks for their
+/// state, in each direction and beside `connection_blocks`, until the connection ends: 28 times 12 bytes, each within one
 /// block, which is 6 blocks of 64 bytes and 14 of 32. A peer too small for them sends and takes on the channels 0 to 3
 /// only: [`send`](Peer::send) says [`NeverFits`](super::SendError::NeverFits), and a connection whose other end uses a
 /// higher channel ends for want of memory.
@@ -46,6 +53,8 @@ pub struct Resources<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize,
     deadlines: Vec<Deadline, CONNECTIONS>,
     ready: Deque<u16, CONNECTIONS>,
     readable: Deque<u16, CONNECTIONS>,
+    blocked: Deque<u16, CONNECTIONS>,
+    writable: Deque<u16, CONNECTIONS>,
     vacant: Deque<u16, CONNECTIONS>,
     bytes: Vec<[u8; BLOCK_SIZE], BLOCKS>,
     nodes: Vec<Node<P::BlockHeader>, BLOCKS>,
@@ -75,6 +84,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
             deadlines: Vec::new(),
             ready: Deque::new(),
             readable: Deque::new(),
+            blocked: Deque::new(),
+            writable: Deque::new(),
             vacant: Deque::new(),
             bytes: Vec::new(),
             nodes: Vec::new(),
@@ -96,6 +107,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
         refill(&mut self.buckets);
         self.ready.clear();
         self.readable.clear();
+        self.blocked.clear();
+        self.writable.clear();
         self.vacant.clear();
         while self.vacant.push_back(self.vacant.len() as u16).is_ok() {}
         while self.bytes.push([0; BLOCK_SIZE]).is_ok() {}
@@ -105,6 +118,8 @@ impl<P: Protocol, const CONNECTIONS: usize, const BLOCKS: usize, const BLOCK_SIZ
             deadlines: Deadlines::new(Slots::Lent(&mut self.deadlines)),
             ready: SlotQueue::Lent(&mut self.ready),
             readable: SlotQueue::Lent(&mut self.readable),
+            blocked: SlotQueue::Lent(&mut self.blocked),
+            writable: SlotQueue::Lent(&mut self.writable),
             vacant: SlotQueue::Lent(&mut self.vacant),
             pool: Pool::new(
                 Slots::Lent(self.bytes.as_flattened_mut()),
@@ -224,6 +239,9 @@ impl Capacity {
             deadlines: Deadlines::new(Slots::owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
+            // Mostly empty: these grow when somebody is refused.
+            blocked: SlotQueue::Owned(alloc::collections::VecDeque::new()),
+            writable: SlotQueue::Owned(alloc::collections::VecDeque::new()),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
             pool: Pool::new(
                 Slots::zeros(0, blocks * block_size),
@@ -271,6 +289,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
             last_slot: 0,
             incoming: 0,
             in_a_row: 0,
+            member: None,
+            blocked: Blocked { unexamined: 0, room: 0, needed: usize::MAX },
         }
     }
 }

@@ -1,6 +1,15 @@
 //! Counters of a peer. They only grow, and at 64 bits never wrap in practice.
 
-use super::drop_reasons::DropReasons;
+/// The reasons of a protocol for dropping what arrived.
+pub trait DropReasons: Copy + 'static {
+    /// Every reason, in the order of [`index`](Self::index).
+    const REASONS: &'static [Self];
+    /// One counter a reason.
+    type Counts: Copy + core::fmt::Debug + Default + AsRef<[u64]> + AsMut<[u64]> + Send + Sync;
+
+    /// Where the counter of this reason stands.
+    fn index(self) -> usize;
+}
 
 /// Counters of a whole peer.
 ///

@@ -87,7 +87,8 @@ impl<'a, P: Protocol> Peer<'a, P> {
     ) -> Result<(), E> {
         if let Some(slot) = self.slot_mut(at) {
             slot.remote = Some(remote);
-            slot.generation = slot.generation.wrapping_add(1);
+            // A slot whose names are used up is not vacant.
+            slot.generation = slot.generation.saturating_add(1);
             slot.is_attached = true;
         }
         let Some((connection, mut cx)) = self.borrow(at) else { return Ok(()) };
@@ -127,10 +128,14 @@ impl<'a, P: Protocol> Peer<'a, P> {
         slot: u16,
         change: impl FnOnce(&mut P::Connection, &mut Context<'_, 'a, P>) -> R,
     ) -> Option<R> {
+        let was_half_open = self.is_half_open(slot);
         let (connection, mut cx) = self.borrow(slot)?;
         let before = connection.identity();
         let result = change(connection, &mut cx);
         self.list_changed(slot, before);
+        if was_half_open && !self.is_half_open(slot) {
+            self.note_opened(slot);
+        }
         Some(result)
     }
 
@@ -140,9 +145,16 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         let identity = slot.connection.identity();
         list_ready(slot, at, &mut self.tables.ready);
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let is_blocked = slot.wanted > 0;
         if before != identity {
             self.state.on_identity(at, Some(before), Some(identity));
+        }
+        if is_blocked {
+            self.list_writable(at);
+        }
+        if has_left {
+            self.give_place_back(at);
         }
     }
 
@@ -157,13 +169,16 @@ impl<'a, P: Protocol> Peer<'a, P> {
         if let Some(entry) = self.tables.slots.get_mut(usize::from(slot)) {
             list_ready(entry, slot, &mut self.tables.ready);
         }
+        self.list_writable(slot);
         Some(result)
     }
 
     /// Lists a connection that has events, and counts it while others opened it.
     pub(crate) fn list_events(&mut self, at: u16) {
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        if list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming) {
+            self.give_place_back(at);
+        }
     }
 
     /// Takes the first connection out of the queue of those that have events; returns its slot.
@@ -184,8 +199,12 @@ impl<'a, P: Protocol> Peer<'a, P> {
         let now = self.last_now;
         let Some(slot) = self.tables.slots.get_mut(usize::from(at)) else { return };
         slot.in_ready = false;
-        list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
-        if is_done::<P>(slot, now) {
+        let has_left = list_events::<P>(slot, at, &mut self.tables.readable, &mut self.incoming);
+        let is_done = is_done::<P>(slot, now);
+        if has_left {
+            self.give_place_back(at);
+        }
+        if is_done {
             self.release(at);
         }
     }
@@ -210,11 +229,13 @@ impl<'a, P: Protocol> Peer<'a, P> {
         self.vacate(at);
     }
 
+    /// Empties a slot, and lists it as vacant unless every name that a connection in it can have was used.
     fn vacate(&mut self, at: u16) {
-        if let Some(slot) = self.slot_mut(at) {
-            slot.vacate();
+        let Some(slot) = self.slot_mut(at) else { return };
+        slot.vacate();
+        if slot.generation < u32::MAX {
+            self.tables.vacant.push(at);
         }
-        self.tables.vacant.push(at);
     }
 }
 
@@ -225,24 +246,65 @@ fn list_ready<C>(slot: &mut Slot<C>, at: u16, ready: &mut SlotQueue<'_>) {
     }
 }
 
-/// Lists a connection that has events, and counts it while others opened it.
+/// Lists a connection that has events, and counts it while others opened it. True when it counts no more.
 fn list_events<P: Protocol>(
     slot: &mut Slot<P::Connection>,
     at: u16,
     readable: &mut SlotQueue<'_>,
     incoming: &mut u16,
-) {
+) -> bool {
     let is_incoming = slot.connection.is_incoming();
-    if core::mem::replace(&mut slot.is_counted, is_incoming) != is_incoming {
+    let was_counted = core::mem::replace(&mut slot.is_counted, is_incoming);
+    if was_counted != is_incoming {
         *incoming = if is_incoming { *incoming + 1 } else { incoming.saturating_sub(1) };
     }
     if !slot.in_readable && !slot.is_paused && slot.connection.has_events() {
         slot.in_readable = true;
         readable.push(at);
     }
+    was_counted && !is_incoming
 }
 
 /// Whether a connection is over and stands in no queue.
 fn is_done<P: Protocol>(slot: &Slot<P::Connection>, now: Instant) -> bool {
     !slot.in_ready && !slot.in_readable && !slot.is_vacant() && slot.connection.is_finished(now)
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use crate::endpoint::{Capacity, ConnectError, Protocol};
+    use crate::game_protocol::GameProtocol;
+    use crate::raknet::RakNet;
+    use crate::time::Instant;
+
+    use super::Peer;
+
+    /// Opens a connection in the only slot, and ends it.
+    fn use_slot<P: Protocol>(peer: &mut Peer<'_, P>) -> Result<super::ConnectionId, ConnectError> {
+        let id = peer.connect(Instant::ZERO, ([192, 0, 2, 1], 1).into())?;
+        peer.disconnect(Instant::ZERO, id);
+        while peer.poll_event().is_some() || peer.poll_transmit(Instant::ZERO, &mut [0; 1_500]).is_some() {}
+        assert!(peer.connection(id).is_none());
+        Ok(id)
+    }
+
+    /// The names of a slot are used up, and none of them was used twice.
+    fn names_end<P: Protocol>() {
+        let capacity = Capacity { connections: 1, blocks: 16, block_size: 64 };
+        let mut peer = Peer::<P>::with_capacity(capacity, P::config([7; 32]));
+        let first = use_slot(&mut peer).expect("a vacant slot");
+        // As many names as sixteen bits have.
+        for _ in 0..70_000 {
+            assert_ne!(use_slot(&mut peer), Ok(first));
+        }
+        peer.slot_mut(0).expect("the only slot").generation = u32::MAX - 1;
+        assert_eq!(use_slot(&mut peer).expect("the last name").generation, u32::MAX);
+        assert_eq!(use_slot(&mut peer), Err(ConnectError::Full));
+    }
+
+    #[test]
+    fn a_name_is_never_used_again() {
+        names_end::<RakNet>();
+        names_end::<GameProtocol>();
+    }
 }

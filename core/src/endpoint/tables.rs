@@ -10,8 +10,8 @@ use crate::storage::{Deadlines, Index, Pool, SlotIndex, SlotQueue, Slots};
 pub(crate) struct Slot<C> {
     /// Where the other peer is; none while the slot is vacant.
     pub(crate) remote: Option<SocketAddr>,
-    /// Tells this user of the slot from those before.
-    pub(crate) generation: u16,
+    /// Tells this user of the slot from those before; none has the last number there is.
+    pub(crate) generation: u32,
     /// Whether the slot stands in the queue of those that may have something to send.
     pub(crate) in_ready: bool,
     /// Whether the slot stands in the queue of those that have events.
@@ -22,6 +22,12 @@ pub(crate) struct Slot<C> {
     pub(crate) is_attached: bool,
     /// Whether the application takes no events for now.
     pub(crate) is_paused: bool,
+    /// Whether the slot stands in the queue of those that wait for room of others.
+    pub(crate) in_blocked: bool,
+    /// Whether the slot stands in the queue of those that have room again.
+    pub(crate) in_writable: bool,
+    /// The blocks of the smallest message that was refused since the connection had room; 0 if none was.
+    pub(crate) wanted: u32,
     pub(crate) connection: C,
 }
 
@@ -37,17 +43,20 @@ impl<C: Default> Default for Slot<C> {
             is_counted: false,
             is_attached: false,
             is_paused: false,
+            in_blocked: false,
+            in_writable: false,
+            wanted: 0,
             connection: C::default(),
         }
     }
 }
 
 impl<C: Default> Slot<C> {
-    /// Forgets the connection. The next one finds everything as in a new slot, but for the generation.
+    /// Forgets the connection. The next one finds everything as in a new slot, but for the generation and
+    /// the queues where the slot still stands.
     pub(crate) fn vacate(&mut self) {
-        let generation = self.generation;
-        *self = Self::default();
-        self.generation = generation;
+        let Self { generation, in_blocked, in_writable, .. } = *self;
+        *self = Self { generation, in_blocked, in_writable, ..Self::default() };
     }
 }
 
@@ -77,7 +86,12 @@ pub(crate) struct Tables<'a, C, H> {
     pub(crate) ready: SlotQueue<'a>,
     /// Connections that have events.
     pub(crate) readable: SlotQueue<'a>,
-    /// Slots without a connection. The one that has been vacant longest is taken next.
+    /// Connections that refused a message for which others may make room, in the order in which they get it.
+    pub(crate) blocked: SlotQueue<'a>,
+    /// Connections that refused a message and have room for it now.
+    pub(crate) writable: SlotQueue<'a>,
+    /// Slots without a connection, but for those whose names are used up. The one that has been vacant longest is taken
+    /// next.
     pub(crate) vacant: SlotQueue<'a>,
     pub(crate) pool: Pool<'a, H>,
     pub(crate) index: Index<'a>,

@@ -1,6 +1,7 @@
 //! What both protocols say of a connection.
 
-/// Names a connection of one peer. A name is not used again until its slot was given away 65,536 times.
+/// Names a connection of one peer. A name is never used again: a slot that was given away 2^32 - 1 times is given away
+/// no more.
 ///
 /// ```
 /// use rakwire::Instant;
@@ -18,7 +19,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId {
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    pub(crate) generation: u32,
 }
 
 impl core::fmt::Display for ConnectionId {
@@ -30,7 +31,7 @@ impl core::fmt::Display for ConnectionId {
 /// Who opened a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// This peer.
+    /// This peer. If both dialled each other at once, each of them is a client.
     #[default]
     Client,
     /// The other peer.

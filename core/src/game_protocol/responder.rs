@@ -3,7 +3,6 @@
 use core::hash::Hasher;
 use core::net::SocketAddr;
 
-use heapless::Deque;
 use siphasher::sip::SipHasher24;
 
 use super::config::Config;
@@ -13,6 +12,7 @@ use crate::cookie;
 use crate::cursor::Writer;
 use crate::endpoint::PeerStats;
 use crate::rate_limit::{RateLimit, Rates};
+use crate::storage::BoundedQueue;
 use crate::time::Instant;
 
 /// Others may connect to this peer (feature `server`).
@@ -42,7 +42,7 @@ enum Answer {
 /// What the stateless side of a peer keeps: a few answers, whoever they are for.
 #[derive(Debug, Default)]
 pub(super) struct StatelessResponder {
-    answers: Deque<(SocketAddr, Answer), ANSWERS>,
+    answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
     limit: RateLimit,
     salts: u64,
 }
@@ -59,8 +59,14 @@ pub(super) fn is_proof(config: &Config, address: &SocketAddr, now: Instant, answ
     (answer == current) | (answer == previous)
 }
 
+/// How many challenges a second there are.
+pub(super) const fn challenge_rates(config: &Config) -> Rates {
+    Rates { all: config.challenges_per_second, network: config.challenges_per_network }
+}
+
 impl StatelessResponder {
     /// Challenges a peer without a connection that sent `salt`, unless the limit of its network or of all is reached.
+    /// `is_admitted` says so if this peer does not decide that alone.
     pub(super) fn challenge(
         &mut self,
         config: &Config,
@@ -68,9 +74,10 @@ impl StatelessResponder {
         now: Instant,
         to: SocketAddr,
         salt: HandshakeWord,
+        is_admitted: Option<bool>,
     ) {
-        let rates = Rates { all: config.challenges_per_second, network: config.challenges_per_network };
-        if !self.limit.admits(&config.secret, rates, now, to.ip()) {
+        let alone = || self.limit.admits(&config.secret, challenge_rates(config), now, to.ip());
+        if !is_admitted.unwrap_or_else(alone) {
             stats.drop(DropReason::ChallengeLimit);
             return;
         }
@@ -85,11 +92,10 @@ impl StatelessResponder {
 
     fn answer(&mut self, stats: &mut PeerStats<DropReason>, to: SocketAddr, answer: Answer) {
         if self.answers.is_full() {
-            self.answers.pop_front();
+            self.answers.pop();
             stats.drop(DropReason::AnswersFull);
         }
-        // There is room now.
-        let _ = self.answers.push_back((to, answer));
+        self.answers.push((to, answer));
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -98,7 +104,7 @@ impl StatelessResponder {
 
     /// Writes the next answer and returns where it goes.
     pub(super) fn poll_transmit(&mut self, writer: &mut Writer<'_>) -> Option<SocketAddr> {
-        let (to, answer) = self.answers.pop_front()?;
+        let (to, answer) = self.answers.pop()?;
         let written = match answer {
             Answer::Challenge(pepper) => pepper.write(writer),
             Answer::End => Header::End.write(writer),

@@ -9,7 +9,7 @@ use super::responder;
 use super::stats::DropReason;
 use super::types::GameProtocol;
 use super::wire::{HEADER, HandshakeWord};
-use crate::endpoint::{Connection as _, Peer};
+use crate::endpoint::{Connection as _, Peer, Request};
 
 /// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
@@ -52,7 +52,10 @@ impl Peer<'_, GameProtocol> {
             if let Some(connection) = self.ended_at(&from) {
                 connection.on_challenged_again();
             }
-            self.state.responder.challenge(&self.config, &mut self.stats, self.last_now, from, word);
+            let rates = responder::challenge_rates(&self.config);
+            let is_admitted = self.admits_answer(&self.config.secret, rates, from.ip());
+            let (config, stats) = (&self.config, &mut self.stats);
+            self.state.responder.challenge(config, stats, self.last_now, from, word, is_admitted);
         }
     }
 
@@ -62,11 +65,24 @@ impl Peer<'_, GameProtocol> {
         self.slot_mut(slot).map(|slot| &mut slot.connection).filter(|connection| connection.is_over())
     }
 
+    /// What is asked of the peers that decide together with this one.
+    fn reservation(&self, from: SocketAddr) -> Request {
+        let max_incoming = self.config.max_incoming;
+        Request { identity: None, address: from.ip(), max_incoming, interval: None, half_open: None }
+    }
+
     /// Gives a client that has proved its address a slot, or tells it that there is none.
     fn accept(&mut self, from: SocketAddr, token: HandshakeWord) {
         // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
         let slot = if self.incoming < self.config.max_incoming { self.vacant_slot() } else { None };
+        let slot = slot.filter(|slot| {
+            let is_reserved = self.reserve(*slot, &self.reservation(from)).is_ok();
+            if !is_reserved {
+                self.tables.vacant.push(*slot);
+            }
+            is_reserved
+        });
         match slot {
             Some(slot) => {
                 let Ok(()) = self.insert(slot, from, |connection, cx| {

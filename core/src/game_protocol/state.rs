@@ -11,7 +11,7 @@ use crate::storage::Ring;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Acknowledgement {
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    pub(crate) generation: u32,
     pub(crate) sequence: u16,
     pub(crate) chunk: u8,
 }

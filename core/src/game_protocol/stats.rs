@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::endpoint::drop_reasons;
+use crate::endpoint::DropReasons;
 
 drop_reasons! {
     /// Why something that arrived, or waited too long to leave, was dropped. Nothing from the network is ever an error

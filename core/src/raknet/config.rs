@@ -79,8 +79,9 @@ pub struct Config {
     /// peer is a server only by intent.
     pub max_incoming: u16,
     /// The most blocks that one connection may hold for what it sends, and as many for what it receives; never more
-    /// than half of all. Default: none, which is half of all, since a client has one connection. A server whose
-    /// clients need little sets this to what they need, so that a few of them cannot take the memory of all.
+    /// than half of all. Default: none, since a connection is sure of its part in any case: half of the blocks are
+    /// guaranteed to the connections, and what one borrows of the others is bounded ([`Resources`](super::Resources)). A
+    /// server whose clients need little sets this to what they need, so that a few of them leave more than that to all.
     pub connection_blocks: Option<u32>,
     /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open at once while cookies are
     /// off. Default: 8, enough for players behind one address who join together, and too few to take the slots of a

@@ -149,6 +149,8 @@ pub enum Priority {
 impl Priority {
     /// How many priorities there are.
     pub const COUNT: usize = 4;
+    /// All of them, the most important one first.
+    pub(crate) const ALL: [Self; Self::COUNT] = [Self::Immediate, Self::High, Self::Medium, Self::Low];
 
     pub(crate) const fn index(self) -> usize {
         self as usize

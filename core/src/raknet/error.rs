@@ -65,5 +65,9 @@ error_enum! {
         PasswordTooLong => "a password has at most 255 bytes; shorten it",
         /// There is no such connection, or nothing is left of it.
         NoConnection => "nothing is left of this connection",
+        /// There are more addresses than the configuration lists.
+        TooManyAddresses => "the configuration lists fewer addresses; raise `address_count`, to at most 20",
+        /// There is no memory for the addresses.
+        NoMemory => "there is no memory for the addresses",
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod connection;
 pub(crate) mod delivery;
 mod error;
 mod features;
+mod internal_addresses;
 mod known_versions;
 #[cfg(feature = "server")]
 mod listening;
@@ -32,6 +33,7 @@ pub use bans::{AddressPattern, BanList, BanListFull, MAX_BANS, PatternSyntaxErro
 pub use config::{Config, CongestionControl, CookiePolicy, DialledAddress, OutOfBand, ProtocolVersions};
 pub use delivery::{Channel, Delivery, Priority, Reliability};
 pub use error::{OutOfBandError, PingError, SetError};
+pub use internal_addresses::InternalAddresses;
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};

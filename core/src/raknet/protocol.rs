@@ -8,6 +8,7 @@ use super::config::Config;
 use super::connection::{BlockHeader, Connection};
 use super::delivery::Delivery;
 use super::error::SetError;
+use super::internal_addresses::{InternalAddresses, MAX_ADDRESSES, padded};
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::state::{State, Storage};
 use super::stats::{ConnectionStats, DropReason};
@@ -40,6 +41,12 @@ impl Protocol for RakNet {
 
     fn max_incoming(config: &mut Config) -> &mut u16 {
         &mut config.max_incoming
+    }
+
+    fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
+        // What does not fit is not said.
+        let most = addresses.len().min(peer.config.address_count.into());
+        let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
 
     fn is_request(datagram: &[u8]) -> bool {
@@ -116,6 +123,42 @@ impl Peer<'_, RakNet> {
     #[doc(hidden)]
     pub fn start_numbers_at(&mut self, number: U24) {
         self.state.first_number = number;
+    }
+
+    /// Sets the addresses that this peer says are its own in the handshake of every connection from now on: those of its
+    /// interfaces with the port of its socket. Without any, which is the default, it says none. They take memory of the
+    /// pool, 7 or 29 bytes each.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Config, Peer, Resources, SetError};
+    ///
+    /// let mut resources = Resources::<1, 32, 128>::new();
+    /// let mut peer = Peer::new(&mut resources, Config::new([7; 32]));
+    /// peer.set_internal_addresses(&["192.0.2.7:19132".parse()?])?;
+    /// let many = ["192.0.2.7:19132".parse()?; 11];
+    /// assert_eq!(peer.set_internal_addresses(&many), Err(SetError::TooManyAddresses));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SetError::TooManyAddresses`] if there are more than the configuration's `address_count`, and
+    /// [`SetError::NoMemory`], after which this peer says none.
+    pub fn set_internal_addresses(&mut self, addresses: &[SocketAddr]) -> Result<(), SetError> {
+        if addresses.len() > usize::from(self.config.address_count).min(MAX_ADDRESSES) {
+            return Err(SetError::TooManyAddresses);
+        }
+        let (stored, pool) = (&mut self.state.internal_addresses, &mut self.tables.pool);
+        stored.forget(pool);
+        let is_kept = addresses.is_empty() || stored.keep(pool, padded(&self.config, addresses));
+        if is_kept { Ok(()) } else { Err(SetError::NoMemory) }
+    }
+
+    /// The addresses that the other peer of a connection has said are its own, without those that it left unassigned.
+    /// Nobody has proved them. Empty until the connection is open, and if there was no memory for them.
+    #[must_use]
+    pub fn internal_addresses(&self, id: ConnectionId) -> InternalAddresses {
+        let stored = self.get(id).map(|slot| slot.connection.internal_addresses());
+        stored.unwrap_or_default().get(&self.tables.pool)
     }
 
     /// Sets how long the other peer of one connection may stay silent.

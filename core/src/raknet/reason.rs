@@ -24,7 +24,13 @@ pub enum ConnectFailure {
     },
     /// The server wants an encrypted connection.
     SecurityRequired,
-    /// The server wants another password.
+    /// The server wants a client that shows its identity, which only an encrypted connection can.
+    IdentityRequired,
+    /// The server says that the identity of the client is not right.
+    InvalidIdentity,
+    /// The server says that the client has another public key than the server's.
+    PublicKeyMismatch,
+    /// The server wants another password. If both peers dialled each other at once: one of them does.
     InvalidPassword,
     /// The server ended the connection before it was open.
     Closed,
@@ -56,6 +62,9 @@ impl core::fmt::Display for ConnectFailure {
                 );
             }
             Self::SecurityRequired => "the server wants an encrypted connection",
+            Self::IdentityRequired => "the server wants to know the client's identity",
+            Self::InvalidIdentity => "the server does not believe the client's identity",
+            Self::PublicKeyMismatch => "the server has another public key",
             Self::InvalidPassword => "the server wants another password",
             Self::Closed => "the server ended the connection before it was open",
             Self::Cancelled => "the attempt was cancelled",

@@ -18,7 +18,7 @@ use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
 use crate::rate_limit::{RateLimit, Rates};
-use crate::storage::{Block, Pool};
+use crate::storage::{Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
 /// Answers that wait to be sent; a further one pushes the oldest out. A driver that takes more datagrams than this
@@ -88,8 +88,8 @@ type Written = Result<SocketAddr, WireError>;
 #[derive(Debug)]
 pub(super) struct StatelessResponder {
     // Pongs stand apart, so that a flood of pings pushes out no handshake.
-    answers: Deque<(SocketAddr, Answer), ANSWERS>,
-    pongs: Deque<(SocketAddr, u64), ANSWERS>,
+    answers: BoundedQueue<(SocketAddr, Answer), ANSWERS>,
+    pongs: BoundedQueue<(SocketAddr, u64), ANSWERS>,
     pings: Deque<Ping, PINGS>,
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: RateLimit<NETWORKS>,
@@ -98,12 +98,17 @@ pub(super) struct StatelessResponder {
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
 
+/// How many pongs a second there are.
+pub(super) const fn pong_rates(config: &Config) -> Rates {
+    Rates { all: config.pongs_per_second, network: config.pongs_per_network }
+}
+
 impl StatelessResponder {
     #[inline(always)] // or it is copied
     pub(super) fn new(config: &Config) -> Self {
         let mut responder = Self {
-            answers: Deque::new(),
-            pongs: Deque::new(),
+            answers: BoundedQueue::default(),
+            pongs: BoundedQueue::default(),
             pings: Deque::new(),
             out_of_band: Deque::new(),
             limit: RateLimit::default(),
@@ -143,7 +148,8 @@ impl StatelessResponder {
             || self.amplification_budget.take(&config.secret, to, length, answer)
     }
 
-    /// Queues a pong, unless its network or all together had enough.
+    /// Queues a pong, unless its network or all together had enough. `is_admitted` says so if this peer does not decide
+    /// that alone.
     pub(super) fn pong(
         &mut self,
         config: &Config,
@@ -151,9 +157,10 @@ impl StatelessResponder {
         now: Instant,
         to: SocketAddr,
         ping_time: u64,
+        is_admitted: Option<bool>,
     ) {
-        let rates = Rates { all: config.pongs_per_second, network: config.pongs_per_network };
-        if self.limit.admits(&config.secret, rates, now, to.ip()) {
+        let alone = || self.limit.admits(&config.secret, pong_rates(config), now, to.ip());
+        if is_admitted.unwrap_or_else(alone) {
             push_out(&mut self.pongs, (to, ping_time), stats);
         } else {
             stats.drop(DropReason::PongLimit);
@@ -248,10 +255,10 @@ impl StatelessResponder {
     }
 
     fn write_answer(&mut self, config: &Config, now: Instant, writer: &mut Writer<'_>) -> Option<Written> {
-        if let Some((to, answer)) = self.answers.pop_front() {
+        if let Some((to, answer)) = self.answers.pop() {
             return Some(write_answer(config, now, to, answer, writer));
         }
-        let (to, time) = self.pongs.pop_front()?;
+        let (to, time) = self.pongs.pop()?;
         let pong = Offline::Pong { time, guid: config.guid, data: &self.advertisement };
         Some(pong.write(writer).map(|()| to))
     }
@@ -290,13 +297,12 @@ fn write_out_of_band(
     Offline::OutOfBand { guid: config.guid, data: data.unwrap_or(&[]) }.write(writer)
 }
 
-fn push_out<T, const N: usize>(queue: &mut Deque<T, N>, value: T, stats: &mut PeerStats<DropReason>) {
+fn push_out<T, const N: usize>(queue: &mut BoundedQueue<T, N>, value: T, stats: &mut PeerStats<DropReason>) {
     if queue.is_full() {
-        queue.pop_front();
+        queue.pop();
         stats.drop(DropReason::AnswersFull);
     }
-    // There is room now.
-    let _ = queue.push_back(value);
+    queue.push(value);
 }
 
 fn write_answer(

@@ -9,19 +9,20 @@ use super::config::{CookiePolicy, OutOfBand};
 use super::connection::{BlockHeader, Connection};
 use super::features::{SERVER, UNCONNECTED};
 use super::known_versions;
-use super::responder::Answer;
+use super::responder::{self, Answer};
 use super::stats::DropReason;
 use super::types::RakNet;
 use super::wire::offline::{ClientSecurity, Offline, PingScope, Refusal};
 use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
-use crate::endpoint::{Connection as _, Peer, Slot, Unconnected, UnconnectedKind};
+use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
     pub(super) fn route(&mut self, from: SocketAddr, datagram: &[u8]) {
         match FirstByte::classify(datagram) {
+            None if self.handle_unmarked(from, datagram) => {}
             None => self.stats.drop(DropReason::TooShort),
             Some(FirstByte::Connected) => match self.find(&from) {
                 Some(slot) => {
@@ -45,8 +46,15 @@ impl Peer<'_, RakNet> {
             Some(slot) => {
                 self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
             }
+            None if self.handle_unmarked(from, datagram) => {}
             None => self.stats.drop(DropReason::BadOffline),
         }
+    }
+
+    /// A server that wants keys may say so without marking it as offline. False if the datagram is nothing of the kind.
+    fn handle_unmarked(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let Some(slot) = self.find(&from) else { return false };
+        self.with(slot, |connection, cx| connection.handle_unmarked(cx, datagram)).unwrap_or(false)
     }
 
     fn handle_offline(&mut self, from: SocketAddr, message: &Offline<'_>, length: usize) {
@@ -88,10 +96,12 @@ impl Peer<'_, RakNet> {
         }
         let answers = match scope {
             PingScope::Any => true,
-            PingScope::OpenConnections => self.incoming < self.config.max_incoming,
+            PingScope::OpenConnections => self.all_incoming() < self.config.max_incoming.into(),
         };
         if answers {
-            self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time);
+            let rates = responder::pong_rates(&self.config);
+            let is_admitted = self.admits_answer(&self.config.secret, rates, from.ip());
+            self.state.responder.pong(&self.config, &mut self.stats, self.last_now, from, time, is_admitted);
         }
     }
 
@@ -168,17 +178,34 @@ impl Peer<'_, RakNet> {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_or_evict(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
-            (Some(slot), true) if self.repeats_request_2(slot, guid) => {
-                let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
-                Answer::Reply2 { mtu }
-            }
-            (Some(_), _) | (None, true) => Answer::Refused(Refusal::AlreadyConnected),
+            (Some(slot), is_known) => self.answer_known_address(slot, from, guid, is_known, mtu),
+            (None, true) => Answer::Refused(Refusal::AlreadyConnected),
             (None, false) => match self.accept(from, guid, mtu) {
                 Some(answer) => answer,
                 None => return,
             },
         };
         self.state.responder.answer(&mut self.stats, from, answer);
+    }
+
+    /// The answer to a second request from an address that is known. If this peer dials that address, the other peer
+    /// dials this one at the same time: its request is answered, and one connection comes of both attempts.
+    fn answer_known_address(
+        &mut self,
+        slot: u16,
+        from: SocketAddr,
+        guid: Guid,
+        is_known: bool,
+        mtu: u16,
+    ) -> Answer {
+        if self.repeats_request_2(slot, guid) {
+            let mtu = self.slot(slot).map_or(mtu, |slot| slot.connection.mtu());
+            return Answer::Reply2 { mtu };
+        }
+        let may_cross = !is_known && !self.is_banned(from);
+        let crosses =
+            may_cross && self.with(slot, |connection, cx| connection.cross(cx, guid, mtu)) == Some(true);
+        if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) }
     }
 
     /// Why a second request gets no answer at all, if so.
@@ -212,7 +239,7 @@ impl Peer<'_, RakNet> {
 
     /// Whether any connection that has not ended is with the peer of this GUID.
     fn knows_guid(&mut self, guid: Guid) -> bool {
-        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot))
+        self.slot_of(guid).is_some_and(|slot| !self.evict_if_over(slot)) || self.is_known_to_others(guid.0)
     }
 
     fn repeats_request_2(&self, slot: u16, guid: Guid) -> bool {
@@ -238,11 +265,40 @@ impl Peer<'_, RakNet> {
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open();
         };
+        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid)) {
+            self.tables.vacant.push(slot);
+            return self.turn_away(rejection);
+        }
         let accepted = self.insert(slot, from, |connection, cx| {
             connection.accept(cx, guid, mtu);
             Ok::<_, Infallible>(())
         });
         accepted.ok().map(|()| Answer::Reply2 { mtu })
+    }
+
+    /// What is asked of the peers that decide together with this one.
+    fn reservation(&self, from: SocketAddr, guid: Guid) -> Request {
+        let limits_half_open = self.config.cookies == CookiePolicy::Off;
+        Request {
+            identity: Some(guid.0),
+            address: from.ip(),
+            max_incoming: self.config.max_incoming,
+            interval: self.config.connection_interval,
+            half_open: limits_half_open.then_some(self.config.max_half_open_per_network),
+        }
+    }
+
+    /// What a client is told for which there is no place at all the peers together.
+    fn turn_away(&mut self, rejection: Rejection) -> Option<Answer> {
+        match rejection {
+            Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
+            Rejection::Recent => Some(Answer::Refused(Refusal::RecentlyConnected)),
+            Rejection::Full => self.evict_half_open(),
+            Rejection::HalfOpen => {
+                self.stats.drop(DropReason::HalfOpenLimit);
+                None
+            }
+        }
     }
 
     /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
@@ -279,7 +335,8 @@ impl Peer<'_, RakNet> {
         }
         let network = AddressPattern::network_of(from.ip());
         let half_open = self.occupied().filter(|(_, slot)| {
-            slot.connection.is_unverified() && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
+            slot.connection.half_open_since().is_some()
+                && slot.remote.is_some_and(|remote| network.matches(remote.ip()))
         });
         half_open.count() < usize::from(self.config.max_half_open_per_network)
     }

@@ -5,6 +5,7 @@ use heapless::{Deque, Vec};
 use super::bans::BanList;
 use super::config::Config;
 use super::features::{SERVER, UNCONNECTED, room};
+use super::internal_addresses::StoredAddresses;
 use super::known_versions::KnownVersions;
 use super::responder::StatelessResponder;
 use super::types::RakNet;
@@ -44,6 +45,8 @@ pub(crate) struct State<'a> {
     pub(super) unconnected: Deque<Unconnected<RakNet>, { room(UNCONNECTED, 8) }>,
     pub(super) guids: SlotIndex<'a>,
     pub(super) known_versions: KnownVersions,
+    /// The addresses that this peer says are its own.
+    pub(super) internal_addresses: StoredAddresses,
     /// Where the counters of new connections start.
     pub(super) first_number: U24,
 }
@@ -59,6 +62,7 @@ impl<'a> State<'a> {
             unconnected: Deque::new(),
             guids: SlotIndex::new(guids, config.secret),
             known_versions: KnownVersions::default(),
+            internal_addresses: StoredAddresses::default(),
             first_number: U24::new(0),
         }
     }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::endpoint::drop_reasons;
+use crate::endpoint::DropReasons;
 
 drop_reasons! {
     /// Why something that arrived was dropped. Nothing from the network is ever an error of a call: it is counted here.

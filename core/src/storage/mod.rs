@@ -4,6 +4,7 @@
 //! the others leave. Nothing here knows a protocol. Links are an index plus one, so an empty value is all zero bits
 //! and statics stay out of flash.
 
+mod bounded_queue;
 mod deadlines;
 mod index;
 mod link;
@@ -17,6 +18,7 @@ mod slot_index;
 mod slots;
 mod window;
 
+pub(crate) use bounded_queue::BoundedQueue;
 pub(crate) use deadlines::{Deadline, Deadlines};
 pub(crate) use index::Index;
 pub(crate) use link::{Block, Link, RawLink};

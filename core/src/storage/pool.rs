@@ -221,7 +221,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         }
         let stored = self.store(payload, header);
         if stored.is_none() {
-            self.shares.credit_common(blocks);
+            self.shares.release_common(blocks);
         }
         stored
     }
@@ -229,7 +229,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// Frees what belongs to no connection.
     pub(crate) fn free_common(&mut self, message: Block) {
         let blocks = self.free(message);
-        self.shares.credit_common(blocks);
+        self.shares.release_common(blocks);
     }
 
     /// A block for a table, which was charged before: all zero, of one block's length.

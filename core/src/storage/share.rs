@@ -3,14 +3,15 @@
 //! Of `B` blocks and `C` connections, half of the blocks are guaranteed: each connection gets `G = B / 4C` for what it
 //! sends and as many for what it receives, whatever the others do. The rest, `S = B - 2CG`, is common. A direction of a
 //! connection that needs more than `G` borrows from it, as long as it has not borrowed more than it leaves free: alone
-//! `S / 2`, beside `n` that hold all they may `S / (n + 2)`. This is the dynamic threshold of Choudhury and Hahne
-//! ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a factor of one: however many
-//! connections take all they can, some of the common part stays free.
+//! `S / 2`, and each further one that gives nothing back at most half of what is left then. This is the dynamic
+//! threshold of Choudhury and Hahne ("Dynamic queue length thresholds for shared-memory packet switches", 1998) with a
+//! factor of one. Those who hold on to what they borrowed can take the common part from all others, but never what is
+//! guaranteed: who stays within `G` waits for nobody.
 //!
 //! A peer with a single connection has nobody to protect: all its blocks are common and may be borrowed, but that
 //! sending leaves a quarter to receiving.
 //!
-//! Blocks are charged before they are taken and credited when they are freed, so a charge that succeeded always finds
+//! Blocks are charged before they are taken and released when they are freed, so a charge that succeeded always finds
 //! its blocks.
 
 /// What blocks are charged for.
@@ -74,6 +75,8 @@ pub(crate) struct Shares {
     tables: usize,
     /// The most blocks that a share may hold by the configuration.
     limit: usize,
+    /// Blocks of the last charge that was refused.
+    refused: usize,
     /// Whether there is more than one connection to share with.
     is_shared: bool,
 }
@@ -93,8 +96,14 @@ impl Shares {
             reserve: if is_shared { 0 } else { blocks / 4 },
             tables: 0,
             limit: limit.map_or(half, |limit| half.min(limit as usize)),
+            refused: 0,
             is_shared,
         }
+    }
+
+    /// Blocks of the last charge that was refused.
+    pub(crate) const fn refused(&self) -> usize {
+        self.refused
     }
 
     /// Blocks of the common part that are free.
@@ -124,7 +133,7 @@ impl Shares {
     }
 
     /// How many of `blocks` blocks would have to be borrowed.
-    const fn to_borrow(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
+    const fn borrowed_for(&self, share: &Share, blocks: usize, claim: Claim) -> usize {
         blocks.saturating_sub(self.within(claim).saturating_sub(share.own as usize))
     }
 
@@ -139,7 +148,7 @@ impl Shares {
 
     /// The same but for the limit of the configuration.
     fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let borrow = self.to_borrow(share, blocks, claim);
+        let borrow = self.borrowed_for(share, blocks, claim);
         if borrow == 0 {
             return Ok(());
         }
@@ -148,7 +157,7 @@ impl Shares {
         let may_borrow = match claim {
             Claim::Send if !self.is_shared => free >= self.reserve,
             Claim::Early if self.is_shared => held.saturating_mul(3) <= free,
-            _ => !self.is_shared || held <= free,
+            Claim::Send | Claim::Control | Claim::Receive | Claim::Early => !self.is_shared || held <= free,
         };
         match may_borrow {
             true => Ok(()),
@@ -159,13 +168,36 @@ impl Shares {
 
     /// Charges `blocks` blocks to a share.
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        self.check(share, blocks, claim)?;
-        self.take(share, blocks, claim);
-        Ok(())
+        let charged = self.check(share, blocks, claim);
+        match charged {
+            Ok(()) => self.take(share, blocks, claim),
+            Err(_) => self.refused = blocks,
+        }
+        charged
+    }
+
+    /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
+    pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
+        let borrow = self.borrowed_for(share, blocks, Claim::Send);
+        let left = if self.is_shared { share.borrowed as usize + borrow } else { self.reserve };
+        borrow.saturating_add(left)
+    }
+
+    /// Lets `free` blocks of the common part be free at the most, to see who fits beside others.
+    pub(crate) const fn bounded(mut self, free: usize) -> Self {
+        if self.free > free {
+            self.free = free;
+        }
+        self
+    }
+
+    /// Whether others can make room for a message of `blocks` blocks that a share may not hold now.
+    pub(crate) fn depends_on_others(&self, share: &Share, blocks: usize, claim: Claim) -> bool {
+        share.blocks().saturating_sub(share.unlimited.into()).saturating_add(blocks) <= self.limit(claim)
     }
 
     fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
-        let borrow = self.to_borrow(share, blocks, claim);
+        let borrow = self.borrowed_for(share, blocks, claim);
         self.free -= borrow;
         share.borrowed += borrow as u32;
         share.own += (blocks - borrow) as u32;
@@ -197,9 +229,9 @@ impl Shares {
         (share.tables as usize).saturating_sub(self.guarantee)
     }
 
-    /// Credits blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
+    /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
     /// since messages in their turn alone may take it; then what it borrowed.
-    pub(crate) fn credit(&mut self, share: &mut Share, blocks: usize) {
+    pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
         let blocks = blocks.min(share.blocks()) as u32;
         let first = blocks.min(share.own.saturating_sub(self.within(Claim::Early) as u32));
@@ -209,22 +241,22 @@ impl Shares {
         self.free += borrowed as usize;
     }
 
-    /// Credits all that a share still holds, once its tables were freed.
+    /// Releases all that a share still holds, once its tables were freed.
     pub(crate) fn close(&mut self, share: &mut Share) {
         debug_assert!(share.tables == 0, "tables were not freed: {share:?}");
-        self.credit(share, share.blocks());
+        self.release(share, share.blocks());
         *share = Share::default();
     }
 
-    /// Credits blocks that [`charge_unlimited`](Self::charge_unlimited) charged.
-    pub(crate) fn credit_unlimited(&mut self, share: &mut Share, blocks: usize) {
-        self.credit(share, blocks);
+    /// Releases blocks that [`charge_unlimited`](Self::charge_unlimited) charged.
+    pub(crate) fn release_unlimited(&mut self, share: &mut Share, blocks: usize) {
+        self.release(share, blocks);
         share.unlimited = share.unlimited.saturating_sub(blocks as u16);
     }
 
-    /// Credits the blocks of a table.
-    pub(crate) fn credit_table(&mut self, share: &mut Share, blocks: usize) {
-        self.credit_unlimited(share, blocks);
+    /// Releases the blocks of a table.
+    pub(crate) fn release_table(&mut self, share: &mut Share, blocks: usize) {
+        self.release_unlimited(share, blocks);
         self.tables -= self.common_tables(share);
         share.tables = share.tables.saturating_sub(blocks as u16);
         self.tables += self.common_tables(share);
@@ -239,8 +271,8 @@ impl Shares {
         fits
     }
 
-    /// Credits blocks to the common part.
-    pub(crate) const fn credit_common(&mut self, blocks: usize) {
+    /// Releases blocks to the common part.
+    pub(crate) const fn release_common(&mut self, blocks: usize) {
         self.free += blocks;
     }
 
@@ -281,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_take_all_they_can_the_guarantee_and_something_more_is_left() {
+    fn however_many_take_all_they_can_the_guarantee_is_left() {
         // Ten connections with 32 blocks in each direction, 640 common ones.
         let mut shares = Shares::new(1_280, 10, None);
         let mut hostile = [Share::default(); 9];
@@ -291,11 +323,15 @@ mod tests {
         for share in &mut hostile {
             fill(&mut shares, share, Claim::Receive);
         }
-        let left = shares.free();
-        assert!(left > 0, "{shares:?}");
+        assert!(shares.free() <= 1, "{shares:?}");
         let mut honest = Share::default();
-        assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
-        assert!(fill(&mut shares, &mut honest, Claim::Send) > 0);
+        for _ in 0..100 {
+            assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
+            shares.release(&mut honest, 32);
+        }
+        // Who has borrowed gives back, and then there is more for others again.
+        shares.close(&mut hostile[0]);
+        assert!(fill(&mut shares, &mut honest, Claim::Send) > 32 + 100);
         for share in hostile.iter_mut().chain([&mut honest]) {
             shares.close(share);
         }
@@ -321,7 +357,7 @@ mod tests {
         assert!(shares.charge_table(&mut sent, 4, Claim::Send));
         assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
         assert_eq!(shares.check(&received, 1, Claim::Receive), Err(NoRoom::InPool));
-        shares.credit_table(&mut sent, 4);
+        shares.release_table(&mut sent, 4);
         shares.close(&mut sent);
         assert_eq!(shares.check(&sent, 5, Claim::Send), Ok(()));
         assert_eq!(fill(&mut shares, &mut received, Claim::Receive), 4);
@@ -337,7 +373,7 @@ mod tests {
         assert!(shares.charge_common(rest));
         for _ in 0..100 {
             assert_eq!(fill(&mut shares, &mut share, Claim::Receive), 16);
-            shares.credit(&mut share, 16);
+            shares.release(&mut share, 16);
         }
         assert_eq!(fill(&mut shares, &mut share, Claim::Early), 0);
     }
@@ -353,9 +389,9 @@ mod tests {
         assert!(
             shares.could_hold(&share, 8, 0, Claim::Send) && !shares.could_hold(&share, 9, 0, Claim::Send)
         );
-        shares.credit(&mut share, 10);
-        shares.credit_unlimited(&mut share, 1);
-        shares.credit_table(&mut share, 6);
+        shares.release(&mut share, 10);
+        shares.release_unlimited(&mut share, 1);
+        shares.release_table(&mut share, 6);
         assert!(share.is_empty() && shares.is_whole());
     }
 }

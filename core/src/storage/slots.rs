@@ -124,4 +124,12 @@ impl SlotQueue<'_> {
     pub(crate) fn is_empty(&self) -> bool {
         self.front().is_none()
     }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Lent(queue) => queue.iter().len(),
+            #[cfg(feature = "alloc")]
+            Self::Owned(queue) => queue.len(),
+        }
+    }
 }

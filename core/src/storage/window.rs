@@ -141,7 +141,7 @@ impl SparseWindow {
                 self.blocks.iter_mut().rev().fold(None, |after, block| core::mem::replace(block, after));
             if let Some(block) = first {
                 let freed = pool.free(block);
-                pool.shares.credit_unlimited(share, freed);
+                pool.shares.release_unlimited(share, freed);
                 self.held -= 1;
             }
             self.origin = self.origin.plus(bits);
@@ -153,7 +153,7 @@ impl SparseWindow {
         if self.held > 0 {
             for block in self.blocks.iter_mut().filter_map(Option::take) {
                 let freed = pool.free(block);
-                pool.shares.credit_unlimited(share, freed);
+                pool.shares.release_unlimited(share, freed);
             }
         }
         self.held = 0;

@@ -1,5 +1,7 @@
 //! The core from outside: what both protocols promise, under virtual time and over simulated networks.
 
+mod dial;
+mod endpoint;
 mod game_protocol;
 #[path = "../model/mod.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]

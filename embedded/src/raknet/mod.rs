@@ -2,6 +2,7 @@
 //!
 //! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate](crate) has an example.
 
+mod addresses;
 #[cfg(feature = "unconnected")]
 mod ping;
 pub mod profiles;

@@ -9,7 +9,7 @@ use super::accept_queue::Unaccepted;
 use super::error::ConnectError;
 use super::inbox::Phase;
 use super::message::Message;
-use super::shared::{ConnectionRef, Shared, retry};
+use super::shared::{ConnectionRef, Shared};
 
 /// An open connection with another peer.
 ///
@@ -67,8 +67,10 @@ impl<P: Protocol> Connection<P> {
     /// Sends a message. In RakNet its first byte is the message id; applications can use ids from
     /// [`id::USER`](crate::id::USER), 0x86. In the Game Protocol a message has at most 129,024 bytes.
     ///
-    /// Waits while the connection or the endpoint has no room for the message, until others have been acknowledged. When
-    /// it returns, the message is queued, but not yet delivered. If the future is dropped earlier, nothing is sent.
+    /// Waits while the connection has no room for the message, until others have been acknowledged: its own, if the message
+    /// fits what is guaranteed to a connection ([`Options::capacity`](super::Options::capacity)), or those of other
+    /// connections, if it is larger and they have borrowed the rest. When it returns, the message is queued, but not yet
+    /// delivered. If the future is dropped earlier, nothing is sent.
     ///
     /// In RakNet a reliability with receipt returns the receipt of the message;
     /// [`recv_receipt`](crate::raknet::Connection::recv_receipt) returns the outcome.
@@ -84,19 +86,7 @@ impl<P: Protocol> Connection<P> {
             result => return result,
         }
         // Boxed to keep this future small, because it rarely has to wait.
-        Box::pin(self.send_when_room(message, delivery)).await
-    }
-
-    async fn send_when_room(
-        &self,
-        message: &[u8],
-        delivery: P::Delivery,
-    ) -> Result<Option<Receipt>, SendError> {
-        let attempt = || match self.try_send(message, delivery) {
-            Err(SendError::QuotaExceeded | SendError::PoolExhausted) => None,
-            result => Some(result),
-        };
-        retry(&self.reference.shared.room, attempt).await
+        Box::pin(self.reference.send_when_room(message, delivery)).await
     }
 
     /// Sends a message if there is room for it now.
@@ -129,7 +119,7 @@ impl<P: Protocol> Connection<P> {
     /// dropped.
     pub async fn disconnect(&self) {
         let Self { reference, .. } = self;
-        reference.shared.act(|state, now| state.hooked.peer.disconnect(now, reference.id));
+        reference.shared.act(|state, now| state.disconnect(now, reference.id));
         reference.inbox.ended().await;
     }
 

@@ -33,6 +33,12 @@ pub enum ConnectError<F> {
     /// The socket has another address family.
     #[error("an IPv4 socket cannot reach an IPv6 address")]
     AddressFamily,
+    /// The address is that of nobody: its port or its IP address is zero.
+    #[error("an address to connect to has a port and an IP address other than zero")]
+    UnassignedAddress,
+    /// RakNet: the largest MTU of the configuration is not one of 576 to 1492 bytes.
+    #[error("the largest MTU must be 576 to 1492 bytes")]
+    InvalidMtu,
     /// RakNet: the password is longer than 255 bytes.
     #[error("a password has at most 255 bytes")]
     PasswordTooLong,
@@ -51,6 +57,8 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
     fn from(error: endpoint::ConnectError) -> Self {
         match error {
             endpoint::ConnectError::AlreadyConnected => Self::AlreadyConnected,
+            endpoint::ConnectError::UnassignedAddress => Self::UnassignedAddress,
+            endpoint::ConnectError::InvalidMtu => Self::InvalidMtu,
             endpoint::ConnectError::PasswordTooLong => Self::PasswordTooLong,
             // The error is non-exhaustive; any other one is about missing room, too.
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,

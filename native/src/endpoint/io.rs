@@ -22,10 +22,10 @@ pub(crate) struct Io {
 }
 
 impl Io {
-    pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>) -> Self {
+    pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>, clock: Clock) -> Self {
         Self {
             arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
-            clock: Clock::start(),
+            clock,
             wake: Notify::new(),
             idle: Notify::new(),
             ended: watch::Sender::new(false),

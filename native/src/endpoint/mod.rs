@@ -40,6 +40,7 @@
 //! ```
 
 mod accept_queue;
+mod blocked_senders;
 mod boxed_hook;
 mod connection;
 mod driver;
@@ -50,6 +51,7 @@ mod message;
 mod options;
 mod pending_wake;
 mod requests;
+mod shards;
 mod shared;
 mod state;
 mod stats;
@@ -63,8 +65,12 @@ use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
 use self::boxed_hook::BoxedHook;
+use self::shards::{LockedAdmission, Shards};
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
+use crate::clock::Clock;
+use crate::interfaces;
+use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
@@ -102,6 +108,8 @@ pub(crate) use self::state::State;
 #[derive(Debug)]
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
+    /// All endpoints of the same server, of which this is one.
+    pub(crate) shards: Arc<Shards<P>>,
     local: SocketAddr,
     has_ipv6: bool,
 }
@@ -119,7 +127,19 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
     /// socket, tasks, locks, and memory as in `options`. The system passes all datagrams of a client to the same endpoint.
-    /// The endpoints have the same identity; accept connections from each of them.
+    /// Accept connections from each of them.
+    ///
+    /// They are one server to its clients. Shared are:
+    /// - the identity and the keys of the configuration;
+    /// - `max_incoming`, which counts the connections of all; in RakNet the GUIDs, so that nobody comes in twice;
+    /// - in RakNet the password, the bans and what pongs say: whoever is asked to change them changes them for all;
+    /// - the rations: pongs and challenges a second, in all and for each network, the time between two connections of an
+    ///   address, and the half-open connections of a network where cookies are off.
+    ///
+    /// Not shared are the memory and the queues; the statistics; connections that an endpoint opens itself, whose GUIDs it
+    /// alone knows; and the half-open connections that a full RakNet server ends for the sake of a newcomer, which must be
+    /// of the endpoint that the newcomer comes to. A place is counted until its connection has ended or its endpoint is
+    /// gone.
     ///
     /// # Errors
     /// A [`BindError`] with the address. Only Linux and Android distribute datagrams by client; elsewhere this always
@@ -161,7 +181,16 @@ impl<P: Protocol> Endpoint<P> {
             sockets.push(socket.map_err(|source| BindError::Socket { address, source })?);
         }
         // Another socket changes the distribution, so the endpoints start when all sockets are bound.
-        Ok(sockets.into_iter().map(|socket| Self::start(socket, options.clone(), BoxedHook::NONE)).collect())
+        let (clock, admission) = (Clock::start(), LockedAdmission::default());
+        let shared = || {
+            let shared = Shared::new(options.clone(), BoxedHook::NONE, clock);
+            shared.lock().hooked.peer.share_admission(Box::new(admission.clone()));
+            Arc::new(shared)
+        };
+        let all: Vec<_> = sockets.iter().map(|_| shared()).collect();
+        let shards = Shards::of(&all);
+        let pairs = sockets.into_iter().zip(all);
+        Ok(pairs.map(|(socket, shared)| Self::run(socket, shared, &shards, options.simulate)).collect())
     }
 
     /// Like [`bind`](Self::bind), with a hook that sees, filters and injects datagrams, messages and events. `hook` makes it
@@ -204,11 +233,22 @@ impl<P: Protocol> Endpoint<P> {
 
     fn start(socket: Socket, options: Options<P>, hook: BoxedHook<P>) -> Self {
         let simulation = options.simulate;
-        let shared = Arc::new(Shared::new(options, hook));
+        let shared = Arc::new(Shared::new(options, hook, Clock::start()));
+        let shards = Shards::of(std::slice::from_ref(&shared));
+        Self::run(socket, shared, &shards, simulation)
+    }
+
+    fn run(
+        socket: Socket,
+        shared: Arc<Shared<P>>,
+        shards: &Arc<Shards<P>>,
+        simulation: Option<Simulation>,
+    ) -> Self {
         let local = socket.local_addr();
+        P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
         let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        Self { shared, local, has_ipv6 }
+        Self { shared, shards: Arc::clone(shards), local, has_ipv6 }
     }
 
     /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
@@ -314,6 +354,7 @@ impl<P: Protocol> Endpoint<P> {
             receive_queue_full: state.dispatcher.receive_queue_full,
             backlog_full: state.dispatcher.accept_queue.overflows(),
             unconnected_queue_full: state.dispatcher.unconnected.dropped(),
+            sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
             receive_failures: counters.receive_failures.load(Ordering::Relaxed),
         }

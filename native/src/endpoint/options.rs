@@ -30,8 +30,18 @@ use crate::simulation::Simulation;
 pub struct Options<P: Protocol> {
     /// The configuration of the protocol.
     pub config: P::Config,
-    /// The maximum number of connections, and the memory for messages in transit. A connection uses at most half of the
-    /// memory in each direction, which also limits the size of a message.
+    /// How many connections there may be, and the memory for messages that are on their way.
+    ///
+    /// Half of the blocks are guaranteed to the connections in equal parts, one half of each for what it sends and one for
+    /// what it receives; within that nobody waits for anybody else, however many others take all they can. What a
+    /// connection needs beyond, it borrows from the other half of the blocks, in each direction as long as it leaves as
+    /// much free as it has borrowed. So a message that is larger than the guaranteed part may have to wait for others,
+    /// and one larger than that and a quarter of all blocks never fits. An endpoint for a single connection may use half
+    /// of all blocks in each direction.
+    ///
+    /// Default: 64 connections with 32,768 blocks of 512 bytes: 64 KB are guaranteed to each in each direction, and a
+    /// message may have 4 MB. [`server`](Self::server) has more for more connections. Memory of the machine is taken only
+    /// as far as blocks are used.
     pub capacity: Capacity,
     /// The size of the receive queue of each connection in bytes; every message is charged 64 bytes more. The default is
     /// 8 MiB.
@@ -73,15 +83,24 @@ impl<P: Protocol> Options<P> {
         Ok(Self::new(P::config(entropy()?)))
     }
 
-    /// The defaults for an endpoint that accepts up to `max_incoming` connections. It has memory for at least as many, and
-    /// can also open connections.
+    /// Options of an endpoint that accepts up to `max_incoming` connections and can open as many as it has room for.
+    /// There is [memory](Capacity::for_connections) for `max_incoming` connections or the default, whichever is more: with
+    /// 256 to 16,384 connections each is sure of 16 KB in each direction, whatever the others do.
     ///
     /// # Errors
     /// If the system provides no random bytes.
+    ///
+    /// ```
+    /// let options = rakwire_native::Options::server(500)?;
+    /// assert_eq!((options.config.max_incoming, options.capacity.connections), (500, 500));
+    /// assert_eq!(options.capacity.blocks, 64_000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn server(max_incoming: u16) -> io::Result<Self> {
         let mut options = Self::client()?;
         *P::max_incoming(&mut options.config) = max_incoming;
-        options.capacity.connections = options.capacity.connections.max(max_incoming.into());
+        let connections = options.capacity.connections.max(max_incoming.into());
+        options.capacity = Capacity::for_connections(connections);
         Ok(options)
     }
 }

@@ -1,17 +1,21 @@
 //! What an endpoint, its connections and its tasks share.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
 use tokio::sync::Notify;
 
+use super::blocked_senders::{BlockedSenders, WaitId};
 use super::boxed_hook::BoxedHook;
 use super::inbox::Inbox;
 use super::io::Io;
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::state::{Next, State};
+use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
 /// The protocol and its lock, and the notifications that tasks wait for.
@@ -19,8 +23,8 @@ use crate::outgoing::Outgoing;
 pub(crate) struct Shared<P: Protocol> {
     state: Mutex<State<P>>,
     pub(crate) io: Io,
-    /// Notified when there may be room to send.
-    pub(crate) room: Notify,
+    /// Notified when more messages to peers without a connection may fit.
+    pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
     /// Notified when there are messages from peers without a connection.
@@ -28,11 +32,11 @@ pub(crate) struct Shared<P: Protocol> {
 }
 
 impl<P: Protocol> Shared<P> {
-    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>) -> Self {
+    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, clock: Clock) -> Self {
         Self {
-            io: Io::new(options.arrival_queue, options.simulate),
+            io: Io::new(options.arrival_queue, options.simulate, clock),
             state: Mutex::new(State::new(options, hook)),
-            room: Notify::new(),
+            unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
             unconnected: Notify::new(),
         }
@@ -47,8 +51,10 @@ impl<P: Protocol> Shared<P> {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         let result = act(&mut state, now);
+        let woken = state.dispatcher.blocked_senders.take();
         drop(state);
         self.io.wake.notify_one();
+        woken.into_iter().for_each(Waker::wake);
         result
     }
 
@@ -64,8 +70,10 @@ impl<P: Protocol> Shared<P> {
             // Under the lock, so that nothing can have been sent since.
             self.io.idle.notify_waiters();
         }
+        let woken = state.dispatcher.blocked_senders.take();
         drop(state);
-        self.room.notify_waiters();
+        woken.into_iter().for_each(Waker::wake);
+        self.unconnected_room.notify_waiters();
         if has_unaccepted {
             self.unaccepted.notify_waiters();
         }
@@ -98,23 +106,37 @@ pub(crate) struct ConnectionRef<P: Protocol> {
 }
 
 impl<P: Protocol> ConnectionRef<P> {
-    /// Sends a message if there is room for it, and wakes the driver if it was sent. It does not wake the driver
-    /// otherwise: the driver wakes senders that wait for room, so they would wake each other endlessly.
+    /// Sends a message if there is room for it.
     pub(crate) fn try_send(
         &self,
         message: &[u8],
         delivery: P::Delivery,
     ) -> Result<Option<Receipt>, SendError> {
+        self.try_send_or(message, delivery, |_| {})
+    }
+
+    /// Sends a message if there is room for it; if there is none now, does `otherwise` before anything can change. The
+    /// driver is woken only if the message was taken: a refused sender waits for the driver, and the two would wake each
+    /// other for ever.
+    fn try_send_or(
+        &self,
+        message: &[u8],
+        delivery: P::Delivery,
+        otherwise: impl FnOnce(&mut BlockedSenders),
+    ) -> Result<Option<Receipt>, SendError> {
         let io = &self.shared.io;
         let mut state = self.shared.lock();
         if let Some(woken_at) = state.pending_wake.as_mut().and_then(PendingWake::share) {
             let sent = state.hooked.send(woken_at, self.id, message, delivery);
-            if !matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted)) {
+            if !has_no_room(&sent) {
                 return sent;
             }
         }
         let now = state.catch_up(&io.arrival_queue, &io.clock);
         let sent = state.hooked.send(now, self.id, message, delivery);
+        if has_no_room(&sent) {
+            otherwise(&mut state.dispatcher.blocked_senders);
+        }
         if sent.is_ok() {
             state.pending_wake = Some(PendingWake::new(now));
         }
@@ -123,6 +145,61 @@ impl<P: Protocol> ConnectionRef<P> {
             io.wake.notify_one();
         }
         sent
+    }
+
+    /// Sends a message as soon as there is room for it.
+    pub(crate) fn send_when_room<'m>(
+        &self,
+        message: &'m [u8],
+        delivery: P::Delivery,
+    ) -> SendWhenRoom<'_, 'm, P> {
+        SendWhenRoom { reference: self, message, delivery, wait: None }
+    }
+}
+
+const fn has_no_room(sent: &Result<Option<Receipt>, SendError>) -> bool {
+    matches!(sent, Err(SendError::QuotaExceeded | SendError::PoolExhausted))
+}
+
+/// Sends a message as soon as there is room for it. The task is woken when its connection has room, and not before.
+#[derive(Debug)]
+pub(crate) struct SendWhenRoom<'c, 'm, P: Protocol> {
+    reference: &'c ConnectionRef<P>,
+    message: &'m [u8],
+    delivery: P::Delivery,
+    /// The name under which the task waits, unless it is certain that it does not.
+    wait: Option<WaitId>,
+}
+
+impl<P: Protocol> SendWhenRoom<'_, '_, P> {
+    /// Takes the task out of those that wait.
+    fn stop_waiting(&mut self) {
+        let Some(wait) = self.wait.take() else { return };
+        let removed = self.reference.shared.lock().dispatcher.blocked_senders.remove(self.reference.id, wait);
+        // A waker may own its task, which needs the lock when it is dropped.
+        drop(removed);
+    }
+}
+
+impl<P: Protocol> Unpin for SendWhenRoom<'_, '_, P> {}
+
+impl<P: Protocol> Future for SendWhenRoom<'_, '_, P> {
+    type Output = Result<Option<Receipt>, SendError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        this.stop_waiting();
+        let (id, wait) = (this.reference.id, &mut this.wait);
+        let sent = this.reference.try_send_or(this.message, this.delivery, |senders| {
+            *wait = Some(senders.register(id, cx.waker()));
+        });
+        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+    }
+}
+
+impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
+    fn drop(&mut self) {
+        self.stop_waiting();
     }
 }
 
@@ -143,7 +220,8 @@ mod tests {
 
     /// Otherwise the driver and a sender would wake each other endlessly while the peer acknowledges nothing.
     async fn a_failed_send_does_not_wake_the_driver<P: Protocol>() {
-        let shared = Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE));
+        let shared =
+            Arc::new(Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start()));
         let remote = ([127, 0, 0, 1], 9).into();
         let opened = shared.act(|state, now| state.connect(now, remote, &P::ConnectOptions::default()));
         let (id, inbox) = opened.expect("room for a connection");

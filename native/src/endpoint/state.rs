@@ -8,6 +8,7 @@ use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hook
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
+use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
 use super::message::Message;
@@ -45,7 +46,12 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) unconnected: UnconnectedQueue<P::Identity>,
     /// Datagrams that were dropped because a receive queue was full.
     pub(crate) receive_queue_full: u64,
+    /// Tasks that wait for room for their messages.
+    pub(crate) blocked_senders: BlockedSenders,
 }
+
+/// Connections whose senders are woken in a turn of the driver.
+const WOKEN_A_TURN: usize = 16;
 
 /// What the driver does after [`State::drive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +76,7 @@ impl<P: Protocol> State<P> {
             pings: Pings::default(),
             unconnected: UnconnectedQueue::default(),
             receive_queue_full: 0,
+            blocked_senders: BlockedSenders::default(),
         };
         let peer = Peer::with_capacity(options.capacity, options.config);
         let hooked = Hooked::new(peer, hook);
@@ -148,6 +155,10 @@ impl<P: Protocol> State<P> {
             outgoing.push(to, length);
         }
         self.dispatch(now);
+        for _ in 0..WOKEN_A_TURN {
+            let Some(id) = self.hooked.peer.poll_writable() else { break };
+            self.dispatcher.blocked_senders.wake(id);
+        }
         if !outgoing.is_empty() || !self.requests.is_empty() {
             Next::Again
         } else if !self.is_open() && !self.has_connections() {
@@ -187,8 +198,14 @@ impl<P: Protocol> State<P> {
         self.stop_accepting(now);
         let all: Vec<ConnectionId> = self.hooked.peer.connections().collect();
         for id in all {
-            self.hooked.peer.disconnect(now, id);
+            self.disconnect(now, id);
         }
+    }
+
+    /// Ends a connection. Who waits to send on it learns that.
+    pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
+        self.hooked.peer.disconnect(now, id);
+        self.dispatcher.blocked_senders.wake(id);
     }
 
     /// Stops accepting connections, and closes those that nobody has accepted.
@@ -209,8 +226,8 @@ impl<P: Protocol> Dispatcher<P> {
     /// Whether to pass a datagram to the protocol. Data for a full receive queue is dropped, and the other peer resends
     /// it. Acknowledgements are always passed on, because this side could not send without them.
     ///
-    /// `Peer::pause` does not fit here: a paused connection may fill its share of the memory that all connections use, so
-    /// two slow readers could stop all others.
+    /// `Peer::pause` would do with less: what the application does not read would stay within the share of the connection,
+    /// which is smaller than the receive queue.
     fn admits(&mut self, from: SocketAddr, datagram: &[u8]) -> bool {
         if self.paused.is_empty() {
             return true;
@@ -304,6 +321,7 @@ impl<P: Protocol> Dispatcher<P> {
     }
 
     fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
+        self.blocked_senders.wake(id);
         self.last.take_if(|(last, _)| *last == id);
         let inbox = self.inboxes.remove(&id)?;
         self.paused.remove(&inbox.remote);

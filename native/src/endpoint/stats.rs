@@ -42,6 +42,8 @@ pub struct EndpointStats<P: Protocol> {
     pub backlog_full: u64,
     /// Messages from peers without a connection that were dropped because 256 of them were waiting to be received.
     pub unconnected_queue_full: u64,
+    /// How often a task that waits to send was woken, because its connection had room again or ended.
+    pub sender_wakes: u64,
     /// Datagrams that the system could not send.
     pub send_failures: u64,
     /// Receive calls that failed.

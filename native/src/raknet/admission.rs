@@ -1,5 +1,7 @@
-//! The identity and advertisement of an endpoint, and who may connect: the password and the bans.
+//! The identity and advertisement of an endpoint, and who may connect: the password and the bans. The
+//! shards of a server have these in common.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::raknet::{AddressPattern, BanListFull, Guid, RakNet, SetError};
@@ -31,7 +33,34 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_advertisement(data))
+        self.shards.act(|state, _| state.hooked.peer.set_advertisement(data)).unwrap_or(Ok(()))
+    }
+
+    /// Sets the addresses that this endpoint says are its own to every peer that it connects with from now on; none to
+    /// say nothing. An endpoint begins with that of its socket or, if that is bound to all addresses, with those from
+    /// which the system would send to others.
+    ///
+    /// # Errors
+    /// [`SetError::TooManyAddresses`] if there are more than [`address_count`](crate::Config::address_count) says, and
+    /// nothing changed then.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// client.set_internal_addresses(&[])?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.internal_addresses(), [server.local_addr()]);
+    /// let accepted = server.accept().await.ok_or("the endpoint is open")?;
+    /// assert_eq!(accepted.internal_addresses(), []);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_internal_addresses(&self, addresses: &[SocketAddr]) -> Result<(), SetError> {
+        self.shared.act(|state, _| state.hooked.peer.set_internal_addresses(addresses))
     }
 
     /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
@@ -55,7 +84,7 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
-        self.shared.act(|state, _| state.hooked.peer.set_password(password))
+        self.shards.act(|state, _| state.hooked.peer.set_password(password)).unwrap_or(Ok(()))
     }
 
     /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
@@ -86,21 +115,23 @@ impl Endpoint<RakNet> {
     /// # }
     /// ```
     pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanListFull> {
-        self.shared.act(|state, now| {
+        let banned = self.shards.act(|state, now| {
             let bans = state.hooked.peer.bans_mut().ok_or(BanListFull)?;
             bans.expire(now);
             bans.add(pattern, time.map(|time| now + time))
-        })
+        });
+        banned.unwrap_or(Ok(()))
     }
 
     /// Removes the ban of exactly this pattern; false if there is none.
     pub fn unban(&self, pattern: AddressPattern) -> bool {
-        self.shared.act(|state, now| {
+        let lifted = self.shards.act(|state, now| {
             state.hooked.peer.bans_mut().is_some_and(|bans| {
                 bans.expire(now);
                 bans.remove(pattern)
             })
-        })
+        });
+        lifted.unwrap_or(false)
     }
 
     /// The bans, each with its remaining time; `None` is forever.

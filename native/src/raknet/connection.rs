@@ -1,5 +1,6 @@
 //! What only RakNet connections have: receipts, progress, a GUID and a timeout of their own.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt, SetError};
@@ -63,6 +64,22 @@ impl Connection<RakNet> {
     /// [`SetError::NoConnection`] if the connection has ended.
     pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
         self.reference.shared.act(|state, _| state.hooked.peer.set_timeout(self.reference.id, timeout))
+    }
+
+    /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
+    /// them. Empty when nothing is left of the connection.
+    ///
+    /// ```
+    /// use rakwire_native::Connection;
+    ///
+    /// /// Whether the other peer is behind an address translator.
+    /// fn is_translated(connection: &Connection) -> bool {
+    ///     !connection.internal_addresses().contains(&connection.remote())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.reference.shared.lock().hooked.peer.internal_addresses(self.reference.id).to_vec()
     }
 
     /// The GUID of the other peer, which chose it itself.

@@ -85,7 +85,7 @@ impl Endpoint<RakNet> {
                 Err(raknet::OutOfBandError::BadLength | _) => Some(Err(OutOfBandError::BadLength)),
             }
         };
-        retry(&self.shared.room, || self.shared.act(attempt)).await
+        retry(&self.shared.unconnected_room, || self.shared.act(attempt)).await
     }
 
     /// Waits for the next message from a peer without a connection. There is none unless the configuration

@@ -36,7 +36,7 @@ async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     if !app.origins.admits(&headers) {
-        app.counters.origin_refused();
+        app.counters.origins_refused.increment();
         debug!(?headers, "origin refused");
         return (StatusCode::FORBIDDEN, "this relay does not accept pages of this origin").into_response();
     }

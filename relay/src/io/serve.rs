@@ -39,7 +39,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
             () = app.stop.cancelled() => break,
         };
         let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
-            app.counters.connection_refused();
+            app.counters.connections_refused.increment();
             debug!("too many connections");
             continue;
         };
@@ -94,7 +94,7 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, conn
     };
     match served {
         Err(error) if error.is_timeout() => {
-            app.counters.header_timed_out();
+            app.counters.headers_timed_out.increment();
             debug!("request header timed out");
         }
         Err(error) => debug!(%error, "connection failed"),

@@ -67,6 +67,12 @@ impl RakNetPeer {
         Ok(receipt.map(|receipt| receipt.0))
     }
 
+    /// The addresses that the server has said are its own, as `192.0.2.7:19132` or `[2001:db8::7]:19132`.
+    #[wasm_bindgen(js_name = internalAddresses)]
+    pub fn internal_addresses(&self) -> Vec<String> {
+        self.client.internal_addresses().iter().map(ToString::to_string).collect()
+    }
+
     /// Whether `send` would take a message of so many bytes now.
     ///
     /// # Errors
@@ -149,6 +155,9 @@ fn failure_code(reason: ConnectFailure) -> &'static str {
             "incompatible-protocol"
         }
         ConnectFailure::SecurityRequired => "security-required",
+        ConnectFailure::IdentityRequired => "identity-required",
+        ConnectFailure::InvalidIdentity => "invalid-identity",
+        ConnectFailure::PublicKeyMismatch => "public-key-mismatch",
         ConnectFailure::InvalidPassword => "invalid-password",
         ConnectFailure::Closed => "closed-by-server",
         ConnectFailure::Cancelled => "cancelled",

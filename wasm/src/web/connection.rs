@@ -16,7 +16,7 @@ use crate::client::{Client, OutOfMemory};
 /// An open connection. Dropping it tells the server so without waiting for anything.
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
-    driver: Rc<RefCell<Driver<P>>>,
+    pub(super) driver: Rc<RefCell<Driver<P>>>,
     queue: RefCell<ReceiveQueue<P>>,
     ending: RefCell<Option<Ending<P>>>,
 }
@@ -104,11 +104,12 @@ impl<P: Protocol> Connection<P> {
     fn poll_open(&self, cx: &Context<'_>) -> Poll<Result<(), ConnectError<P>>> {
         let driver = &mut *self.driver.borrow_mut();
         while let Some(event) = driver.client.poll_event() {
-            match event {
-                Event::Connected { .. } => return Poll::Ready(Ok(())),
-                Event::ConnectFailed { reason, .. } => return Poll::Ready(Err(ConnectError::Server(reason))),
-                // Not of this connection, such as the pong of a peer without one.
-                _ => {}
+            // Others are not of this connection, such as the pong of a peer without one.
+            if let Event::Connected { .. } = event {
+                return Poll::Ready(Ok(()));
+            }
+            if let Event::ConnectFailed { reason, .. } = event {
+                return Poll::Ready(Err(ConnectError::Server(reason)));
             }
         }
         if let Some(refusal) = driver.refusal {

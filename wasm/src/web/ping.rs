@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rakwire::Instant;
-use rakwire::raknet::Guid;
+use rakwire::raknet::{Guid, PongFraming};
 use rakwire::wire::offline::{Offline, PingScope};
 use rakwire::wire::{Reader, Wire, Writer};
 use wasm_bindgen::closure::Closure;
@@ -30,7 +30,7 @@ pub struct Pong {
     pub identity: Guid,
     /// From the ping to the pong, by way of the relay.
     pub latency: Duration,
-    /// What the server says, 0 to 399 bytes.
+    /// What the server says, 0 to 399 bytes, without the length before it.
     pub data: Vec<u8>,
 }
 
@@ -145,6 +145,8 @@ impl Question {
         let ping = self.sent.iter().find(|(carried, _)| *carried == time).or_else(|| self.sent.last());
         if let Some((_, at)) = ping {
             let latency = now().saturating_since(*at);
+            // A server of Minecraft Bedrock writes the length before its data.
+            let data = PongFraming::of(data).unframe(data).unwrap_or(data);
             self.answer = Some(Ok(Pong { identity: guid, latency, data: data.to_vec() }));
         }
     }

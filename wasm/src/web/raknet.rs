@@ -1,5 +1,7 @@
 //! RakNet: how a connection is opened, and what only such a connection can do.
 
+use core::net::SocketAddr;
+
 use rakwire::raknet::{Outcome, Progress, RakNet, Receipt};
 
 use super::browser::with_target;
@@ -52,6 +54,13 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 }
 
 impl Connection {
+    /// The addresses that the server has said are its own, without those that it left unassigned. Empty when the
+    /// connection is over.
+    #[must_use]
+    pub fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.driver.borrow().client.internal_addresses().to_vec()
+    }
+
     /// What became of the next message that was sent with a receipt reliability; nothing once the connection is over:
     /// what was still open then stays unknown.
     ///

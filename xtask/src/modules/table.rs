@@ -98,6 +98,7 @@ const CORE: Crate = Crate {
         ]),
         // What a peer keeps beside its connections, and the answers to peers without one.
         Layer::together(&[
+            "raknet::internal_addresses",
             "raknet::known_versions",
             "raknet::responder",
             "raknet::state",
@@ -145,7 +146,7 @@ const CORE: Crate = Crate {
 const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
-        Layer::apart(&["bind_error", "clock", "entropy", "outgoing", "simulation", "wakers"]),
+        Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
@@ -190,7 +191,7 @@ const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
         // What decides without a socket.
-        Layer::apart(&["origin", "queue", "target"]),
+        Layer::apart(&["counted", "origin", "queue", "target"]),
         Layer::apart(&["close", "config"]),
         Layer::together(&["counters"]),
         Layer::together(&["session"]),

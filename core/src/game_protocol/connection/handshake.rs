@@ -143,9 +143,11 @@ impl Handshake {
         !word.looks_like_a_header() || !self.is_confirmed && word == self.token
     }
 
-    /// Answers again: a server that repeats its challenge lacks the answer.
-    pub(super) fn on_repeated_challenge(&mut self, cx: &Context<'_, '_>) {
-        if self.answer_interval(cx).is_some() {
+    /// Answers again if `datagram` is the challenge once more: its server lacks the answer. Where both peers dialled, other
+    /// words of the handshake arrive too, and answers to those would go back and forth.
+    pub(super) fn on_repetition(&mut self, cx: &Context<'_, '_>, datagram: &[u8]) {
+        let is_challenge = HandshakeWord::read(datagram) == Ok(self.token);
+        if is_challenge && self.answer_interval(cx).is_some() {
             self.is_due = true;
         }
     }

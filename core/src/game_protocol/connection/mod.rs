@@ -100,7 +100,7 @@ impl Connection {
         };
         if body.is_empty() && self.handshake.is_repeated(datagram) {
             cx.stats.drop(DropReason::Unexpected);
-            self.handshake.on_repeated_challenge(cx);
+            self.handshake.on_repetition(cx, datagram);
             return;
         }
         self.handshake.confirm();

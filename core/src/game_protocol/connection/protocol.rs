@@ -11,6 +11,7 @@ use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
 use crate::game_protocol::wire::{HandshakeWord, Header, Reliability};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<GameProtocol> for Connection {
@@ -116,6 +117,10 @@ impl endpoint::Connection<GameProtocol> for Connection {
         } else {
             self.handshake.take_ending().map(Notice::Ended)
         }
+    }
+
+    fn send_share(&self) -> &Share {
+        self.sender.share()
     }
 
     fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) -> bool {

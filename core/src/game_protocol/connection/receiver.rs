@@ -116,7 +116,7 @@ impl Receiver {
         }
         let header = BlockHeader::Received(chunk.reliability);
         let Some(message) = cx.pool.store(chunk.body, &header) else {
-            cx.pool.shares.credit(&mut self.share, blocks);
+            cx.pool.shares.release(&mut self.share, blocks);
             return Err(DropReason::NoMemory.into());
         };
         self.window.advance(chunk.sequence);
@@ -133,7 +133,7 @@ impl Receiver {
             return Err(DropReason::NoMemory.into());
         }
         // There is room for the chunk, too; it is charged where it is stored.
-        cx.pool.shares.credit(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.share, blocks);
         let (owner, sequence) = (cx.slot, chunk.sequence);
         let header = BlockHeader::Partial(Partial {
             updated_at: cx.now,
@@ -147,7 +147,7 @@ impl Receiver {
             reliability: chunk.reliability,
         });
         let Some(record) = cx.pool.store(&[], &header) else {
-            cx.pool.shares.credit(&mut self.share, 1);
+            cx.pool.shares.release(&mut self.share, 1);
             return Err(DropReason::NoMemory.into());
         };
         cx.index.insert(cx.pool, key::partial(owner, sequence), record);
@@ -212,12 +212,12 @@ impl Receiver {
         }
         let Some(block) = cx.pool.store(chunk.body, &header) else {
             let charged = if is_promised { 0 } else { blocks };
-            cx.pool.shares.credit(&mut self.share, charged);
+            cx.pool.shares.release(&mut self.share, charged);
             return None;
         };
         let per_chunk = u16::try_from(cx.pool.blocks_for(CHUNK)).unwrap_or(u16::MAX);
         let promised = usize::from(take_promise(cx, record, per_chunk));
-        cx.pool.shares.credit(&mut self.share, promised.saturating_sub(blocks));
+        cx.pool.shares.release(&mut self.share, promised.saturating_sub(blocks));
         Some(block)
     }
 
@@ -261,13 +261,13 @@ impl Receiver {
     /// Gives back `blocks` blocks, or what is left, of the promise for a message.
     fn release_promise(&mut self, cx: &mut Context<'_, '_>, record: Block, blocks: u16) {
         let released = take_promise(cx, record, blocks);
-        cx.pool.shares.credit(&mut self.share, released.into());
+        cx.pool.shares.release(&mut self.share, released.into());
     }
 
     /// Frees the blocks of something, and gives them back.
     fn free(&mut self, cx: &mut Context<'_, '_>, message: Block) {
         let freed = cx.pool.free(message);
-        cx.pool.shares.credit(&mut self.share, freed);
+        cx.pool.shares.release(&mut self.share, freed);
     }
 
     /// Puts the chunks of a complete message together and removes its record.
@@ -392,7 +392,7 @@ impl Receiver {
 
     /// The application has read a message of so many blocks.
     pub(super) fn on_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.credit(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.share, blocks);
     }
 
     /// Frees messages that lack chunks.

@@ -273,7 +273,12 @@ impl Sender {
     /// Frees a chunk or a record, and gives its blocks back.
     fn free(&mut self, cx: &mut Context<'_, '_>, block: Block) {
         let freed = cx.pool.free(block);
-        cx.pool.shares.credit(&mut self.share, freed);
+        cx.pool.shares.release(&mut self.share, freed);
+    }
+
+    /// Blocks of what waits or is in flight.
+    pub(super) const fn share(&self) -> &Share {
+        &self.share
     }
 
     /// Frees everything.

@@ -13,13 +13,8 @@ pub(crate) enum BlockHeader {
     /// Bytes that are no message of a connection, such as the state of channels or a password.
     #[default]
     Raw,
-    /// A message to send, or a part of one. It waits in a queue, or is in flight behind the first message of its
-    /// datagram.
-    Outgoing(Queued),
-    /// The first message of a datagram in flight, and where the messages of that datagram came from.
-    InFlight(Datagram, SendSource),
-    /// The first message of a datagram that counts as lost, and how many datagrams were lost before it (modulo 2^32).
-    Lost(Datagram, u32),
+    /// A message to send, or a part of one, and how far it got.
+    Outgoing(OutgoingMessage, SendStatus),
     /// The record of a message that is sent in parts.
     SplitSend(SplitSend),
     /// What became of a message, for the application to read.
@@ -49,20 +44,39 @@ pub(crate) struct OutgoingMessage {
     pub(crate) receipt: u32,
 }
 
-/// A message to send and its place among those that wait.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Queued {
-    pub(crate) message: OutgoingMessage,
-    /// Its virtual finish time in the weighted fair queueing of priorities.
-    pub(crate) virtual_time: u32,
-    pub(crate) queued_at: Instant,
+/// How far a message to send got.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SendStatus {
+    /// It waits in a queue, or is in flight behind the first message of its datagram.
+    Queued {
+        /// Its virtual finish time in the weighted fair queueing of priorities.
+        virtual_time: u32,
+        queued_at: Instant,
+    },
+    /// It is the first message of a datagram in flight; the others hang on its block.
+    InFlight {
+        /// The slot of the connection.
+        owner: u16,
+        number: U24,
+        bytes: u32,
+        sent_at: Instant,
+        /// Where the messages of the datagram came from.
+        source: SendSource,
+    },
+    /// It is the first message of a datagram that counts as lost.
+    Lost {
+        owner: u16,
+        number: U24,
+        bytes: u32,
+        sent_at: Instant,
+        /// How many datagrams were lost before it (modulo 2^32).
+        ordinal: u32,
+    },
 }
 
 /// A datagram that was sent with at least one message to acknowledge.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {
-    /// The first of its messages; the others hang on the same block.
-    pub(crate) message: OutgoingMessage,
     /// The slot of the connection.
     pub(crate) owner: u16,
     pub(crate) number: U24,
@@ -116,61 +130,28 @@ pub(crate) struct Partial {
 impl BlockHeader {
     /// The message to send that this block begins.
     #[inline]
-    pub(crate) fn outgoing(&self) -> &OutgoingMessage {
-        match self {
-            Self::Outgoing(queued) => &queued.message,
-            Self::InFlight(datagram, _) | Self::Lost(datagram, _) => &datagram.message,
-            Self::Raw
-            | Self::SplitSend(_)
-            | Self::Receipt(..)
-            | Self::Received(_)
-            | Self::Part(_)
-            | Self::Partial(_) => {
-                debug_assert!(false, "not a message to send: {self:?}");
-                &Queued::NONE.message
-            }
-        }
-    }
-
-    /// The message in a send queue that this block begins.
-    #[inline]
-    pub(crate) fn queued(&self) -> &Queued {
-        let Self::Outgoing(queued) = self else {
-            debug_assert!(false, "not a queued message: {self:?}");
-            return Queued::NONE;
+    pub(crate) fn outgoing(&self) -> Option<&OutgoingMessage> {
+        let Self::Outgoing(message, _) = self else {
+            debug_assert!(false, "not a message to send: {self:?}");
+            return None;
         };
-        queued
+        Some(message)
     }
 
     /// The message that arrived and that this block begins.
     #[inline]
-    pub(crate) fn received(&self) -> &IncomingMessage {
-        const NONE: &IncomingMessage = &IncomingMessage {
-            reliability: Reliability::Unreliable,
-            channel: 0,
-            sequence: U24::new(0),
-            order: U24::new(0),
-        };
+    pub(crate) fn received(&self) -> Option<&IncomingMessage> {
         let Self::Received(message) = self else {
             debug_assert!(false, "not a message that arrived: {self:?}");
-            return NONE;
+            return None;
         };
-        message
+        Some(message)
     }
 
     /// The datagram that this block stands for, whether it is in flight or lost.
     #[inline]
-    pub(crate) const fn datagram(&self) -> Option<&Datagram> {
-        match self {
-            Self::InFlight(datagram, _) | Self::Lost(datagram, _) => Some(datagram),
-            Self::Raw
-            | Self::Outgoing(_)
-            | Self::SplitSend(_)
-            | Self::Receipt(..)
-            | Self::Received(_)
-            | Self::Part(_)
-            | Self::Partial(_) => None,
-        }
+    pub(crate) const fn datagram(&self) -> Option<Datagram> {
+        if let Self::Outgoing(_, status) = self { status.datagram() } else { None }
     }
 
     /// The receipt that the header stands for.
@@ -180,7 +161,7 @@ impl BlockHeader {
 
     /// How a message that arrived was sent.
     pub(crate) fn delivery(&self) -> Delivery {
-        let message = self.received();
+        let Some(message) = self.received() else { return Delivery::default() };
         Delivery {
             reliability: message.reliability,
             channel: Channel::new(message.channel).unwrap_or_default(),
@@ -189,23 +170,21 @@ impl BlockHeader {
     }
 }
 
-impl Queued {
-    /// Stands in for a message where a block has another role, which would be a bug.
-    const NONE: &Self = &Self {
-        message: OutgoingMessage {
-            reliability: Reliability::Unreliable,
-            channel: 0,
-            split_id: 0,
-            split_count: 0,
-            split_index: 0,
-            reliable: U24::new(0),
-            sequence: U24::new(0),
-            order: U24::new(0),
-            receipt: 0,
-        },
-        virtual_time: 0,
-        queued_at: Instant::ZERO,
-    };
+impl SendStatus {
+    /// That of a message that is sent again: it goes before those that wait for their first time.
+    pub(crate) const RESEND: Self = Self::Queued { virtual_time: 0, queued_at: Instant::ZERO };
+
+    /// The datagram that the message is the first one of.
+    #[inline]
+    const fn datagram(&self) -> Option<Datagram> {
+        match *self {
+            Self::Queued { .. } => None,
+            Self::InFlight { owner, number, bytes, sent_at, .. }
+            | Self::Lost { owner, number, bytes, sent_at, .. } => {
+                Some(Datagram { owner, number, bytes, sent_at })
+            }
+        }
+    }
 }
 
 impl OutgoingMessage {

@@ -151,7 +151,7 @@ impl<T: Packed> Channels<T> {
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if let Some(far) = core::mem::take(self).far {
             let freed = pool.free(far);
-            pool.shares.credit_table(share, freed);
+            pool.shares.release_table(share, freed);
         }
     }
 }

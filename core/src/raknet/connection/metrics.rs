@@ -3,6 +3,8 @@
 use crate::raknet::stats::Amount;
 use crate::time::Instant;
 
+const MICROS_PER_SECOND: u64 = 1_000_000;
+
 /// Bytes of one kind: in all, in the second that is running, and in the last whole one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
@@ -49,7 +51,12 @@ fn add(counters: &mut [Counter], second: &mut u32, now: Instant, metric: usize, 
 }
 
 fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
-    let new = second_of(now);
+    let start = u64::from(*second) * MICROS_PER_SECOND;
+    // Where there is no instruction for the division below, it costs more than all the rest.
+    if now.as_micros().wrapping_sub(start) < MICROS_PER_SECOND {
+        return;
+    }
+    let new = (now.as_micros() / MICROS_PER_SECOND) as u32;
     if new != *second {
         let follows = new == second.wrapping_add(1);
         for counter in counters {
@@ -58,10 +65,6 @@ fn start_second(counters: &mut [Counter], second: &mut u32, now: Instant) {
         }
         *second = new;
     }
-}
-
-fn second_of(now: Instant) -> u32 {
-    u32::try_from((now.as_micros() / 1_000_000) & u64::from(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]

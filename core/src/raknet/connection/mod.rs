@@ -55,6 +55,7 @@ use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
 use sender::Sender;
 use sizes::Sizes;
 
+use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
 use super::stats::DropReason;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
@@ -65,7 +66,7 @@ use super::wire::{Guid, IP_UDP_OVERHEAD, Wire};
 use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{Progress, Side};
 use crate::serial::U24;
-use crate::time::Instant;
+use crate::time::{Instant, long_micros};
 
 /// Bytes of the longest datagram that is read: what fits an Ethernet frame, whatever MTU the peers agreed on.
 const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
@@ -73,7 +74,6 @@ const LONGEST_DATAGRAM: usize = 1500 - IP_UDP_OVERHEAD as usize;
 /// One other peer.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    side: Side,
     handshake: Handshake,
     protection: ConnectionProtection,
     sender: Sender,
@@ -89,13 +89,21 @@ pub(crate) struct Connection {
 impl Connection {
     /// Begins a connection that another peer, whose address is proved, wants.
     pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
-        self.begin(cx, Side::Server, mtu);
+        self.begin(cx, mtu);
         self.set_timeout(cx.config.timeout);
         self.handshake.await_request(cx.now, guid);
     }
 
-    fn begin(&mut self, cx: &Context<'_, '_>, side: Side, mtu: u16) {
-        self.side = side;
+    /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
+    pub(crate) fn cross(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) -> bool {
+        let crosses = guid != cx.config.guid && self.handshake.cross(guid);
+        if crosses {
+            self.sender.set_mtu(cx, mtu);
+        }
+        crosses
+    }
+
+    fn begin(&mut self, cx: &Context<'_, '_>, mtu: u16) {
         self.protection = ConnectionProtection::new(cx.config.security);
         self.made_at = cx.now;
         self.last_received = cx.now;
@@ -104,11 +112,7 @@ impl Connection {
     }
 
     pub(crate) fn set_timeout(&mut self, timeout: Duration) {
-        self.timeout = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
-    }
-
-    const fn timeout(&self) -> Duration {
-        Duration::from_micros(self.timeout)
+        self.timeout = long_micros(timeout);
     }
 
     pub(crate) const fn guid(&self) -> Guid {
@@ -119,19 +123,26 @@ impl Connection {
         self.sender.sizes().mtu()
     }
 
-    /// Since when an incoming connection has been half open.
+    /// Since when a connection that only the other peer opens has been half open.
     pub(crate) fn half_open_since(&self) -> Option<Instant> {
-        self.is_unverified().then_some(self.handshake.since())
+        let is_half_open = self.is_unverified() && self.handshake.side() == Side::Server;
+        is_half_open.then_some(self.handshake.since())
     }
 
+    /// Whether the second request of the other peer was answered, and nothing has come of it.
     pub(crate) const fn is_unverified(&self) -> bool {
-        matches!(self.handshake.state(), State::Unverified)
+        self.handshake.is_unverified()
+    }
+
+    /// The addresses that the other peer has said are its own.
+    pub(super) const fn internal_addresses(&self) -> StoredAddresses {
+        self.handshake.internal_addresses()
     }
 
     /// Ends the connection, if it has not ended before: nothing is sent any more. What was received stays for the
     /// application if that knows of the connection.
     fn end(&mut self, cx: &mut Context<'_, '_>, end: End) {
-        if !self.handshake.end(cx.now, self.side, end) {
+        if !self.handshake.end(cx.now, end) {
             return;
         }
         self.sender.clear(cx);
@@ -175,6 +186,14 @@ impl Connection {
     pub(crate) fn handle_offline(&mut self, cx: &mut Context<'_, '_>, message: &Offline<'_>) {
         let result = self.handshake.on_offline(cx, &mut self.sender, message);
         self.end_on_error(cx, result);
+    }
+
+    /// Takes a datagram that is neither of this connection nor marked as offline. False if it is none that counts.
+    pub(crate) fn handle_unmarked(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) -> bool {
+        let result = self.handshake.on_unmarked(cx.now, datagram);
+        let counts = result.is_some();
+        self.end_on_error(cx, result.unwrap_or(Ok(())));
+        counts
     }
 
     /// Whether datagrams of this connection may begin with any byte.
@@ -223,8 +242,7 @@ impl Connection {
         number: U24,
         reader: Reader<'_>,
     ) -> Result<(), WireError> {
-        let state = self.handshake.state();
-        if matches!(state, State::Free | State::Opening | State::Aborting | State::Closed) {
+        if !self.handshake.takes_datagrams() {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
@@ -299,7 +317,7 @@ impl Connection {
     /// until it is acknowledged.
     const fn takes_capsules(&self) -> bool {
         let state = self.handshake.state();
-        !state.is_over() && !matches!(state, State::RejectingPassword)
+        !state.is_over() && !matches!(state, State::Rejecting)
     }
 
     fn handle_capsule(
@@ -333,7 +351,7 @@ impl Connection {
 
     fn compose(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
         // A vacant slot has no MTU.
-        if matches!(self.handshake.state(), State::Free | State::Opening | State::Closed) {
+        if !self.handshake.takes_datagrams() && self.handshake.state() != State::Aborting {
             return None;
         }
         let sizes = self.sender.sizes();
@@ -347,7 +365,7 @@ impl Connection {
             return Some(length);
         }
         let length = self.sender.compose(cx, buffer);
-        let is_closing = matches!(self.handshake.state(), State::Closing | State::RejectingPassword);
+        let is_closing = matches!(self.handshake.state(), State::Closing | State::Rejecting);
         if length.is_some() || !is_closing || !self.sender.is_delivered() {
             return length;
         }
@@ -363,11 +381,11 @@ impl Connection {
     /// When the other peer counts as lost; only one that owes an acknowledgement can be.
     fn silence_deadline(&self) -> Option<Instant> {
         let unacked_since = self.sender.unacked_since()?;
-        Some(unacked_since.max(self.last_received) + self.timeout())
+        Some(unacked_since.max(self.last_received).plus_long(self.timeout))
     }
 
     /// When a connection ends into whose memory nothing more fits.
     fn memory_deadline(&self) -> Option<Instant> {
-        self.receiver.exhausted_since().map(|since| since + self.timeout())
+        self.receiver.exhausted_since().map(|since| since.plus_long(self.timeout))
     }
 }

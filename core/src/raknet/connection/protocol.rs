@@ -8,14 +8,35 @@ use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
 use crate::raknet::types::{ConnectOptions, RakNet};
-use crate::raknet::wire::{Guid, id};
+use crate::raknet::wire::{Guid, MAX_MTU, MIN_MTU, id};
+use crate::storage::Share;
 use crate::time::Instant;
 
 impl endpoint::Connection<RakNet> for Connection {
     fn open(&mut self, cx: &mut Context<'_, '_>, options: &ConnectOptions<'_>) -> Result<(), ConnectError> {
-        self.begin(cx, Side::Client, cx.config.mtu);
+        if !(MIN_MTU..=MAX_MTU).contains(&cx.config.mtu) {
+            return Err(ConnectError::InvalidMtu);
+        }
+        self.begin(cx, cx.config.mtu);
         self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
         self.handshake.open(cx, options)
+    }
+
+    fn adopt(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        options: &ConnectOptions<'_>,
+    ) -> Result<bool, ConnectError> {
+        if self.handshake.side() == Side::Client {
+            return Ok(false);
+        }
+        if self.is_unverified() {
+            self.handshake.open(cx, options)?;
+        } else if !self.handshake.adopt() {
+            return Ok(false);
+        }
+        self.set_timeout(options.timeout.unwrap_or(cx.config.timeout));
+        Ok(true)
     }
 
     fn send(
@@ -42,7 +63,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
-        let result = self.handshake.disconnect(cx.now);
+        let result = self.handshake.disconnect(cx, &mut self.sender);
         self.end_on_error(cx, result);
     }
 
@@ -55,7 +76,7 @@ impl endpoint::Connection<RakNet> for Connection {
         }
         self.sender.on_timeout(cx);
         if self.handshake.state() == State::Connected {
-            self.sender.keep_alive(cx, self.timeout());
+            self.sender.keep_alive(cx, self.timeout);
         } else {
             let result = self.handshake.on_timeout(cx);
             self.end_on_error(cx, result);
@@ -63,8 +84,9 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn poll_transmit(&mut self, cx: &mut Context<'_, '_>, buffer: &mut [u8]) -> Option<usize> {
-        let length = if self.handshake.state() == State::Opening {
-            self.handshake.compose_request(cx, (*cx.remote)?, buffer)?
+        let request = self.handshake.compose_request(cx, (*cx.remote)?, buffer);
+        let length = if let Some(length) = request {
+            length
         } else {
             let length = self.compose(cx, buffer);
             self.collect_receipts(cx);
@@ -80,7 +102,7 @@ impl endpoint::Connection<RakNet> for Connection {
             return self.handshake.deadline(cx);
         }
         let in_state = if matches!(state, State::Connected) {
-            self.sender.keep_alive_deadline(self.timeout())
+            self.sender.keep_alive_deadline(self.timeout)
         } else {
             self.handshake.deadline(cx)
         };
@@ -106,6 +128,10 @@ impl endpoint::Connection<RakNet> for Connection {
         }
     }
 
+    fn send_share(&self) -> &Share {
+        self.sender.share()
+    }
+
     fn on_receipt_read(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         self.sender.on_receipt_read(cx, blocks);
     }
@@ -122,11 +148,11 @@ impl endpoint::Connection<RakNet> for Connection {
     fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.receiver.clear(cx);
         self.sender.release(cx);
-        self.handshake.forget_password(cx);
+        self.handshake.release(cx);
     }
 
     fn side(&self) -> Side {
-        self.side
+        self.handshake.side()
     }
 
     fn state(&self) -> ConnectionState {
@@ -156,7 +182,11 @@ impl endpoint::Connection<RakNet> for Connection {
         false
     }
 
+    fn is_half_open(&self) -> bool {
+        self.is_unverified()
+    }
+
     fn is_incoming(&self) -> bool {
-        self.side == Side::Server && self.handshake.takes_incoming_slot()
+        self.handshake.side() == Side::Server && self.handshake.takes_incoming_slot()
     }
 }

@@ -114,6 +114,15 @@ impl<'a> AddressList<'a> {
         Ok(Self { bytes: writer.finish() })
     }
 
+    /// A list of these bytes.
+    pub(crate) const fn from_bytes(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    pub(crate) const fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The addresses; ends early where the bytes are no address.
     pub fn iter(&self) -> impl Iterator<Item = SocketAddr> + use<'a> {
         let mut reader = Reader::new(self.bytes);

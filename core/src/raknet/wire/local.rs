@@ -1,6 +1,6 @@
 //! Events that the original shows its own application as bytes (docs/raknet.md#local-events).
 //!
-//! They are **never on the wire**: what arrives with such an id is dropped. They are here for tools that read the logs
+//! The original **never sends** them: what arrives with such an id is dropped, but for what tells a client of keys. They are here for tools that read the logs
 //! and captures of programs around the original, and for bindings that imitate its interface. The documents give two of
 //! them a longer form than the original has; both are read.
 //!

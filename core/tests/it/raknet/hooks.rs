@@ -150,11 +150,11 @@ fn a_hook_injects_refuses_and_drops() {
     assert_eq!(pair.b.peer.stats().datagrams_received, before);
 }
 
-/// Records the time of every call.
+/// Notes every time that it is told.
 #[derive(Default)]
-struct TimeRecorder(Vec<Instant>);
+struct Times(Vec<Instant>);
 
-impl Hook<RakNet> for TimeRecorder {
+impl Hook<RakNet> for Times {
     fn on_received(&mut self, now: Instant, _: SocketAddr, _: &[u8]) -> Verdict {
         self.0.push(now);
         Verdict::Pass
@@ -183,7 +183,7 @@ impl Hook<RakNet> for TimeRecorder {
 /// A driver's clock may step back, and neither peer nor hook does.
 #[test]
 fn a_hook_is_told_no_time_before_the_last() {
-    let mut pair = pair(TimeRecorder::default());
+    let mut pair = pair(Times::default());
     let (client, server) = connect(&mut pair);
     let mut buffer = [0; rakwire::wire::MAX_DATAGRAM];
     let (late, early) = (pair.now, Instant::from_micros(1));

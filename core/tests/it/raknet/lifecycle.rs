@@ -4,12 +4,13 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::raknet::{
-    Channel, ConnectFailure, ConnectOptions, ConnectionState, CookiePolicy, Delivery, DialledAddress,
-    DisconnectReason, DropReason, Reliability, SendError, SetError,
+    Channel, CongestionControl, ConnectError, ConnectFailure, ConnectOptions, ConnectionState, CookiePolicy,
+    Delivery, DialledAddress, DisconnectReason, DropReason, Reliability, SendError, SetError,
 };
 use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
 
+use crate::support::forged::{answers, missing};
 use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
 
 fn latency(millis: u64) -> Conditions {
@@ -299,4 +300,62 @@ fn a_connection_that_ended_makes_way_for_the_next() {
     }
     net.run_for(Duration::from_secs(30));
     assert!(net.pair.a.connections().count() <= 1);
+}
+
+/// To its client, a connection that the server has accepted is open.
+#[test]
+fn a_server_that_closes_before_the_handshake_is_over_notifies_its_client() {
+    let mut net = Net::new(latency(10), 1);
+    let to = net.pair.b_address;
+    let id = net.pair.a.connect(net.now(), to).expect("a free slot");
+    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&Told::Connected(id))));
+    // Nothing of the client gets through any more.
+    net.pair.transmit();
+    net.pair.forth().set_conditions(Conditions { loss: 1.0, ..latency(10) });
+    while net.pair.forth().receive(Instant::from_micros(u64::MAX)).is_some() {}
+    let server = net.pair.b.connections().next().expect("a connection");
+    assert_eq!(net.pair.b.connection(server).map(|info| info.state), Some(ConnectionState::Connecting));
+    let now = net.now();
+    net.pair.b.disconnect(now, server);
+    net.run_for(Duration::from_millis(500));
+    assert_eq!(net.client, [Told::Connected(id), Told::Disconnected(id, DisconnectReason::Remote)]);
+    net.run_for(Duration::from_secs(10));
+    assert_eq!((&net.server[..], net.pair.b.connections().count()), (&[][..], 0));
+    assert_eq!(net.pair.b.blocks_available(), net.pair.b.blocks());
+}
+
+#[test]
+fn an_mtu_that_no_peer_takes_is_refused() {
+    for (mtu, is_right) in
+        [(0, false), (36, false), (37, false), (575, false), (576, true), (1_492, true), (1_493, false)]
+    {
+        let mut config = client_config();
+        config.mtu = mtu;
+        let connected = peer(config).connect(Instant::ZERO, ([192, 0, 2, 1], 1).into());
+        let refused = connected == Err(ConnectError::InvalidMtu);
+        assert_eq!((connected.is_ok(), refused), (is_right, !is_right), "{mtu}");
+    }
+}
+
+/// What the original says to one whose congestion control wants to know: that its window still grows fast.
+#[test]
+fn data_tell_whether_the_sender_is_in_slow_start() {
+    const SLOW_START: u8 = 0x04;
+    let mut config = client_config();
+    config.congestion_control = CongestionControl::NewReno;
+    let mut net = Net::with(peer(config), peer(server_config()), latency(10), 1);
+    let (client, _) = net.connect();
+    net.run_for(Duration::from_secs(1));
+    let (now, from) = (net.now(), net.pair.b_address);
+    net.pair.a.send(now, client, b"\x86hello", Delivery::RELIABLE).expect("room");
+    let sent = answers(&mut net.pair.a, now).pop().expect("a datagram").1;
+    assert_eq!(sent[0] & SLOW_START, SLOW_START);
+    let number = u32::from_le_bytes([sent[1], sent[2], sent[3], 0]);
+    net.pair.a.handle_datagram(now, from, &missing(number, number, 1));
+    // It leaves when the pace lets it.
+    let later = now + Duration::from_millis(300);
+    net.pair.a.handle_timeout(later);
+    let datagrams = answers(&mut net.pair.a, later);
+    let resent = datagrams.iter().find(|(_, datagram)| datagram.ends_with(b"\x86hello"));
+    assert_eq!(resent.expect("the same message").1[0] & SLOW_START, 0);
 }

@@ -8,6 +8,8 @@ mod found;
 mod hooks;
 mod hostile;
 mod ids;
+mod internal_addresses;
+mod keys;
 mod lifecycle;
 mod lossy;
 mod never_opened;

@@ -32,7 +32,8 @@ impl Client {
     }
 
     fn connect(&mut self, options: &ConnectOptions<'_>) {
-        (self.requests.clear(), self.failure = None);
+        self.requests.clear();
+        self.failure = None;
         self.peer.connect_with(self.now, SERVER, options).expect("a free slot");
         self.look();
     }

@@ -7,5 +7,6 @@ pub(crate) mod game_vectors;
 pub(crate) mod marked;
 pub(crate) mod raknet;
 pub(crate) mod recorder;
+pub(crate) mod star;
 pub(crate) mod ticking;
 pub(crate) mod vectors;

@@ -62,7 +62,7 @@ pub async fn start(spawner: Spawner) -> Board {
     let (seed, rest) = random.split_at(8);
     entropy.copy_from_slice(rest);
     let seed = seed.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
-    let address = rakwire_embassy::mac_address(&embassy_stm32::uid::uid()[..]);
+    let address = rakwire_embassy::mac_address(&embassy_stm32::uid::uid());
     let device: Device = Ethernet::new(
         PACKETS.take(),
         p.ETH,

@@ -47,6 +47,20 @@ fn both_ends_know_whom_they_are_connected_with() {
 }
 
 #[test]
+fn both_ends_are_told_the_addresses_of_the_other_one() {
+    run(async {
+        let (client, server) = pair::<RakNet>(Wire::losing(0));
+        let own = [([10, 0, 0, 7], PORT).into()];
+        assert_eq!(client.handle.set_internal_addresses(&own), Ok(()));
+        let accepting = server.handle.accept();
+        let connecting = client.handle.connect(server.address);
+        let (there, here) = tokio::join!(accepting, connecting);
+        assert_eq!(there.internal_addresses()[..], own);
+        assert!(here.expect("a connection").internal_addresses().is_empty());
+    });
+}
+
+#[test]
 fn receipts_tell_what_became_of_messages() {
     run(async {
         let (client, server) = pair::<RakNet>(Wire::losing(0));

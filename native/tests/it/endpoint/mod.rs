@@ -1,5 +1,6 @@
 //! What endpoints of both protocols do, over loopback. Each test runs by both.
 
+mod fairness;
 mod hooks;
 mod lifecycle;
 mod messages;

@@ -1,12 +1,15 @@
 //! One address, several endpoints.
 
-use rakwire::raknet::RakNet;
-use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire::raknet::{ConnectFailure, ConnectOptions, Guid, RakNet, Refusal};
+use rakwire_native::endpoint::{ConnectError, Endpoint, Options};
 
 use super::by_both_protocols;
-use super::subject::{Subject, client, echo_all, message, receive};
+use super::subject::{Subject, client, echo_all, message, receive, until};
 
-by_both_protocols!(clients_spread_over_the_shards_of_a_server_and_stay_where_they_are);
+by_both_protocols!(
+    clients_spread_over_the_shards_of_a_server_and_stay_where_they_are,
+    the_shards_of_a_server_admit_no_more_than_max_incoming_together,
+);
 
 const SHARDS: usize = 4;
 /// So many that all of them on one of four shards is no chance: 1 in 2^62.
@@ -33,6 +36,79 @@ async fn clients_spread_over_the_shards_of_a_server_and_stay_where_they_are<P: S
     let counts: Vec<usize> = shards.iter().map(|shard| shard.stats().connections).collect();
     assert_eq!(counts.iter().sum::<usize>(), usize::from(CLIENTS), "{counts:?}");
     assert!(counts.iter().filter(|count| **count > 0).count() > 1, "{counts:?}");
+}
+
+async fn the_shards_of_a_server_admit_no_more_than_max_incoming_together<P: Subject>() {
+    let options = Options::<P>::server(8).expect("random bytes");
+    let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
+    let address = shards.first().expect("a shard").local_addr();
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let client = client::<P>(|_| {}).await;
+        let connection = client.connect(address).await;
+        clients.push((client, connection));
+    }
+    let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
+    until("eight are there", || count() == 8).await;
+    // One that leaves makes room for another.
+    let kept = clients.iter().find_map(|(_, connection)| connection.as_ref().ok()).expect("eight of them");
+    kept.disconnect().await;
+    until("one has left", || count() < 8).await;
+    let late = client::<P>(|_| {}).await;
+    let _late = late.connect(address).await.expect("a place");
+}
+
+/// A RakNet server of several shards, and the shard that each of many clients comes to.
+async fn raknet_shards(change: impl FnOnce(&mut Options<RakNet>)) -> Vec<Endpoint<RakNet>> {
+    let mut options = Options::<RakNet>::server(64).expect("random bytes");
+    change(&mut options);
+    Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port")
+}
+
+async fn refused(
+    client: &Endpoint<RakNet>,
+    shards: &[Endpoint<RakNet>],
+) -> Option<ConnectError<ConnectFailure>> {
+    client.connect(shards[0].local_addr()).await.err()
+}
+
+const fn refusal(why: Refusal) -> Option<ConnectError<ConnectFailure>> {
+    Some(ConnectError::Failed(ConnectFailure::Refused(why)))
+}
+
+/// The same GUID from 32 ports, which come to all shards: one is let in.
+#[tokio::test]
+async fn the_shards_of_a_raknet_server_let_a_guid_in_once() {
+    let shards = raknet_shards(|_| {}).await;
+    let first = client::<RakNet>(|options| options.config.guid = Guid(7)).await;
+    let _connection = first.connect(shards[0].local_addr()).await.expect("a connection");
+    for _ in 0..CLIENTS {
+        let second = client::<RakNet>(|options| options.config.guid = Guid(7)).await;
+        assert_eq!(refused(&second, &shards).await, refusal(Refusal::AlreadyConnected));
+    }
+}
+
+#[tokio::test]
+async fn a_ban_and_a_password_at_one_shard_count_at_all() {
+    let shards = raknet_shards(|options| options.config.pongs_per_network = 1_000).await;
+    shards[1].ban("127.0.0.1".parse().expect("a pattern"), None).expect("room");
+    for _ in 0..CLIENTS {
+        let banned = client::<RakNet>(|_| {}).await;
+        assert_eq!(refused(&banned, &shards).await, refusal(Refusal::Banned));
+    }
+    assert_eq!(shards[3].bans().len(), 1);
+    assert!(shards[2].unban("127.0.0.1".parse().expect("a pattern")));
+    shards[3].set_password(b"friends").expect("short");
+    shards[0].set_advertisement(b"one server").expect("short");
+    for _ in 0..CLIENTS {
+        let client = client::<RakNet>(|_| {}).await;
+        let address = shards[0].local_addr();
+        assert!(client.connect(address).await.is_err(), "it does not know the password");
+        let options = ConnectOptions { password: b"friends", ..ConnectOptions::default() };
+        client.connect_with(address, &options).await.expect("a connection").disconnect().await;
+        let pong = client.ping(address, std::time::Duration::from_secs(20)).await;
+        assert_eq!(pong.expect("a pong").data, b"one server");
+    }
 }
 
 #[tokio::test]

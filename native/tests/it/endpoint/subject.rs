@@ -36,6 +36,8 @@ pub(crate) trait Subject: Protocol {
     /// Messages that were sent and received on a connection.
     fn messages(stats: &Self::ConnectionStats) -> (u64, u64);
     fn has_resent(stats: &Self::ConnectionStats) -> bool;
+    /// Whether something that was sent is not acknowledged.
+    fn is_waiting(stats: &Self::ConnectionStats) -> bool;
 }
 
 impl Subject for RakNet {
@@ -62,6 +64,10 @@ impl Subject for RakNet {
 
     fn has_resent(stats: &raknet::ConnectionStats) -> bool {
         stats.datagrams_lost > 0
+    }
+
+    fn is_waiting(stats: &raknet::ConnectionStats) -> bool {
+        stats.in_flight > 0 || stats.waiting.iter().any(|waiting| waiting.messages > 0)
     }
 }
 
@@ -92,6 +98,10 @@ impl Subject for GameProtocol {
 
     fn has_resent(stats: &game_protocol::ConnectionStats) -> bool {
         stats.chunks_resent > 0
+    }
+
+    fn is_waiting(stats: &game_protocol::ConnectionStats) -> bool {
+        stats.in_flight > 0 || stats.waiting > 0
     }
 }
 

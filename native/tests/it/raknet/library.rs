@@ -271,3 +271,34 @@ async fn every_door_refuses_the_ids_of_raknet() {
     here.disconnect().await;
     assert_eq!(here.send(&[id::USER], Delivery::RELIABLE).await, Err(SendError::NotConnected));
 }
+
+/// One connection comes of it, which each of them opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_endpoints_may_dial_each_other_at_once() {
+    let bind = || Endpoint::bind("127.0.0.1:0", Options::server(2).expect("entropy"));
+    let (first, second) = (bind().await.expect("a free port"), bind().await.expect("a free port"));
+    for round in 0..20 {
+        let (there, here) =
+            tokio::join!(first.connect(second.local_addr()), second.connect(first.local_addr()));
+        let connections = [there.ok(), here.ok()];
+        // Whoever was called when the other one had connected already accepts that connection.
+        let accepted = match &connections {
+            [Some(_), None] => second.accept().await,
+            [None, Some(_)] => first.accept().await,
+            [Some(_), Some(_)] => None,
+            [None, None] => panic!("round {round}: no connection"),
+        };
+        let ends: Vec<_> = connections.into_iter().flatten().chain(accepted).collect();
+        assert_eq!(ends.len(), 2, "round {round}");
+        for end in &ends {
+            assert_eq!(end.internal_addresses(), [end.remote()]);
+            end.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+        }
+        for end in &ends {
+            assert_eq!(end.recv().await.expect("a message").bytes, b"\xFEhello");
+        }
+        let [one, other] = &ends[..] else { panic!("two ends") };
+        one.disconnect().await;
+        while other.recv().await.is_some() {}
+    }
+}

@@ -69,9 +69,8 @@ impl Congestion {
     /// The pacing rate in bytes a second for an RTT of `rtt` microseconds. It carries a window in less than an RTT
     /// (RFC 9002 section 7.7: 5/4 of the window), so that pacing alone never leaves the window unused.
     pub(super) fn rate(&self, rtt: u32) -> u32 {
-        let pace = dispatch!(&self.controller, pace());
         let window = u64::from(self.window());
-        let bytes_per_rtt = match pace {
+        let bytes_per_rtt = match self.pace() {
             Pace::SlowStart => 2 * window,
             Pace::Steady => window + window / 4,
         };
@@ -85,6 +84,15 @@ impl Congestion {
             #[cfg(feature = "delay-based")]
             Controller::DelayBased(_) => false,
         }
+    }
+
+    fn pace(&self) -> Pace {
+        dispatch!(&self.controller, pace())
+    }
+
+    /// Whether the window grows as fast as it can.
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.pace() == Pace::SlowStart
     }
 
     pub(super) fn on_ack(&mut self, sample: &AckSample) {

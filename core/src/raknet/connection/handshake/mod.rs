@@ -1,6 +1,7 @@
 //! How a connection opens and closes, on both sides (docs/raknet.md#opening-a-connection).
 
 mod opening;
+mod security;
 mod state;
 mod version;
 
@@ -17,6 +18,7 @@ use crate::cursor::{Reader, Source, WireError};
 use crate::endpoint::{ConnectError, ConnectionState, Side};
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::features::SERVER;
+use crate::raknet::internal_addresses::{MAX_ADDRESS_LIST, StoredAddresses, is_assigned};
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
@@ -33,6 +35,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// The state of a connection, and who the other peer is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
+    side: Side,
     state: State,
     /// The requests of a client while its state is [`State::Opening`].
     opening: Opening,
@@ -47,6 +50,12 @@ pub(super) struct Handshake {
     was_open: bool,
     /// The connection ended, and the application was not told yet.
     ending: Option<Ending>,
+    /// Why the attempt of this end failed, if only that of the other peer goes on.
+    failure: Option<ConnectFailure>,
+    /// Whether the other peer, which dialled this end while this end dialled it, may want to hear that it is accepted.
+    owes_acceptance: bool,
+    /// The addresses that the other peer has said are its own.
+    internal_addresses: StoredAddresses,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
     closing_notification_sent: bool,
@@ -55,11 +64,12 @@ pub(super) struct Handshake {
 impl Handshake {
     /// Begins to wait for the connection request of a peer whose address is proved.
     pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
+        self.side = Side::Server;
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
 
-    /// Begins to open a connection.
+    /// Begins to open a connection. It may be one of which only the second request of the other peer has arrived.
     pub(super) fn open(
         &mut self,
         cx: &mut Context<'_, '_>,
@@ -72,10 +82,66 @@ impl Handshake {
             let stored = cx.pool.store_common(options.password, &BlockHeader::Raw);
             self.password = Some(stored.ok_or(ConnectError::NoMemory)?);
         }
+        let crosses = self.is_unverified().then_some(self.guid);
+        self.side = Side::Client;
         self.opening = Opening::new(cx, options);
         self.guid = Guid::UNASSIGNED;
         self.enter(cx.now, State::Opening);
+        if let Some(guid) = crosses {
+            self.cross(guid);
+        }
         Ok(())
+    }
+
+    /// Makes this end a client, too, of a connection that the other peer opens. False if this end does not wait for the
+    /// last message of the other peer.
+    pub(super) fn adopt(&mut self) -> bool {
+        let adopts = self.state == State::AwaitingNewIncoming;
+        if adopts {
+            self.side = Side::Client;
+        }
+        adopts
+    }
+
+    /// The other peer dials this end, which dials it, and its second request is answered: whichever attempt comes
+    /// further opens the connection (docs/raknet.md#both-dial). False if this end does not dial, or has answered before.
+    pub(super) fn cross(&mut self, guid: Guid) -> bool {
+        let crosses = self.state == State::Opening && !self.opening.is_crossed();
+        if crosses {
+            self.opening.cross();
+            self.guid = guid;
+            self.owes_acceptance = true;
+        }
+        crosses
+    }
+
+    /// Whether the second request of the other peer was answered, and nothing has come of it.
+    pub(super) const fn is_unverified(&self) -> bool {
+        match self.state {
+            State::Unverified => true,
+            State::Opening => self.opening.is_crossed(),
+            _ => false,
+        }
+    }
+
+    /// Whether datagrams of the connection may arrive.
+    pub(super) const fn takes_datagrams(&self) -> bool {
+        self.is_unverified()
+            || !matches!(self.state, State::Free | State::Opening | State::Aborting | State::Closed)
+    }
+
+    pub(super) const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The addresses that the other peer has said are its own.
+    pub(super) const fn internal_addresses(&self) -> StoredAddresses {
+        self.internal_addresses
+    }
+
+    fn keep_internal_addresses(&mut self, cx: &mut Context<'_, '_>, addresses: AddressList<'_>) {
+        // They are kept if there is room.
+        self.internal_addresses.keep(cx.pool, addresses.iter().filter(is_assigned));
     }
 
     pub(super) const fn state(&self) -> State {
@@ -124,11 +190,12 @@ impl Handshake {
     }
 
     /// Ends the connection; false if it has ended before. The application is told if it knew of the connection.
-    pub(super) fn end(&mut self, now: Instant, side: Side, end: End) -> bool {
+    pub(super) fn end(&mut self, now: Instant, end: End) -> bool {
         if matches!(self.state, State::Free) || self.state.is_over() {
             return false;
         }
-        let is_known = side == Side::Client || self.state.is_open();
+        // An application that knows of a connection is told of its rejection when that begins.
+        let is_known = self.state.is_open() || self.side == Side::Client && self.state != State::Rejecting;
         self.enter(now, end.state);
         if is_known {
             self.ending = Some(end.ending);
@@ -138,13 +205,37 @@ impl Handshake {
 
     /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
-        if !self.state.is_open() {
-            return End::failed(failure);
-        }
         self.closing_notification_sent = false;
-        // A silent peer would not receive a notification either.
-        let state = if reason == DisconnectReason::Lost { State::Closed } else { State::Aborting };
-        End { state, ending: Ending::Disconnected(reason) }
+        let is_open = self.state.is_open();
+        // To the other peer the connection may be open before it is so here. A silent peer would not receive a
+        // notification.
+        let is_notified =
+            (is_open || self.state == State::AwaitingNewIncoming) && reason != DisconnectReason::Lost;
+        let ending = if is_open {
+            Ending::Disconnected(reason)
+        } else {
+            Ending::Failed(self.failure.unwrap_or(failure))
+        };
+        End { state: if is_notified { State::Aborting } else { State::Closed }, ending }
+    }
+
+    /// The attempt of this end failed. That of the other peer goes on, if it has begun.
+    fn on_failure(&mut self, now: Instant, failure: ConnectFailure) -> Result<(), End> {
+        if !self.is_unverified() {
+            return Err(End::failed(failure));
+        }
+        self.failure = Some(failure);
+        self.enter(now, State::Unverified);
+        Ok(())
+    }
+
+    /// Tells the other peer that this end does not want the connection, and holds the slot until that was acknowledged.
+    /// An application that knows of the connection is told at once.
+    fn reject(&mut self, now: Instant, failure: ConnectFailure) {
+        self.enter(now, State::Rejecting);
+        if self.side == Side::Client {
+            self.ending = Some(Ending::Failed(failure));
+        }
     }
 
     /// A datagram arrived that does not belong to the state: the other peer does not know that the connection is over.
@@ -157,7 +248,13 @@ impl Handshake {
         !core::mem::replace(&mut self.closing_notification_sent, true)
     }
 
-    pub(super) fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
+    /// Frees what stands in the pool.
+    pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
+        self.forget_password(cx);
+        self.internal_addresses.forget(cx.pool);
+    }
+
+    fn forget_password(&mut self, cx: &mut Context<'_, '_>) {
         if let Some(password) = self.password.take() {
             cx.pool.free_common(password);
         }
@@ -169,8 +266,10 @@ impl Handshake {
             State::Free | State::Connected | State::Closed => None,
             State::Opening => Some(self.opening.next_deadline()),
             State::Requested => Some(self.opening.deadline()),
-            State::Unverified | State::AwaitingNewIncoming => Some(self.since + cx.config.handshake_timeout),
-            State::Closing | State::RejectingPassword => Some(self.since + cx.config.close_timeout),
+            State::Unverified | State::AwaitingNewIncoming => {
+                Some(self.opening.deadline_or(self.since + cx.config.handshake_timeout))
+            }
+            State::Closing | State::Rejecting => Some(self.since + cx.config.close_timeout),
             State::Draining | State::Aborting => Some(self.since + DRAIN),
         }
     }
@@ -180,11 +279,11 @@ impl Handshake {
             return Ok(());
         }
         match self.state {
-            State::Opening if self.opening.is_over(cx.now) => Err(End::failed(self.opening.failure())),
+            State::Opening if self.opening.is_over(cx.now) => self.on_failure(cx.now, self.opening.failure()),
             State::Requested | State::Unverified | State::AwaitingNewIncoming => {
                 Err(self.abort(DisconnectReason::Lost, ConnectFailure::NoAnswer))
             }
-            State::Closing | State::RejectingPassword => {
+            State::Closing | State::Rejecting => {
                 Err(self.abort(DisconnectReason::Local, ConnectFailure::Cancelled))
             }
             State::Draining | State::Aborting => {
@@ -202,6 +301,9 @@ impl Handshake {
         remote: SocketAddr,
         buffer: &mut [u8],
     ) -> Option<usize> {
+        if self.state != State::Opening {
+            return None;
+        }
         self.opening.compose(cx, remote, buffer)
     }
 
@@ -216,16 +318,30 @@ impl Handshake {
             cx.stats.drop(DropReason::Unexpected);
             return Ok(());
         }
-        match self.opening.on_reply(cx, message).map_err(End::failed)? {
-            Some(reply) => self.request(cx, sender, reply),
-            None => Ok(()),
+        match self.opening.on_reply(cx, message) {
+            Ok(Some(reply)) => self.request(cx, sender, reply),
+            Ok(None) => Ok(()),
+            Err(failure) => self.on_failure(cx.now, failure),
+        }
+    }
+
+    /// Handles a datagram that is neither of the connection nor marked as offline: one that tells of keys ends the attempt.
+    /// None if it is nothing of the kind.
+    pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
+        let failure = security::failure_of(datagram)?;
+        match self.state {
+            State::Opening => Some(self.on_failure(now, failure)),
+            State::Requested => Some(Err(End::failed(failure))),
+            _ => None,
         }
     }
 
     /// Client: begins the handshake inside the connection.
     fn request(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender, reply: Reply2) -> Result<(), End> {
+        // What the other peer found out, if it dialled too, bounds what this end has found out.
+        let mtu = if self.is_unverified() { sender.sizes().mtu().min(reply.mtu) } else { reply.mtu };
         self.guid = reply.guid;
-        sender.set_mtu(cx, reply.mtu);
+        sender.set_mtu(cx, mtu);
         self.enter(cx.now, State::Requested);
         let mut password = [0; MAX_PASSWORD];
         let password = match self.password {
@@ -263,42 +379,62 @@ impl Handshake {
         remote: SocketAddr,
         payload: &[u8],
     ) -> Result<(), End> {
+        if let (Some(failure), State::Requested | State::AwaitingNewIncoming) =
+            (security::failure_in_connection(payload), self.state)
+        {
+            return Err(End::told(failure));
+        }
         let mut reader = Reader::new(payload);
         let control = Control::read(&mut reader);
         match (control, self.state) {
-            (Ok(Control::Request { guid, time, password, .. }), State::Unverified | State::Requested)
-                if SERVER =>
-            {
-                let accepted = Control::Accepted {
-                    client: remote,
-                    system_index: cx.slot,
-                    addresses: AddressList::unassigned(cx.config.address_count.into()),
-                    request_time: time,
-                    time: cx.now.as_millis(),
-                };
-                return self.accept(cx, sender, guid, password, &accepted);
+            (
+                Ok(Control::Request { guid, time, password, .. }),
+                State::Opening | State::Unverified | State::Requested,
+            ) if SERVER => {
+                return self.on_request(cx, sender, remote, Introduction { guid, time, password });
             }
+            (Ok(Control::Request { guid, time, .. }), State::Connected)
+                if SERVER && self.owes_acceptance && self.guid == guid =>
+            {
+                self.owes_acceptance = false;
+                return self.send_accepted(cx, sender, remote, time);
+            }
+            // What is left of an earlier connection ends no attempt of this end.
+            (_, State::Opening) => cx.stats.drop(DropReason::BadControl),
             // Anything else from a client that has not introduced itself ends the connection. Its address is not banned.
             (_, State::Unverified) if SERVER => {
                 cx.stats.drop(DropReason::BadControl);
                 return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
             }
-            (Ok(Control::Accepted { time, .. }), State::Requested | State::AwaitingNewIncoming) => {
+            (
+                Ok(Control::Accepted { time, addresses, .. }),
+                State::Requested | State::AwaitingNewIncoming,
+            ) => {
+                self.keep_internal_addresses(cx, addresses);
                 return self.confirm(cx, sender, remote, time);
             }
-            (Ok(Control::NewIncoming { accepted_time, time, .. }), State::AwaitingNewIncoming) if SERVER => {
+            (Ok(Control::NewIncoming { accepted_time, time, addresses, .. }), State::AwaitingNewIncoming)
+                if SERVER =>
+            {
+                self.keep_internal_addresses(cx, addresses);
                 on_pong(cx, sender, accepted_time, time);
                 self.on_open(cx, sender);
             }
-            (Ok(Control::InvalidPassword { .. }), State::Requested) => {
-                let ending = Ending::Failed(ConnectFailure::InvalidPassword);
-                return Err(End { state: State::Draining, ending });
+            (Ok(Control::InvalidPassword { .. }), State::Requested | State::AwaitingNewIncoming) => {
+                return Err(End::told(ConnectFailure::InvalidPassword));
             }
             (Ok(Control::Ping { time }), _) if reader.remaining() == 0 => sender.pings.on_ping(time),
             (Ok(Control::Pong { ping_time, time }), _) if reader.remaining() == 0 => {
                 on_pong(cx, sender, ping_time, time);
             }
             (Ok(Control::DetectLost), _) => {}
+            // Where both peers dialled, one of their messages is left over.
+            (
+                Ok(Control::Accepted { .. } | Control::NewIncoming { .. }),
+                State::Connected | State::Closing,
+            ) => {
+                cx.stats.drop(DropReason::Unexpected);
+            }
             (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
             (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
@@ -307,30 +443,59 @@ impl Handshake {
     }
 
     /// Server: the client introduced itself. Both sides may also dial each other at once.
-    fn accept(
+    fn on_request(
         &mut self,
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
-        guid: Guid,
-        password: &[u8],
-        accepted: &Control<'_>,
+        remote: SocketAddr,
+        client: Introduction<'_>,
     ) -> Result<(), End> {
-        if !is_same_secret(&cx.state.password, password) {
+        if !is_same_secret(&cx.state.password, client.password) {
             return self.reject_password(cx, sender);
         }
-        if self.guid != guid {
+        if self.guid != client.guid {
             cx.stats.drop(DropReason::BadControl);
-            return Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed));
+            return self.on_other_guid();
         }
+        self.forget_password(cx);
+        self.owes_acceptance = false;
         self.enter(cx.now, State::AwaitingNewIncoming);
         sender.pings.on_ping_sent(cx.now);
-        self.send(cx, sender, accepted, Delivery::RELIABLE_ORDERED)
+        self.send_accepted(cx, sender, remote, client.time)
+    }
+
+    /// Another peer than the one whose second request was answered introduced itself.
+    fn on_other_guid(&mut self) -> Result<(), End> {
+        match self.state {
+            State::Opening => Ok(()),
+            _ => Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed)),
+        }
+    }
+
+    fn send_accepted(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        sender: &mut Sender,
+        remote: SocketAddr,
+        request_time: u64,
+    ) -> Result<(), End> {
+        let mut buffer = [0; MAX_ADDRESS_LIST];
+        let accepted = Control::Accepted {
+            client: remote,
+            system_index: cx.slot,
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
+            request_time,
+            time: cx.now.as_millis(),
+        };
+        self.send(cx, sender, &accepted, Delivery::RELIABLE_ORDERED)
     }
 
     /// Server: says why, and holds the slot until that was acknowledged.
     fn reject_password(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
-        self.enter(cx.now, State::RejectingPassword);
+        self.reject(cx.now, ConnectFailure::InvalidPassword);
+        // The refusal is the notification.
+        self.closing_notification_sent = true;
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
@@ -342,9 +507,10 @@ impl Handshake {
         remote: SocketAddr,
         accepted_time: u64,
     ) -> Result<(), End> {
+        let mut buffer = [0; MAX_ADDRESS_LIST];
         let incoming = Control::NewIncoming {
             server: dialled(cx.config, remote),
-            addresses: AddressList::unassigned(cx.config.address_count.into()),
+            addresses: cx.state.internal_addresses.listed(cx.pool, cx.config, &mut buffer),
             accepted_time,
             time: cx.now.as_millis(),
         };
@@ -373,10 +539,16 @@ impl Handshake {
     }
 
     /// The application disconnects: what was sent before is delivered first.
-    pub(super) fn disconnect(&mut self, now: Instant) -> Result<(), End> {
+    pub(super) fn disconnect(&mut self, cx: &mut Context<'_, '_>, sender: &mut Sender) -> Result<(), End> {
         match self.public_state() {
+            // To the other peer the connection may be open. Nothing but the acceptance was sent before.
+            ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
+                self.reject(cx.now, ConnectFailure::Cancelled);
+                let delivery = Delivery::RELIABLE_ORDERED;
+                self.closing_notification_sent = sender.send_control(cx, &Control::Disconnect, delivery);
+            }
             ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
-            ConnectionState::Connected => self.enter(now, State::Closing),
+            ConnectionState::Connected => self.enter(cx.now, State::Closing),
             ConnectionState::Disconnecting | ConnectionState::Disconnected => {}
         }
         Ok(())
@@ -388,7 +560,7 @@ impl Handshake {
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
     ) -> Result<(), End> {
-        let due = matches!(self.state, State::Closing) && !self.closing_notification_sent;
+        let due = !self.closing_notification_sent;
         self.closing_notification_sent = true;
         if due && sender.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
             return Ok(());
@@ -401,6 +573,14 @@ fn on_pong(cx: &mut Context<'_, '_>, sender: &mut Sender, ping_time: u64, time: 
     if !sender.pings.on_pong(cx.now, ping_time, time) {
         cx.stats.drop(DropReason::Unexpected);
     }
+}
+
+/// What a client says of itself.
+#[derive(Clone, Copy, Debug)]
+struct Introduction<'m> {
+    guid: Guid,
+    time: u64,
+    password: &'m [u8],
 }
 
 /// Compares in a time that does not depend on where the difference is.

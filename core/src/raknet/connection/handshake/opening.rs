@@ -37,6 +37,8 @@ pub(in super::super) struct Opening {
     /// Whether the application has set the deadline, which then is that of the whole handshake.
     has_timeout: bool,
     reply_1: Option<Reply1>,
+    /// Whether the other peer dials this one, too, and its second request was answered.
+    is_crossed: bool,
 }
 
 /// What reply 1 said and request 2 has to say back.
@@ -75,6 +77,21 @@ impl Opening {
         self.deadline
     }
 
+    /// When a handshake ends that without the application's wish would end at `usual`.
+    pub(super) const fn deadline_or(&self, usual: Instant) -> Instant {
+        if self.has_timeout { self.deadline } else { usual }
+    }
+
+    /// Whether the other peer dials this one, too, and its second request was answered.
+    pub(super) const fn is_crossed(&self) -> bool {
+        self.is_crossed
+    }
+
+    /// Notes that the second request of the other peer is answered.
+    pub(super) const fn cross(&mut self) {
+        self.is_crossed = true;
+    }
+
     /// When the next request is due, or the attempt is over.
     pub(super) fn next_deadline(&self) -> Instant {
         self.next_request.min(self.deadline)
@@ -98,7 +115,9 @@ impl Opening {
                 self.reply_1 = Some(Reply1 { cookie, mtu: cx.config.clamp_mtu(mtu) });
                 Ok(None)
             }
-            Offline::Reply2 { guid, mtu, .. } => {
+            // Without a challenge of this client there is nothing to answer, but for a server that would encrypt.
+            Offline::Reply2 { answer: Some(_), .. } => Err(ConnectFailure::SecurityRequired),
+            Offline::Reply2 { guid, mtu, answer: None, .. } => {
                 let mtu = cx.config.clamp_mtu(mtu);
                 if !self.has_timeout {
                     self.deadline = cx.now + cx.config.handshake_timeout;

@@ -14,8 +14,8 @@ pub(in super::super) enum State {
     Requested,
     Unverified,
     AwaitingNewIncoming,
-    /// The client gave a wrong password and is being told so.
-    RejectingPassword,
+    /// This end does not want the connection, which is not open yet, and tells the other peer.
+    Rejecting,
     Connected,
     Closing,
     Draining,
@@ -36,6 +36,11 @@ impl End {
     pub(super) const fn failed(failure: ConnectFailure) -> Self {
         Self { state: State::Closed, ending: Ending::Failed(failure) }
     }
+
+    /// The other peer, which may send again what it sent, does not want the connection.
+    pub(super) const fn told(failure: ConnectFailure) -> Self {
+        Self { state: State::Draining, ending: Ending::Failed(failure) }
+    }
 }
 
 impl State {
@@ -45,7 +50,7 @@ impl State {
                 ConnectionState::Connecting
             }
             Self::Connected => ConnectionState::Connected,
-            Self::Closing | Self::RejectingPassword => ConnectionState::Disconnecting,
+            Self::Closing | Self::Rejecting => ConnectionState::Disconnecting,
             Self::Free | Self::Draining | Self::Aborting | Self::Closed => ConnectionState::Disconnected,
         }
     }

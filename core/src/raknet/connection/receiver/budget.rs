@@ -33,9 +33,9 @@ impl ReceiveBudget {
         cx.pool.shares.charge(&mut self.share, blocks, claim(disposition)).is_ok()
     }
 
-    /// Credits blocks that went back to the pool, or that were promised and are not needed.
+    /// Releases blocks that went back to the pool, or that were promised and are not needed.
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.credit(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.share, blocks);
     }
 
     /// Something found room.

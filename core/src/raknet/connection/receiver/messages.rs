@@ -1,8 +1,7 @@
 //! Whole messages: which are delivered, which wait for their turn, and what the application takes.
 
-use super::control::{ControlMessage, Payload};
 use super::reorder_buffer::{Disposition, disposition};
-use super::{ReceiveError, ReceivedBytes, Receiver};
+use super::{ControlMessage, Payload, ReceiveError, ReceivedBytes, Receiver};
 use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::context::Context;
 use crate::raknet::stats::DropReason;
@@ -72,7 +71,7 @@ impl Receiver {
         takes_messages: bool,
     ) -> Result<Option<ControlMessage<'static>>, ReceiveError> {
         while let Some(first) = self.channels.get(cx.pool, number).first() {
-            let message = *cx.pool.header(first).received();
+            let Some(&message) = cx.pool.header(first).received() else { break };
             let disposition = disposition(&self.channels, cx, &message);
             if disposition == Disposition::Buffer {
                 break;

@@ -2,7 +2,6 @@
 
 mod ack_tracker;
 mod budget;
-mod control;
 mod error;
 mod messages;
 mod reassembly;
@@ -11,7 +10,6 @@ mod reorder_buffer;
 pub(super) use ack_tracker::DatagramStatus;
 use ack_tracker::{AckTracker, RecordKind};
 use budget::ReceiveBudget;
-pub(super) use control::{ControlMessage, Payload};
 pub(super) use error::ReceiveError;
 use reassembly::{ArrivedPart, Reassembly};
 use reorder_buffer::{Disposition, ReorderBuffer};
@@ -27,7 +25,7 @@ use crate::raknet::delivery::Channel;
 use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
-use crate::storage::{Arrival, Claim, Link, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, Claim, Link, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -42,6 +40,23 @@ enum ReceivedBytes {
     Ignored,
     /// Of datagrams, without IP and UDP headers.
     Datagrams,
+}
+
+/// The bytes of a message.
+#[derive(Clone, Copy)]
+pub(super) enum Payload<'d> {
+    /// In the datagram that is being handled.
+    Borrowed(&'d [u8]),
+    /// In the pool.
+    Stored(Block),
+}
+
+/// A message of RakNet itself.
+#[derive(Clone, Copy)]
+pub(super) struct ControlMessage<'d> {
+    pub(super) payload: Payload<'d>,
+    /// The channel on which buffered messages may be deliverable after this one.
+    channel: Option<u8>,
 }
 
 /// The receiving side of a connection.

@@ -106,7 +106,8 @@ impl Packed for ReorderBuffer {
 }
 
 fn comes_before(left: &BlockHeader, right: &BlockHeader) -> bool {
-    precedes(left.received(), right.received())
+    let (Some(left), Some(right)) = (left.received(), right.received()) else { return false };
+    precedes(left, right)
 }
 
 /// Whether `left` comes before `right` on their channel.

@@ -3,7 +3,7 @@
 use core::ops::RangeInclusive;
 
 use super::{LossRecovery, datagram, for_each_message};
-use crate::raknet::connection::block_header::BlockHeader;
+use crate::raknet::connection::block_header::{BlockHeader, SendStatus};
 use crate::raknet::connection::congestion::{AckSample, LossTrigger};
 use crate::raknet::connection::context::Context;
 use crate::raknet::stats::DropReason;
@@ -94,23 +94,26 @@ impl LossRecovery {
     }
 
     fn on_datagram_acked(&mut self, cx: &mut Context<'_, '_>, first: Block, summary: &mut AckSummary) {
-        let header = cx.pool.header(first);
-        let Some(datagram) = header.datagram() else { return };
-        let (number, sent_at) = (datagram.number, datagram.sent_at);
-        if let BlockHeader::Lost(_, ordinal) = *header {
-            self.on_spurious_loss(ordinal);
-        } else {
-            summary.bytes += datagram.bytes;
-            if !self.congestion.is_in_recovery(sent_at) {
-                summary.bytes_after_recovery += datagram.bytes;
+        let BlockHeader::Outgoing(message, status) = cx.pool.header(first) else { return };
+        let sent = match *status {
+            SendStatus::Queued { .. } => return,
+            SendStatus::InFlight { number, bytes, sent_at, source, .. } => {
+                summary.bytes += bytes;
+                if !self.congestion.is_in_recovery(sent_at) {
+                    summary.bytes_after_recovery += bytes;
+                }
+                if let Some(blocked) = &mut self.blocked_receiver {
+                    blocked.on_ack(source, message);
+                }
+                (number, sent_at)
             }
-        }
-        if let (Some(blocked), BlockHeader::InFlight(datagram, source)) = (&mut self.blocked_receiver, header)
-        {
-            blocked.on_ack(*source, &datagram.message);
-        }
+            SendStatus::Lost { number, sent_at, ordinal, .. } => {
+                self.on_spurious_loss(ordinal);
+                (number, sent_at)
+            }
+        };
+        let (_, sent_at) = sent;
         self.datagrams_acknowledged += 1;
-        let sent = (number, sent_at);
         let (oldest, newest) = summary.sent.unwrap_or((sent_at, sent));
         summary.sent = Some((oldest.min(sent_at), if newest.1 <= sent_at { sent } else { newest }));
         self.untrack(cx, first);
@@ -166,8 +169,8 @@ impl LossRecovery {
             let Some(first) = Self::find(cx, oldest.plus(offset)) else {
                 continue;
             };
-            if let BlockHeader::InFlight(datagram, _) = cx.pool.header(first)
-                && cx.now.micros_since(datagram.sent_at) >= min_age
+            if let BlockHeader::Outgoing(_, SendStatus::InFlight { sent_at, .. }) = cx.pool.header(first)
+                && cx.now.micros_since(*sent_at) >= min_age
             {
                 self.declare_lost(cx, first, Some(LossTrigger::Nack));
             }

@@ -2,7 +2,7 @@
 
 use super::LossRecovery;
 use super::blocked_receiver::BlockedReceiver;
-use crate::raknet::connection::block_header::{BlockHeader, Datagram, OutgoingMessage, Queued};
+use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::congestion::{Loss, LossTrigger};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
@@ -24,16 +24,15 @@ impl LossRecovery {
         trigger: Option<LossTrigger>,
     ) {
         let ordinal = self.datagrams_lost as u32;
-        let header = cx.pool.header_mut(first);
-        let BlockHeader::InFlight(datagram, source) = *header else {
-            debug_assert!(false, "not a datagram in flight: {header:?}");
+        let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) else { return };
+        let SendStatus::InFlight { owner, number, bytes, sent_at, source } = *status else {
+            debug_assert!(false, "not in flight: {status:?}");
             return;
         };
-        *header = BlockHeader::Lost(datagram, ordinal);
+        *status = SendStatus::Lost { owner, number, bytes, sent_at, ordinal };
         if let Some(blocked) = &mut self.blocked_receiver {
             blocked.on_lost(source);
         }
-        let Datagram { bytes, sent_at, .. } = datagram;
         if let Some(trigger) = trigger {
             self.congestion.on_lost(&Loss { now: cx.now, sent_at, bytes, ordinal, trigger });
         }
@@ -41,7 +40,8 @@ impl LossRecovery {
         self.in_flight.remove(cx.pool, first);
         self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
         self.lost.insert(cx.pool, first, SORTED_LOST, |this, other| {
-            this.outgoing().reliable.is_older_than(other.outgoing().reliable)
+            let (Some(this), Some(other)) = (this.outgoing(), other.outgoing()) else { return false };
+            this.reliable.is_older_than(other.reliable)
         });
     }
 
@@ -68,14 +68,12 @@ impl LossRecovery {
             self.blocked_receiver = None;
         }
         let first = next?;
-        let BlockHeader::Lost(Datagram { number, message, .. }, ordinal) = *cx.pool.header(first) else {
-            debug_assert!(false, "not a lost datagram: {:?}", cx.pool.header(first));
-            return None;
-        };
         self.untrack(cx, first);
-        let replaced = self.recently_lost.push(number, ordinal);
-        self.reordering_window = self.reordering_window.saturating_sub(replaced);
-        *cx.pool.header_mut(first) = BlockHeader::Outgoing(Queued { message, ..Queued::default() });
+        let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) else { return None };
+        if let SendStatus::Lost { number, ordinal, .. } = core::mem::replace(status, SendStatus::RESEND) {
+            let replaced = self.recently_lost.push(number, ordinal);
+            self.reordering_window = self.reordering_window.saturating_sub(replaced);
+        }
         Some(first)
     }
 
@@ -85,7 +83,7 @@ impl LossRecovery {
         cx: &'c Context<'_, '_>,
     ) -> impl Iterator<Item = (Block, &'c OutgoingMessage)> + use<'c> {
         let lost = self.lost.members(cx.pool).take(SEARCHED_LOST);
-        lost.map(|(first, header)| (first, header.outgoing()))
+        lost.filter_map(|(first, header)| Some((first, header.outgoing()?)))
     }
 
     /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but

@@ -12,7 +12,7 @@ use blocked_receiver::BlockedReceiver;
 use recently_lost::RecentlyLost;
 use rtt::RttEstimator;
 
-use super::block_header::{BlockHeader, Datagram, key};
+use super::block_header::{BlockHeader, Datagram, SendStatus, key};
 use super::congestion::{Congestion, LossTrigger};
 use super::context::Context;
 use super::send_source::SendSource;
@@ -102,6 +102,11 @@ impl LossRecovery {
         self.congestion.rate(self.rtt.srtt().min(MAX_PACING_RTT))
     }
 
+    /// Whether the window grows as fast as it can.
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.congestion.is_in_slow_start()
+    }
+
     pub(super) const fn has_rtt(&self) -> bool {
         self.rtt.is_known()
     }
@@ -131,9 +136,9 @@ impl LossRecovery {
         let SentDatagram { number, bytes, source } = sent;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let (owner, sent_at) = (cx.slot, cx.now);
-        let header = cx.pool.header_mut(first);
-        let message = *header.outgoing();
-        *header = BlockHeader::InFlight(Datagram { message, owner, number, bytes, sent_at }, source);
+        if let BlockHeader::Outgoing(_, status) = cx.pool.header_mut(first) {
+            *status = SendStatus::InFlight { owner, number, bytes, sent_at, source };
+        }
         self.bytes_in_flight += bytes;
         self.in_flight.push(cx.pool, first);
         cx.index.insert(cx.pool, key::datagram(owner, number), first);
@@ -149,11 +154,11 @@ impl LossRecovery {
     /// Takes a datagram out of the index and out of its list. Its header stays as it is.
     fn untrack(&mut self, cx: &mut Context<'_, '_>, first: Block) {
         let header = cx.pool.header(first);
-        let Some(&Datagram { number, bytes, .. }) = header.datagram() else {
+        let Some(Datagram { number, bytes, .. }) = header.datagram() else {
             debug_assert!(false, "not a datagram: {header:?}");
             return;
         };
-        let is_lost = matches!(header, BlockHeader::Lost(..));
+        let is_lost = matches!(header, BlockHeader::Outgoing(_, SendStatus::Lost { .. }));
         cx.index.remove(cx.pool, key::datagram(cx.slot, number), first);
         if is_lost {
             self.lost.remove(cx.pool, first);
@@ -217,7 +222,7 @@ impl LossRecovery {
             if self.backoff == 0 { (PROBES, None) } else { (u8::MAX, Some(LossTrigger::Timeout)) };
         let mut declared = 0;
         while let Some(first) = self.in_flight.oldest() {
-            let is_over = |datagram: &Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
+            let is_over = |datagram: Datagram| datagram.sent_at.plus_micros(timeout) <= cx.now;
             if declared == most || !datagram(cx, first).is_some_and(is_over) {
                 break;
             }
@@ -252,7 +257,7 @@ impl LossRecovery {
     }
 }
 
-fn datagram<'c>(cx: &'c Context<'_, '_>, first: Block) -> Option<&'c Datagram> {
+fn datagram(cx: &Context<'_, '_>, first: Block) -> Option<Datagram> {
     cx.pool.header(first).datagram()
 }
 

@@ -5,7 +5,7 @@ use super::{Sender, SentBytes, bytes_a_second};
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::Outcome;
 
-use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage};
+use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::recovery::SentDatagram;
 use crate::raknet::connection::send_source::SendSource;
@@ -27,7 +27,7 @@ impl Sender {
         let limit = self.sizes.data_datagram().min(buffer.len());
         let mut writer = Writer::new(buffer);
         let number = self.recovery.next_number();
-        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         let header = writer.written();
         self.compose_pings(cx, &mut writer).ok()?;
         let (mut tracked, mut source) = (Queue::default(), SendSource::Usual);
@@ -48,10 +48,15 @@ impl Sender {
         }
         self.limiter.spend(bytes + usize::from(IP_UDP_OVERHEAD));
         if self.has_more() {
-            let hints = SLOW_START | CONTINUOUS_SEND;
+            let hints = self.hints() | CONTINUOUS_SEND;
             DatagramHeader::Data { hints, number }.write(&mut Writer::new(buffer)).ok()?;
         }
         Some(bytes)
+    }
+
+    /// What the original tells in the header of a data datagram.
+    fn hints(&self) -> u8 {
+        if self.recovery.is_in_slow_start() { SLOW_START } else { 0 }
     }
 
     /// Appends the ping and the pong that are due. They wait for no window, and carry the time at which they leave.
@@ -73,7 +78,7 @@ impl Sender {
     ) -> Option<usize> {
         let mut writer = Writer::new(buffer);
         let number = self.recovery.take_number();
-        DatagramHeader::Data { hints: SLOW_START, number }.write(&mut writer).ok()?;
+        DatagramHeader::Data { hints: self.hints(), number }.write(&mut writer).ok()?;
         self.compose_unqueued(cx, &mut writer, &Control::Disconnect).ok()?;
         self.datagrams_sent += 1;
         Some(writer.written())
@@ -143,7 +148,7 @@ impl Sender {
             return false;
         };
         let bytes = cx.pool.size(block);
-        let message = cx.pool.header(block).queued().message;
+        let Some(&message) = cx.pool.header(block).outgoing() else { return false };
         if writer.written() + message.header_size() + bytes > limit {
             return false;
         }
@@ -170,13 +175,15 @@ impl Sender {
     ) -> bool {
         if message.reliability.is_reliable() {
             message.reliable = self.queue.take_reliable_number();
-            if let BlockHeader::Outgoing(queued) = cx.pool.header_mut(block) {
-                queued.message.reliable = message.reliable;
+            if let BlockHeader::Outgoing(queued, _) = cx.pool.header_mut(block) {
+                queued.reliable = message.reliable;
             }
             tracked.push(cx.pool, block);
             return write_capsule(cx, writer, block, &message).is_ok();
         }
-        if cx.pool.header(block).queued().queued_at + cx.config.unreliable_timeout < cx.now {
+        if let BlockHeader::Outgoing(_, SendStatus::Queued { queued_at, .. }) = *cx.pool.header(block)
+            && queued_at + cx.config.unreliable_timeout < cx.now
+        {
             cx.stats.drop(DropReason::Expired);
             self.queue.resolve(cx, block, Outcome::Lost);
             return true;
@@ -206,8 +213,8 @@ impl Sender {
 /// Whether a lost message may be sent in the same datagram as those in `tracked`. A receiver whose memory is full drops new
 /// messages and takes old ones; in one datagram it would drop the old ones for the sake of the new ones.
 fn may_share_datagram(cx: &Context<'_, '_>, tracked: &Queue, message: &OutgoingMessage) -> bool {
-    let last = tracked.back().map(|last| cx.pool.header(last).outgoing().reliable);
-    last.is_none_or(|last| message.reliable.since(last) <= MAX_RESEND_GAP)
+    let last = tracked.back().and_then(|last| cx.pool.header(last).outgoing());
+    last.is_none_or(|last| message.reliable.since(last.reliable) <= MAX_RESEND_GAP)
 }
 
 #[cfg_attr(target_pointer_width = "64", inline)]

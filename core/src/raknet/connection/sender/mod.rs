@@ -8,8 +8,6 @@ mod priority;
 mod queue;
 mod split_sends;
 
-use core::time::Duration;
-
 use pacing::Pacer;
 use pings::Pings;
 use queue::SendQueue;
@@ -26,7 +24,7 @@ use crate::raknet::stats::ConnectionStats;
 use crate::raknet::wire::Wire;
 use crate::raknet::wire::control::{Control, MAX_CONTROL};
 use crate::raknet::wire::datagram::Record;
-use crate::storage::{Claim, Queue};
+use crate::storage::{Claim, Queue, Share};
 use crate::time::Instant;
 
 /// Bytes that are counted.
@@ -235,14 +233,14 @@ impl Sender {
         self.recovery.on_timeout(cx);
     }
 
-    /// When [`keep_alive`](Self::keep_alive) is due, where the other peer may be silent for `timeout`.
-    pub(super) fn keep_alive_deadline(&self, timeout: Duration) -> Option<Instant> {
+    /// When [`keep_alive`](Self::keep_alive) is due, where the other peer may be silent for `timeout` microseconds.
+    pub(super) fn keep_alive_deadline(&self, timeout: u64) -> Option<Instant> {
         let probe = self.is_delivered().then(|| self.probe_at(timeout));
         [self.pings.deadline(), probe].into_iter().flatten().min()
     }
 
     /// Pings at the configured interval, and makes sure that an idle peer still acknowledges.
-    pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, timeout: Duration) {
+    pub(super) fn keep_alive(&mut self, cx: &mut Context<'_, '_>, timeout: u64) {
         if self.pings.deadline().is_some_and(|at| at <= cx.now) {
             self.ping(cx, Delivery::UNRELIABLE);
         }
@@ -252,8 +250,8 @@ impl Sender {
         }
     }
 
-    fn probe_at(&self, timeout: Duration) -> Instant {
-        self.last_sent + timeout / 2
+    fn probe_at(&self, timeout: u64) -> Instant {
+        self.last_sent.plus_long(timeout / 2)
     }
 
     /// Takes the receipts for the application, one block each, which stay charged.
@@ -276,6 +274,11 @@ impl Sender {
         self.recovery.clear(cx, |cx, message| queue.free(cx, message));
         self.queue.clear(cx);
         self.unacked_since = None;
+    }
+
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        self.queue.share()
     }
 
     /// The application has read a receipt.

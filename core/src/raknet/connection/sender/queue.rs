@@ -4,7 +4,7 @@ use super::priority::{VirtualClock, is_earlier};
 use super::split_sends::SplitSends;
 use crate::endpoint::SendError;
 use crate::endpoint::{Outcome, Progress, Receipt};
-use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, Queued};
+use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, SendStatus};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
@@ -54,6 +54,14 @@ pub(super) struct SendQueue {
     splits: SplitSends,
     /// Receipts for the application.
     receipts: Queue,
+}
+
+/// The first message of a priority.
+#[derive(Clone, Copy)]
+struct Head {
+    priority: Priority,
+    block: Block,
+    virtual_time: u32,
 }
 
 /// A queue of messages.
@@ -134,14 +142,14 @@ impl SendQueue {
         if is_recorded {
             self.splits.insert(cx, &message);
         }
-        let mut queued = Queued { message, virtual_time: 0, queued_at: cx.now };
         for part in payload.chunks(part_size) {
-            queued.virtual_time = self.assign_virtual_time(cx, delivery.priority);
+            let virtual_time = self.assign_virtual_time(cx, delivery.priority);
+            let status = SendStatus::Queued { virtual_time, queued_at: cx.now };
             // The room was charged for all parts at once.
-            let Some(block) = cx.pool.store(part, &BlockHeader::Outgoing(queued)) else { break };
+            let Some(block) = cx.pool.store(part, &BlockHeader::Outgoing(message, status)) else { break };
             self.queue(delivery.priority).push(cx.pool, block);
             self.count_in(QueueId::New(delivery.priority), part.len());
-            queued.message.split_index += 1;
+            message.split_index += 1;
         }
         Ok((message.receipt != 0).then_some(Receipt(message.receipt)))
     }
@@ -225,7 +233,7 @@ impl SendQueue {
         let mut charged = cx.pool.shares.charge(&mut self.share, blocks, claim);
         if charged.is_ok() && missing > 0 && !self.channels.prepare(cx.pool, &mut self.share, claim, channel)
         {
-            cx.pool.shares.credit(&mut self.share, blocks);
+            cx.pool.shares.release(&mut self.share, blocks);
             charged = Err(NoRoom::InPool);
         }
         charged.map_err(|no_room| self.refusal(cx, blocks, missing, claim, no_room))
@@ -265,30 +273,24 @@ impl SendQueue {
 
     fn assign_virtual_time(&mut self, cx: &Context<'_, '_>, priority: Priority) -> u32 {
         let head = self.earliest(cx, |_| true);
-        let head = head.map(|(priority, message)| (priority, cx.pool.header(message).queued().virtual_time));
-        self.clock.assign(priority, head)
+        self.clock.assign(priority, head.map(|head| (head.priority, head.virtual_time)))
     }
 
     /// The message with the earliest virtual time among the first ones of each priority that `may` be sent.
-    fn earliest(
-        &self,
-        cx: &Context<'_, '_>,
-        may: impl Fn(&OutgoingMessage) -> bool,
-    ) -> Option<(Priority, Block)> {
-        let [immediate, high, medium, low] = &self.new;
-        let mut best: Option<(Priority, Block, u32)> = None;
-        let mut consider = |priority, queue: &Queue| {
-            let Some(block) = queue.front() else { return };
-            let Queued { message, virtual_time, .. } = cx.pool.header(block).queued();
-            if best.is_none_or(|(_, _, earliest)| is_earlier(*virtual_time, earliest)) && may(message) {
-                best = Some((priority, block, *virtual_time));
+    fn earliest(&self, cx: &Context<'_, '_>, may: impl Fn(&OutgoingMessage) -> bool) -> Option<Head> {
+        let mut best: Option<Head> = None;
+        for (&priority, queue) in Priority::ALL.iter().zip(&self.new) {
+            let Some(block) = queue.front() else { continue };
+            let BlockHeader::Outgoing(message, SendStatus::Queued { virtual_time, .. }) =
+                *cx.pool.header(block)
+            else {
+                continue;
+            };
+            if best.is_none_or(|best| is_earlier(virtual_time, best.virtual_time)) && may(&message) {
+                best = Some(Head { priority, block, virtual_time });
             }
-        };
-        consider(Priority::Immediate, immediate);
-        consider(Priority::High, high);
-        consider(Priority::Medium, medium);
-        consider(Priority::Low, low);
-        best.map(|(priority, block, _)| (priority, block))
+        }
+        best
     }
 
     /// Whether everything before a message on its channel has been sent. A message never overtakes those that it would
@@ -304,13 +306,13 @@ impl SendQueue {
         let resend = || self.resend.front().map(|message| (QueueId::Resend, message));
         match source {
             SendSource::Usual => resend().or_else(|| {
-                let (priority, message) = self.earliest(cx, |message| self.may_be_sent(cx, message))?;
-                Some((QueueId::New(priority), message))
+                let head = self.earliest(cx, |message| self.may_be_sent(cx, message))?;
+                Some((QueueId::New(head.priority), head.block))
             }),
             SendSource::OldestLost | SendSource::PartlyAcknowledged | SendSource::NewestLost => resend(),
             SendSource::New(priority) => {
                 let message = self.new.get(priority.index())?.front()?;
-                self.may_be_sent(cx, &cx.pool.header(message).queued().message)
+                self.may_be_sent(cx, cx.pool.header(message).outgoing()?)
                     .then_some((QueueId::New(priority), message))
             }
         }
@@ -331,7 +333,7 @@ impl SendQueue {
 
     /// Lets the next message of a channel be sent after this one.
     fn advance_channel(&mut self, cx: &mut Context<'_, '_>, message: Block) {
-        let Queued { message, .. } = cx.pool.header(message).queued();
+        let Some(message) = cx.pool.header(message).outgoing() else { return };
         let is_last = message.split_count <= message.split_index + 1;
         let reliability = message.reliability;
         if !is_last || !reliability.has_channel() || reliability.is_sequenced() {
@@ -359,7 +361,8 @@ impl SendQueue {
 
     /// Queues a lost message behind those that were lost before. An unreliable one stays lost.
     pub(super) fn push_resend(&mut self, cx: &mut Context<'_, '_>, message: Block) {
-        if !cx.pool.header(message).outgoing().reliability.is_reliable() {
+        let header = cx.pool.header(message).outgoing();
+        if !header.is_some_and(|header| header.reliability.is_reliable()) {
             self.resolve(cx, message, Outcome::Lost);
             return;
         }
@@ -369,7 +372,7 @@ impl SendQueue {
 
     /// Frees a message, or a part of one, whose outcome is known, and makes a receipt if the sender wants one.
     pub(super) fn resolve(&mut self, cx: &mut Context<'_, '_>, message: Block, outcome: Outcome) {
-        let header = cx.pool.header(message).outgoing();
+        let Some(header) = cx.pool.header(message).outgoing() else { return };
         let (split_id, receipt) = (header.split_id, header.receipt);
         if header.is_split() {
             self.free(cx, message);
@@ -419,12 +422,17 @@ impl SendQueue {
         self.give_back(cx, freed);
     }
 
-    /// Credits blocks that went back to the pool.
+    /// Releases blocks that went back to the pool.
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
-        cx.pool.shares.credit(&mut self.share, blocks);
+        cx.pool.shares.release(&mut self.share, blocks);
     }
 
-    /// Credits all that is still charged.
+    /// Blocks of what waits, is in flight or is a receipt.
+    pub(super) const fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// Releases all that is still charged.
     pub(super) fn close_share(&mut self, cx: &mut Context<'_, '_>) {
         cx.pool.shares.close(&mut self.share);
     }

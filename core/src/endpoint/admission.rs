@@ -1,0 +1,207 @@
+//! What the peers of one server decide together, when it is spread over several of them (features `alloc` and
+//! `server`).
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::fmt::Debug;
+use core::net::IpAddr;
+use core::time::Duration;
+
+use super::reservation::{Rejection, Request};
+use crate::rate_limit::{RateLimit, Rates, network};
+use crate::time::Instant;
+
+/// Recent clients that are kept before those of long ago are looked for.
+const RECENT: usize = 1_024;
+
+/// Whom the peers of one server have let in, and what they have answered: for servers whose clients are spread over
+/// several peers, each with its own socket and lock. It counts all connections that others opened against
+/// `max_incoming`, knows their GUIDs in RakNet, so that nobody comes in twice, and rations what clients cause: how
+/// many connections an address opens one after the other, how many of a network are half open, and the answers to
+/// pings and first messages.
+///
+/// A place is reserved before a connection is made, and free again when the connection has ended. The peers must have
+/// the same configuration and clocks with the same epoch.
+#[derive(Debug, Default)]
+pub struct Admission {
+    members: u32,
+    places: BTreeMap<Place, Guest>,
+    identities: BTreeSet<u64>,
+    half_open: BTreeMap<u128, u16>,
+    recent: BTreeMap<IpAddr, Instant>,
+    answers: RateLimit,
+}
+
+/// A slot of one of the peers.
+type Place = (u32, u16);
+
+/// Who has a place.
+#[derive(Clone, Copy, Debug)]
+struct Guest {
+    identity: Option<u64>,
+    /// The network of a connection that is half open, where those are counted.
+    half_open: Option<u128>,
+}
+
+/// Gives several peers one [`Admission`]. It is asked for each connection that begins or ends and for each answer to a
+/// peer without one, so a lock that is held for that long does no harm.
+///
+/// ```
+/// use std::sync::{Arc, Mutex, PoisonError};
+///
+/// use rakwire::endpoint::{Admission, SharedAdmission};
+/// use rakwire::raknet::{Capacity, Config, Peer};
+///
+/// #[derive(Clone, Debug, Default)]
+/// struct Locked(Arc<Mutex<Admission>>);
+///
+/// impl SharedAdmission for Locked {
+///     fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+///         decide(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+///     }
+/// }
+///
+/// let mut config = Config::new([7; 32]);
+/// config.max_incoming = 100; // in all
+/// let admission = Locked::default();
+/// let peers = [0; 2].map(|_| {
+///     let mut peer = Peer::with_capacity(Capacity::default(), config.clone());
+///     peer.share_admission(Box::new(admission.clone()));
+///     peer
+/// });
+/// # drop(peers);
+/// ```
+pub trait SharedAdmission: Debug + Send + Sync {
+    /// Calls `decide` once, while nobody else decides.
+    fn with(&self, decide: &mut dyn FnMut(&mut Admission));
+}
+
+impl Admission {
+    /// How many connections others have opened at all peers.
+    #[must_use]
+    pub fn incoming(&self) -> usize {
+        self.places.len()
+    }
+
+    fn join(&mut self) -> u32 {
+        self.members += 1;
+        self.members
+    }
+
+    fn reserve(&mut self, now: Instant, place: Place, request: &Request) -> Result<(), Rejection> {
+        if request.identity.is_some_and(|identity| self.identities.contains(&identity)) {
+            return Err(Rejection::Known);
+        }
+        if let Some(interval) = request.interval {
+            self.note_recent(now, request.address, interval)?;
+        }
+        if self.places.len() >= request.max_incoming.into() {
+            return Err(Rejection::Full);
+        }
+        let half_open = request.half_open.map(|limit| (network(request.address), limit));
+        if let Some((network, limit)) = half_open {
+            let count = self.half_open.entry(network).or_default();
+            if *count >= limit {
+                return Err(Rejection::HalfOpen);
+            }
+            *count += 1;
+        }
+        self.identities.extend(request.identity);
+        let half_open = half_open.map(|(network, _)| network);
+        self.places.insert(place, Guest { identity: request.identity, half_open });
+        Ok(())
+    }
+
+    /// Notes when an address opens a connection, unless it has just done so.
+    fn note_recent(&mut self, now: Instant, address: IpAddr, interval: Duration) -> Result<(), Rejection> {
+        if address.is_loopback() {
+            return Ok(());
+        }
+        if self.recent.get(&address).is_some_and(|at| *at + interval > now) {
+            return Err(Rejection::Recent);
+        }
+        if self.recent.len() >= RECENT {
+            self.recent.retain(|_, at| *at + interval > now);
+        }
+        self.recent.insert(address, now);
+        Ok(())
+    }
+
+    /// A connection is not half open any more.
+    fn open(&mut self, place: Place) {
+        let network = self.places.get_mut(&place).and_then(|guest| guest.half_open.take());
+        let Some(network) = network else { return };
+        let Some(count) = self.half_open.get_mut(&network) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            self.half_open.remove(&network);
+        }
+    }
+
+    /// A connection has ended.
+    fn release(&mut self, place: Place) {
+        self.open(place);
+        let Some(guest) = self.places.remove(&place) else { return };
+        if let Some(identity) = guest.identity {
+            self.identities.remove(&identity);
+        }
+    }
+}
+
+/// A peer's part in an [`Admission`]. When it is dropped, its places are free.
+#[derive(Debug)]
+pub(crate) struct Member {
+    shared: Box<dyn SharedAdmission>,
+    number: u32,
+}
+
+impl Member {
+    pub(crate) fn new(shared: Box<dyn SharedAdmission>) -> Self {
+        let mut member = Self { shared, number: 0 };
+        member.number = member.with(Admission::join).unwrap_or(0);
+        member
+    }
+
+    /// What `decide` says; nothing if the application does not let it decide.
+    fn with<R>(&self, mut decide: impl FnMut(&mut Admission) -> R) -> Option<R> {
+        let mut result = None;
+        self.shared.with(&mut |admission| result = Some(decide(admission)));
+        result
+    }
+
+    pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
+        let reserved = self.with(|all| all.reserve(now, (self.number, slot), request));
+        reserved.unwrap_or(Err(Rejection::Full))
+    }
+
+    pub(crate) fn knows(&self, identity: u64) -> bool {
+        self.with(|all| all.identities.contains(&identity)) == Some(true)
+    }
+
+    pub(crate) fn incoming(&self) -> usize {
+        self.with(|all| all.incoming()).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn admits_answer(&self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
+        self.with(|all| all.answers.admits(secret, rates, now, to)) == Some(true)
+    }
+
+    pub(crate) fn open(&self, slot: u16) {
+        self.with(|all| all.open((self.number, slot)));
+    }
+
+    pub(crate) fn release(&self, slot: u16) {
+        self.with(|all| all.release((self.number, slot)));
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.with(|all| {
+            let mine = (self.number, 0)..=(self.number, u16::MAX);
+            while let Some((&place, _)) = all.places.range(mine.clone()).next() {
+                all.release(place);
+            }
+        });
+    }
+}

@@ -1,0 +1,38 @@
+//! What a peer asks those with whom it decides whom it lets in.
+
+use core::net::IpAddr;
+use core::time::Duration;
+
+/// A client that wants a connection.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(all(feature = "alloc", feature = "server")),
+    expect(dead_code, reason = "a peer that decides alone asks nobody")
+)]
+pub(crate) struct Request {
+    /// The GUID, where there is one.
+    pub(crate) identity: Option<u64>,
+    pub(crate) address: IpAddr,
+    pub(crate) max_incoming: u16,
+    /// How long an address must wait between two connections.
+    pub(crate) interval: Option<Duration>,
+    /// How many connections of a network may be half open, if that is limited.
+    pub(crate) half_open: Option<u16>,
+}
+
+/// Why a client gets no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(all(feature = "alloc", feature = "server")),
+    expect(dead_code, reason = "a peer that decides alone has its own words")
+)]
+pub(crate) enum Rejection {
+    /// There is a connection with this identity.
+    Known,
+    /// The address has opened a connection a moment ago.
+    Recent,
+    /// There are as many connections as there may be.
+    Full,
+    /// As many connections of the network as may be are half open.
+    HalfOpen,
+}

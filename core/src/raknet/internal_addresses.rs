@@ -1,0 +1,83 @@
+//! The addresses that peers say are their own (docs/raknet.md#internal-addresses). They stand in the pool, as bytes of
+//! the wire.
+
+use core::net::SocketAddr;
+
+use heapless::Vec;
+
+use super::config::Config;
+use super::connection::BlockHeader;
+use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
+use crate::storage::{Link, Pool};
+
+/// The most addresses in a list.
+pub(super) const MAX_ADDRESSES: usize = 20;
+/// Bytes of the longest list.
+pub(super) const MAX_ADDRESS_LIST: usize = MAX_ADDRESSES * MAX_ADDRESS;
+
+/// The addresses that a peer says are its own, at most 20.
+pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
+
+/// A list of addresses in the pool, or none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StoredAddresses(Link);
+
+impl StoredAddresses {
+    /// Keeps addresses in place of those before. False if there is no memory for them.
+    pub(super) fn keep(
+        &mut self,
+        pool: &mut Pool<'_, BlockHeader>,
+        addresses: impl Iterator<Item = SocketAddr>,
+    ) -> bool {
+        self.forget(pool);
+        let mut buffer = [0; MAX_ADDRESS_LIST];
+        let Ok(list) = AddressList::encode(addresses.take(MAX_ADDRESSES), &mut buffer) else { return false };
+        if !list.as_bytes().is_empty() {
+            self.0 = pool.store_common(list.as_bytes(), &BlockHeader::Raw);
+        }
+        list.as_bytes().is_empty() || self.0.is_some()
+    }
+
+    pub(super) fn forget(&mut self, pool: &mut Pool<'_, BlockHeader>) {
+        if let Some(list) = self.0.take() {
+            pool.free_common(list);
+        }
+    }
+
+    /// The addresses.
+    pub(super) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
+        let mut buffer = [0; MAX_ADDRESS_LIST];
+        self.copy(pool, &mut buffer).iter().collect()
+    }
+
+    /// The list as this peer sends it. One that no addresses were given to sends unassigned ones.
+    pub(super) fn listed<'b>(
+        self,
+        pool: &Pool<'_, BlockHeader>,
+        config: &Config,
+        buffer: &'b mut [u8; MAX_ADDRESS_LIST],
+    ) -> AddressList<'b> {
+        match self.0 {
+            Some(_) => self.copy(pool, buffer),
+            None => AddressList::unassigned(config.address_count.into()),
+        }
+    }
+
+    fn copy<'b>(
+        self,
+        pool: &Pool<'_, BlockHeader>,
+        buffer: &'b mut [u8; MAX_ADDRESS_LIST],
+    ) -> AddressList<'b> {
+        AddressList::from_bytes(self.0.and_then(|list| pool.copy(list, buffer)).unwrap_or(&[]))
+    }
+}
+
+/// Whether an address is that of somebody.
+pub(super) fn is_assigned(address: &SocketAddr) -> bool {
+    *address != UNASSIGNED
+}
+
+/// The addresses as a list of this peer has them: as many as the configuration says, the last ones unassigned.
+pub(super) fn padded(config: &Config, addresses: &[SocketAddr]) -> impl Iterator<Item = SocketAddr> {
+    addresses.iter().copied().chain(core::iter::repeat(UNASSIGNED)).take(config.address_count.into())
+}

@@ -1,0 +1,93 @@
+//! Every order in which the first datagrams of two handshakes can arrive.
+
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+
+use super::net::{A, B, Dialled, Net};
+
+/// What decides a run: at each of the first steps, which of the things that may happen next does.
+struct Choices {
+    taken: Vec<usize>,
+    /// How many there were to choose from.
+    open: Vec<usize>,
+    at: usize,
+}
+
+impl Choices {
+    const fn new() -> Self {
+        Self { taken: Vec::new(), open: Vec::new(), at: 0 }
+    }
+
+    /// The next choice of `count`.
+    fn take(&mut self, count: usize) -> usize {
+        if self.at == self.taken.len() {
+            self.taken.push(0);
+            self.open.push(count);
+        }
+        assert_eq!(self.open[self.at], count, "a run is not the same twice");
+        self.at += 1;
+        self.taken[self.at - 1]
+    }
+
+    /// Moves on to the next run; false after the last one.
+    fn next(&mut self) -> bool {
+        self.at = 0;
+        while let (Some(taken), Some(open)) = (self.taken.pop(), self.open.pop()) {
+            if taken + 1 < open {
+                self.taken.push(taken + 1);
+                self.open.push(open);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// One run: `b` dials at any time, and any datagram that is under way may be the next one to arrive. After `depth`
+/// choices the oldest one always is.
+fn run<P: Dialled>(choices: &mut Choices, depth: usize) -> Net<P> {
+    let mut net = Net::new();
+    net.dial(A);
+    let mut has_dialled = false;
+    for _ in 0..depth {
+        let options = net.under_way.len() + usize::from(!has_dialled);
+        if options == 0 {
+            break;
+        }
+        match choices.take(options) {
+            at if at < net.under_way.len() => net.deliver(at),
+            _ => {
+                net.dial(B);
+                has_dialled = true;
+            }
+        }
+    }
+    if !has_dialled {
+        net.dial(B);
+    }
+    net
+}
+
+fn every_order<P: Dialled>(depth: usize) -> usize {
+    let (mut choices, mut runs) = (Choices::new(), 0);
+    loop {
+        let mut net = run::<P>(&mut choices, depth);
+        net.check(&choices.taken);
+        runs += 1;
+        if !choices.next() {
+            return runs;
+        }
+    }
+}
+
+#[test]
+fn raknet() {
+    let runs = every_order::<RakNet>(12);
+    assert!(runs > 10_000, "{runs} orders");
+}
+
+#[test]
+fn game_protocol() {
+    let runs = every_order::<GameProtocol>(8);
+    assert!(runs > 10, "{runs} orders");
+}

@@ -1,0 +1,58 @@
+//! What is dialled in vain.
+
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::endpoint::{Capacity, ConnectError, Peer};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+
+use super::net::{A, B, BOTH, Dialled, Net, Told};
+
+/// The address of nobody is refused before anything is sent.
+fn nobody_is_dialled<P: Dialled>() {
+    let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
+    let mut peer = Peer::<P>::with_capacity(capacity, P::listening([1; 32]));
+    for nobody in ["0.0.0.0:0", "192.0.2.1:0", "0.0.0.0:19132", "[::]:19132", "[2001:db8::1]:0"] {
+        let refused = peer.connect(Instant::ZERO, nobody.parse().expect("a literal address"));
+        assert_eq!(refused, Err(ConnectError::UnassignedAddress), "{nobody}");
+    }
+    assert_eq!(peer.poll_timeout(), None);
+}
+
+#[test]
+fn the_address_of_nobody_is_refused() {
+    nobody_is_dialled::<RakNet>();
+    nobody_is_dialled::<GameProtocol>();
+}
+
+/// Each must say what the other one wants: if one does not, both are told, and soon.
+#[test]
+fn a_wrong_password_ends_both_attempts() {
+    for first in BOTH {
+        let mut net = Net::<RakNet>::new();
+        assert_eq!(net.peer(first).set_password(b"secret"), Ok(()));
+        net.dial(A);
+        net.dial(B);
+        net.run_for(Duration::from_secs(6));
+        for who in BOTH {
+            assert!(matches!(net.told(who), [Told::Failed(_)]), "{who:?}: {:?}", net.told);
+            assert_eq!(net.peer(who).connections().count(), 0);
+        }
+    }
+}
+
+/// If one of them takes no connections of others, that of the other one counts.
+#[test]
+fn one_that_nobody_may_connect_to_dials_all_the_same() {
+    for full in BOTH {
+        for first in BOTH {
+            let mut configs = [1, 2].map(|byte| RakNet::listening([byte; 32]));
+            configs[full as usize].max_incoming = 0;
+            let mut net = Net::<RakNet>::with(configs);
+            net.dial(first);
+            net.dial(first.other());
+            net.check(&(full, first));
+        }
+    }
+}

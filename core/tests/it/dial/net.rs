@@ -1,0 +1,229 @@
+//! Two peers that may dial each other, and the datagrams between them, each of which arrives when a test says so.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use rakwire::Instant;
+use rakwire::endpoint::{Capacity, ConnectError, ConnectionId, ConnectionState, Event, Peer, Protocol};
+use rakwire::game_protocol::{self, GameProtocol, Redial};
+use rakwire::raknet::{self, RakNet};
+
+/// Longer than it takes to repeat what was lost.
+const REPETITION: Duration = Duration::from_secs(5);
+/// With the above longer than any handshake takes to be given up.
+const REST_OF_HANDSHAKE: Duration = Duration::from_secs(13);
+
+/// One of the two peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    A,
+    B,
+}
+pub(super) use Who::{A, B};
+
+pub(super) const BOTH: [Who; 2] = [A, B];
+
+impl Who {
+    pub(super) const fn other(self) -> Self {
+        match self {
+            A => B,
+            B => A,
+        }
+    }
+
+    fn address(self) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, self as u8 + 1], 4_000))
+    }
+}
+
+/// What both protocols need of a test.
+pub(super) trait Dialled: Protocol {
+    /// A message that an application may send.
+    const MESSAGE: &[u8];
+
+    /// A peer that others may connect to, and that repeats itself.
+    fn listening(entropy: [u8; 32]) -> Self::Config;
+
+    /// The same, and it waits longer than the losses of a bad path delay it.
+    fn patient(entropy: [u8; 32]) -> Self::Config {
+        Self::listening(entropy)
+    }
+}
+
+impl Dialled for RakNet {
+    const MESSAGE: &[u8] = b"\xFEhello";
+
+    fn listening(entropy: [u8; 32]) -> raknet::Config {
+        let mut config = raknet::Config::new(entropy);
+        config.max_incoming = 2;
+        config
+    }
+
+    fn patient(entropy: [u8; 32]) -> raknet::Config {
+        let mut config = Self::listening(entropy);
+        config.handshake_timeout = Duration::from_secs(60);
+        config
+    }
+}
+
+impl Dialled for GameProtocol {
+    const MESSAGE: &[u8] = b"hello";
+
+    fn listening(entropy: [u8; 32]) -> game_protocol::Config {
+        let mut config = game_protocol::Config::new(entropy);
+        config.max_incoming = 2;
+        config.redial = Redial::SamePort(Duration::from_millis(300));
+        config
+    }
+}
+
+/// A datagram under way.
+#[derive(Clone, Debug)]
+pub(super) struct Datagram {
+    pub(super) to: Who,
+    bytes: Vec<u8>,
+}
+
+/// What an application was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Connected(ConnectionId),
+    Failed(ConnectionId),
+    Disconnected(ConnectionId),
+    Message,
+}
+
+pub(super) struct Net<P: Dialled> {
+    pub(super) now: Instant,
+    peers: [Peer<'static, P>; 2],
+    pub(super) under_way: Vec<Datagram>,
+    pub(super) told: [Vec<Told>; 2],
+}
+
+impl<P: Dialled> Net<P> {
+    pub(super) fn new() -> Self {
+        Self::with([P::listening([1; 32]), P::listening([2; 32])])
+    }
+
+    pub(super) fn with(configs: [P::Config; 2]) -> Self {
+        let capacity = Capacity { connections: 2, blocks: 64, block_size: 128 };
+        Self {
+            now: Instant::from_micros(1_000_000),
+            peers: configs.map(|config| Peer::with_capacity(capacity, config)),
+            under_way: Vec::new(),
+            told: [Vec::new(), Vec::new()],
+        }
+    }
+
+    pub(super) fn peer(&mut self, who: Who) -> &mut Peer<'static, P> {
+        &mut self.peers[who as usize]
+    }
+
+    pub(super) fn told(&self, who: Who) -> &[Told] {
+        &self.told[who as usize]
+    }
+
+    /// Lets one peer dial the other. It may be refused only if its application knows of the connection.
+    pub(super) fn dial(&mut self, who: Who) {
+        let now = self.now;
+        match self.peer(who).connect(now, who.other().address()) {
+            Ok(_) => {}
+            Err(ConnectError::AlreadyConnected) => {
+                assert!(matches!(self.told(who), [Told::Connected(_)]), "{who:?} {:?}", self.told(who));
+            }
+            Err(error) => panic!("{who:?}: {error}"),
+        }
+        self.settle();
+    }
+
+    /// Takes what both have to send and to tell.
+    fn settle(&mut self) {
+        for who in BOTH {
+            let (now, peer) = (self.now, &mut self.peers[who as usize]);
+            let mut buffer = [0; 2_048];
+            while let Some(transmit) = peer.poll_transmit(now, &mut buffer) {
+                assert_eq!(transmit.to, who.other().address());
+                self.under_way.push(Datagram { to: who.other(), bytes: transmit.payload.to_vec() });
+            }
+            while let Some(event) = peer.poll_event() {
+                self.told[who as usize].push(match event {
+                    Event::Connected { id, .. } => Told::Connected(id),
+                    Event::ConnectFailed { id, .. } => Told::Failed(id),
+                    Event::Disconnected { id, .. } => Told::Disconnected(id),
+                    Event::Message { .. } => Told::Message,
+                    _ => panic!("{event:?}"),
+                });
+            }
+        }
+    }
+
+    /// Lets a datagram arrive, in whatever order.
+    pub(super) fn deliver(&mut self, at: usize) {
+        let datagram = self.under_way.remove(at);
+        self.deliver_copy(&datagram);
+    }
+
+    pub(super) fn deliver_copy(&mut self, datagram: &Datagram) {
+        let (now, from) = (self.now, datagram.to.other().address());
+        self.peer(datagram.to).handle_datagram(now, from, &datagram.bytes);
+        self.settle();
+    }
+
+    /// When something happens without a datagram.
+    pub(super) fn next_timeout(&mut self) -> Option<Instant> {
+        self.peers.iter().filter_map(Peer::poll_timeout).min()
+    }
+
+    /// Moves the clock to `at`.
+    pub(super) fn advance(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+        for who in BOTH {
+            let now = self.now;
+            if self.peer(who).poll_timeout().is_some_and(|due| due <= now) {
+                self.peer(who).handle_timeout(now);
+            }
+        }
+        self.settle();
+    }
+
+    /// Lets everything arrive in its order, and time pass.
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let end = self.now + time;
+        loop {
+            while !self.under_way.is_empty() {
+                self.deliver(0);
+            }
+            match self.next_timeout() {
+                Some(at) if at <= end => self.advance(at),
+                _ => break,
+            }
+        }
+        self.advance(end);
+    }
+
+    /// Whether each was told of one connection and nothing else.
+    pub(super) fn are_connected(&self) -> bool {
+        self.told.iter().all(|told| matches!(told[..], [Told::Connected(_)]))
+    }
+
+    /// Checks that exactly one connection came of it, and that it stays and carries messages both ways.
+    pub(super) fn check(&mut self, context: &dyn core::fmt::Debug) {
+        self.run_for(REPETITION);
+        assert!(self.are_connected(), "{context:?}: {:?}", self.told);
+        for who in BOTH {
+            let [Told::Connected(id)] = *self.told(who) else { panic!("{context:?}") };
+            let now = self.now;
+            let peer = self.peer(who);
+            assert_eq!(peer.connections().collect::<Vec<_>>(), [id], "{context:?}");
+            assert_eq!(peer.connection(id).map(|info| info.state), Some(ConnectionState::Connected));
+            peer.send(now, id, P::MESSAGE, P::Delivery::default()).expect("an open connection");
+        }
+        self.settle();
+        self.run_for(REST_OF_HANDSHAKE);
+        assert!(
+            self.told.iter().all(|told| matches!(told[..], [_, Told::Message])),
+            "{context:?}: {:?}",
+            self.told
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! Peers that decide together whom they let in.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::{Arc, Mutex};
+
+use rakwire::Instant;
+use rakwire::endpoint::{Admission, Capacity, Event, Peer, Protocol, SharedAdmission};
+use rakwire::game_protocol::{self, GameProtocol};
+use rakwire::raknet::{self, ConnectFailure, CookiePolicy, Guid, RakNet, Refusal};
+
+#[derive(Clone, Debug, Default)]
+struct Locked(Arc<Mutex<Admission>>);
+
+impl SharedAdmission for Locked {
+    fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+        decide(&mut self.0.lock().expect("nobody panicked"));
+    }
+}
+
+impl Locked {
+    fn incoming(&self) -> usize {
+        self.0.lock().expect("nobody panicked").incoming()
+    }
+}
+
+const CAPACITY: Capacity = Capacity { connections: 8, blocks: 256, block_size: 512 };
+const SERVER: ([u8; 4], u16) = ([192, 0, 2, 1], 1);
+
+fn servers<P: Protocol>(config: &P::Config) -> ([Peer<'static, P>; 2], Locked) {
+    let admission = Locked::default();
+    let servers = [0, 1].map(|_| {
+        let mut server = Peer::<P>::with_capacity(CAPACITY, config.clone());
+        server.share_admission(Box::new(admission.clone()));
+        server
+    });
+    (servers, admission)
+}
+
+fn raknet_config() -> raknet::Config {
+    let mut config = raknet::Config::new([2; 32]);
+    config.max_incoming = 3;
+    config
+}
+
+fn client_of<P: Protocol>(config: P::Config, now: Instant) -> Peer<'static, P> {
+    let mut client = Peer::with_capacity(Capacity { connections: 1, ..CAPACITY }, config);
+    client.connect(now, SERVER.into()).expect("a free slot");
+    client
+}
+
+fn raknet_client(guid: u64, now: Instant) -> Peer<'static, RakNet> {
+    let mut config = raknet::Config::new([1; 32]);
+    config.guid = Guid(guid);
+    client_of(config, now)
+}
+
+fn game_client(number: u8, now: Instant) -> Peer<'static, GameProtocol> {
+    client_of(game_protocol::Config::new([number; 32]), now)
+}
+
+/// What a client was told.
+#[derive(Debug, PartialEq, Eq)]
+enum Told<P: Protocol> {
+    Connected,
+    Failed(P::ConnectFailure),
+    Ended,
+    Nothing,
+}
+
+/// Passes datagrams between a client at `from` and a server for half a second.
+fn talk<P: Protocol>(
+    client: &mut Peer<'_, P>,
+    server: &mut Peer<'_, P>,
+    from: SocketAddr,
+    now: &mut Instant,
+) -> Told<P> {
+    let mut told = Told::Nothing;
+    let mut buffer = [0; 2_048];
+    for _ in 0..50 {
+        *now = *now + Duration::from_millis(10);
+        client.handle_timeout(*now);
+        server.handle_timeout(*now);
+        while let Some(transmit) = client.poll_transmit(*now, &mut buffer) {
+            server.handle_datagram(*now, from, transmit.payload);
+        }
+        while let Some(transmit) = server.poll_transmit(*now, &mut buffer) {
+            if transmit.to == from {
+                client.handle_datagram(*now, SERVER.into(), transmit.payload);
+            }
+        }
+        while server.poll_event().is_some() {}
+        while let Some(event) = client.poll_event() {
+            match event {
+                Event::Connected { .. } => told = Told::Connected,
+                Event::ConnectFailed { reason, .. } => told = Told::Failed(reason),
+                Event::Disconnected { .. } => told = Told::Ended,
+                Event::Message { .. }
+                | Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
+            }
+        }
+    }
+    told
+}
+
+fn address(host: u8) -> SocketAddr {
+    ([10, 0, host, 1], 4_000).into()
+}
+
+fn refused(why: Refusal) -> Told<RakNet> {
+    Told::Failed(ConnectFailure::Refused(why))
+}
+
+#[test]
+fn a_guid_is_let_in_once_at_all_peers_until_its_connection_ends() {
+    let ([mut one, mut other], admission) = servers::<RakNet>(&raknet_config());
+    let mut now = Instant::from_micros(1_000_000);
+    let mut first = raknet_client(7, now);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Connected);
+    let mut second = raknet_client(7, now);
+    let told = talk(&mut second, &mut other, address(2), &mut now);
+    assert_eq!(told, refused(Refusal::AlreadyConnected));
+    let id = one.connection_of(Guid(7)).expect("the first");
+    one.disconnect(now, id);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Ended);
+    assert_eq!(admission.incoming(), 0);
+    let mut third = raknet_client(7, now);
+    assert_eq!(talk(&mut third, &mut other, address(2), &mut now), Told::Connected);
+    assert_eq!(admission.incoming(), 1);
+    drop(other);
+    assert_eq!(admission.incoming(), 0, "a peer that is gone has nobody");
+}
+
+#[test]
+fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_raknet() {
+    let (mut servers, admission) = servers::<RakNet>(&raknet_config());
+    let mut now = Instant::from_micros(1_000_000);
+    for number in 0..6_u8 {
+        let mut client = raknet_client(u64::from(number) + 1, now);
+        let server = &mut servers[usize::from(number % 2)];
+        let expected = if number < 3 { Told::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
+        assert_eq!(talk(&mut client, server, address(number), &mut now), expected, "client {number}");
+    }
+    assert_eq!(admission.incoming(), 3);
+}
+
+#[test]
+fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_protocol() {
+    let mut config = game_protocol::Config::new([2; 32]);
+    config.max_incoming = 3;
+    let (mut servers, admission) = servers::<GameProtocol>(&config);
+    let mut now = Instant::from_micros(1_000_000);
+    let mut clients = Vec::new();
+    for number in 0..6_u8 {
+        let mut client = game_client(number + 1, now);
+        let server = &mut servers[usize::from(number % 2)];
+        let told = talk(&mut client, server, address(number), &mut now);
+        // A client of the Game Protocol is open when it has answered; END tells it that there was no place.
+        let is_let_in = number < 3;
+        assert_eq!(told == Told::Connected, is_let_in, "client {number}: {told:?}");
+        clients.push(client);
+    }
+    assert_eq!(admission.incoming(), 3);
+    let id = servers[0].connection_at(address(0)).expect("the first");
+    servers[0].disconnect(now, id);
+    talk(&mut clients[0], &mut servers[0], address(0), &mut now);
+    assert_eq!(admission.incoming(), 2);
+    let mut late = game_client(9, now);
+    assert_eq!(talk(&mut late, &mut servers[1], address(9), &mut now), Told::Connected);
+}
+
+#[test]
+fn an_address_waits_between_two_connections_whichever_peer_it_asks() {
+    let mut config = raknet_config();
+    config.connection_interval = Some(Duration::from_secs(5));
+    let ([mut one, mut other], _) = servers::<RakNet>(&config);
+    let mut now = Instant::from_micros(1_000_000);
+    let mut first = raknet_client(1, now);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Connected);
+    let again = SocketAddr::new(address(1).ip(), 4_001);
+    let mut second = raknet_client(2, now);
+    let told = talk(&mut second, &mut other, again, &mut now);
+    assert_eq!(told, refused(Refusal::RecentlyConnected));
+    now = now + Duration::from_secs(5);
+    let mut third = raknet_client(3, now);
+    assert_eq!(talk(&mut third, &mut other, again, &mut now), Told::Connected);
+}
+
+/// Without cookies: requests that go no further, of one network, at two peers.
+#[test]
+fn a_network_has_its_half_open_connections_at_all_peers_together() {
+    let mut config = raknet_config();
+    (config.max_incoming, config.max_half_open_per_network) = (8, 2);
+    config.cookies = CookiePolicy::Off;
+    let (mut servers, admission) = servers::<RakNet>(&config);
+    let mut now = Instant::from_micros(1_000_000);
+    let network = |port| SocketAddr::from(([10, 0, 1, 1], port));
+    let mut half_open = Vec::new();
+    for number in 0..4_u16 {
+        let mut client = raknet_client(u64::from(number) + 1, now);
+        open_half(&mut client, &mut servers[usize::from(number % 2)], network(number + 1), now);
+        half_open.push(client);
+    }
+    assert_eq!(admission.incoming(), 2);
+    // Who goes on is not half open any more.
+    let told = talk(&mut half_open[0], &mut servers[0], network(1), &mut now);
+    assert_eq!(told, Told::Connected);
+    let mut late = raknet_client(9, now);
+    assert_eq!(talk(&mut late, &mut servers[1], network(9), &mut now), Told::Connected);
+}
+
+/// Passes two requests of a client and the answers to them.
+fn open_half(client: &mut Peer<'_, RakNet>, server: &mut Peer<'_, RakNet>, from: SocketAddr, now: Instant) {
+    let mut buffer = [0; 2_048];
+    for _ in 0..2 {
+        let request = client.poll_transmit(now, &mut buffer).expect("a request");
+        server.handle_datagram(now, from, request.payload);
+        if let Some(reply) = server.poll_transmit(now, &mut buffer) {
+            client.handle_datagram(now, SERVER.into(), reply.payload);
+        }
+    }
+}
+
+#[test]
+fn pongs_are_rationed_at_all_peers_together() {
+    let mut config = raknet_config();
+    config.pongs_per_network = 5;
+    let (mut servers, _) = servers::<RakNet>(&config);
+    let now = Instant::from_micros(1_000_000);
+    let mut pongs = 0;
+    for number in 0..20_u16 {
+        let mut client = Peer::<RakNet>::with_capacity(CAPACITY, raknet::Config::new([1; 32]));
+        client.ping(now, SERVER.into()).expect("few pings");
+        let mut buffer = [0; 2_048];
+        let ping = client.poll_transmit(now, &mut buffer).expect("a ping").payload.to_vec();
+        let server = &mut servers[usize::from(number % 2)];
+        server.handle_datagram(now, ([10, 0, 1, 1], 4_000 + number).into(), &ping);
+        pongs += usize::from(server.poll_transmit(now, &mut buffer).is_some());
+    }
+    assert_eq!(pongs, 5);
+}
+
+#[test]
+fn challenges_are_rationed_at_all_peers_together() {
+    let mut config = game_protocol::Config::new([2; 32]);
+    (config.max_incoming, config.challenges_per_network) = (3, 5);
+    let (mut servers, _) = servers::<GameProtocol>(&config);
+    let now = Instant::from_micros(1_000_000);
+    let mut challenges = 0;
+    for number in 0..20_u16 {
+        let server = &mut servers[usize::from(number % 2)];
+        server.handle_datagram(now, ([10, 0, 1, 1], 4_000 + number).into(), &[0x40, 1, 2, 3]);
+        let mut buffer = [0; 2_048];
+        challenges += usize::from(server.poll_transmit(now, &mut buffer).is_some());
+    }
+    assert_eq!(challenges, 5);
+}

@@ -1,0 +1,5 @@
+//! What both protocols get from the endpoint, which is the same code for both.
+
+mod admission;
+mod fairness;
+mod writable;

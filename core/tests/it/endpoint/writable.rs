@@ -1,0 +1,111 @@
+//! Who is told that there is room again.
+
+use core::time::Duration;
+
+use rakwire::endpoint::{Capacity, ConnectionId, Protocol, SendError};
+use rakwire::game_protocol::{self, GameProtocol};
+use rakwire::raknet::{self, RakNet};
+
+use crate::support::star::Star;
+
+fn writable<P: Protocol>(star: &mut Star<P>) -> Vec<ConnectionId> {
+    core::iter::from_fn(|| star.server.poll_writable()).collect()
+}
+
+fn fill<P: Protocol>(star: &mut Star<P>, client: usize, length: usize, reliable: P::Delivery) -> SendError {
+    loop {
+        if let Err(error) = star.send_to(client, &vec![0x86; length], reliable) {
+            return error;
+        }
+    }
+}
+
+/// Of connections that wait for their own acknowledgements, each is named when it got some, and no other.
+fn each_is_named_for_its_own_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+    let ids: Vec<_> = star.clients.iter().map(|client| client.at_server.expect("a connection")).collect();
+    for client in 0..8 {
+        star.clients[client].is_alive = client == 3;
+        assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
+        // Asking again makes no second entry.
+        assert_eq!(fill(&mut star, client, 100, reliable), SendError::QuotaExceeded);
+    }
+    assert_eq!(writable(&mut star), []);
+    star.run_for(Duration::from_millis(200));
+    assert_eq!(writable(&mut star), [ids[3]]);
+    assert_eq!(writable(&mut star), []);
+    star.run_for(Duration::from_secs(2));
+    assert_eq!(writable(&mut star), [], "it asked for nothing since");
+    star.send_to(3, &[0x86; 100], reliable).expect("there is room");
+}
+
+/// Those that wait for what another one holds are named when that is free, all of them, a few at a time.
+fn all_are_named_in_turns_when_the_pool_has_room<P: Protocol>(mut star: Star<P>, reliable: P::Delivery) {
+    let hog = star.clients[0].at_server.expect("a connection");
+    star.clients[0].is_alive = false;
+    fill(&mut star, 0, 1_000, reliable);
+    let room = star.server.blocks_available();
+    // More than what is left beside the one that holds much, and not more than there is.
+    let length = 60_000;
+    for client in 1..40 {
+        while star.send_to(client, &[0x86; 500], reliable).is_ok() {}
+        assert!(star.send_to(client, &vec![0x86; length], reliable).is_err());
+        star.clients[client].is_alive = false;
+    }
+    assert!(star.server.blocks_available() < room);
+    assert_eq!(writable(&mut star), []);
+    star.server.disconnect(star.now, hog);
+    star.run_for(Duration::from_secs(6));
+    let mut named = Vec::new();
+    // A driver asks again as long as there is something to do, with a bound for each time.
+    for _ in 0..100 {
+        named.extend(star.server.poll_writable());
+    }
+    assert!(!named.is_empty(), "the room of the one that left is for those who wait");
+    let mut once = named.clone();
+    once.sort_by_key(|id| format!("{id}"));
+    once.dedup();
+    assert_eq!(once.len(), named.len());
+    assert!(!named.contains(&hog));
+}
+
+fn capacity(connections: usize) -> Capacity {
+    Capacity { connections, blocks: connections * 128, block_size: 512 }
+}
+
+fn raknet_config(limit: Option<u32>) -> raknet::Config {
+    let mut config = raknet::Config::new([9; 32]);
+    config.connection_blocks = limit;
+    config.timeout = Duration::from_secs(60);
+    config
+}
+
+fn game_config(limit: Option<u32>) -> game_protocol::Config {
+    let mut config = game_protocol::Config::new([9; 32]);
+    config.connection_blocks = limit;
+    config.timeout = Duration::from_secs(60);
+    config
+}
+
+#[test]
+fn connections_of_raknet_are_named_for_their_own_room() {
+    let star = Star::<RakNet>::connected(capacity(8), raknet_config(Some(16)), 8);
+    each_is_named_for_its_own_room(star, raknet::Delivery::RELIABLE);
+}
+
+#[test]
+fn connections_of_the_game_protocol_are_named_for_their_own_room() {
+    let star = Star::<GameProtocol>::connected(capacity(8), game_config(Some(16)), 8);
+    each_is_named_for_its_own_room(star, game_protocol::Reliability::Reliable);
+}
+
+#[test]
+fn connections_of_raknet_are_named_in_turns_when_the_pool_has_room() {
+    let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
+    all_are_named_in_turns_when_the_pool_has_room(star, raknet::Delivery::RELIABLE);
+}
+
+#[test]
+fn connections_of_the_game_protocol_are_named_in_turns_when_the_pool_has_room() {
+    let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
+    all_are_named_in_turns_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
+}

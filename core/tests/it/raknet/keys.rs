@@ -1,0 +1,112 @@
+//! A server that wants keys ends the attempt of a client at once, with what it wants
+//! (docs/raknet.md#key-problems).
+
+use rakwire::Instant;
+use rakwire::raknet::{ConnectFailure, Event, Guid, Peer, Reliability};
+use rakwire::wire::Reader;
+use rakwire::wire::Wire;
+use rakwire::wire::capsule::CapsuleHeader;
+use rakwire::wire::offline::{Offline, ServerSecurity};
+
+use crate::support::forged::{answers, capsule, data, written};
+use crate::support::raknet::{client_config, peer};
+
+const NOW: Instant = Instant::from_micros(1_000_000);
+const SERVER: ([u8; 4], u16) = ([203, 0, 113, 1], 19_132);
+const GUID: Guid = Guid(7);
+const MTU: u16 = 1_200;
+
+/// How far the attempt of a client has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It sent its first request.
+    Asked,
+    /// It sent its connection request.
+    Requested,
+}
+use Stage::{Asked, Requested};
+
+fn client(stage: Stage) -> Peer<'static> {
+    let mut client = peer(client_config());
+    client.connect(NOW, SERVER.into()).expect("a free slot");
+    answers(&mut client, NOW);
+    if stage == Requested {
+        let reply_1 = Offline::Reply1 { guid: GUID, security: ServerSecurity::None, mtu: MTU };
+        client.handle_datagram(NOW, SERVER.into(), &written(&reply_1));
+        let reply_2 = Offline::Reply2 { guid: GUID, client: SERVER.into(), mtu: MTU, answer: None };
+        client.handle_datagram(NOW, SERVER.into(), &written(&reply_2));
+        answers(&mut client, NOW);
+    }
+    client
+}
+
+/// What a client is told once a datagram has arrived.
+fn told(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailure> {
+    client.handle_datagram(NOW, SERVER.into(), datagram);
+    match client.poll_event() {
+        Some(Event::ConnectFailed { reason, .. }) => Some(reason),
+        None => None,
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+/// What the ids say, with what the documents put behind them.
+const MESSAGES: [(&[u8], ConnectFailure); 7] = [
+    (&[0x0A], ConnectFailure::SecurityRequired),
+    (&[0x0A, 0], ConnectFailure::SecurityRequired),
+    (&[0x0A, 1], ConnectFailure::IdentityRequired),
+    (&[0x0A, 2], ConnectFailure::InvalidIdentity),
+    (&[0x0B], ConnectFailure::SecurityRequired),
+    (
+        &[0x0B, 4, 0x80, 0xFF, 0xFF, 0xFE, 0x4A, 0xBC, 0, 0, 0, 0, 0, 0, 0, 7],
+        ConnectFailure::SecurityRequired,
+    ),
+    (&[0x0C], ConnectFailure::PublicKeyMismatch),
+];
+
+#[test]
+fn what_a_server_says_in_the_connection_ends_the_attempt() {
+    for (message, failure) in MESSAGES {
+        let datagram = data(0, capsule(Reliability::Reliable, 0, 0), message);
+        assert_eq!(told(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
+    }
+}
+
+#[test]
+fn what_a_server_says_outside_of_the_connection_ends_the_attempt() {
+    for stage in [Asked, Requested] {
+        for (message, failure) in MESSAGES {
+            assert_eq!(told(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
+        }
+    }
+}
+
+/// The original counts bits where it means bytes, so two of them are left.
+#[test]
+fn what_the_original_leaves_of_the_message_is_understood() {
+    for left in [0x00, 0x0A] {
+        let mut datagram = data(0, capsule(Reliability::Reliable, 0, 0), &[left]);
+        datagram[5..7].copy_from_slice(&2_u16.to_be_bytes());
+        let header = CapsuleHeader::read(&mut Reader::new(&datagram[4..])).expect("a capsule");
+        assert_eq!((header.bits, header.length()), (2, 1));
+        assert_eq!(told(&mut client(Requested), &datagram), Some(ConnectFailure::SecurityRequired));
+    }
+}
+
+/// Who did not send a challenge cannot use an answer.
+#[test]
+fn a_reply_with_an_answer_wants_encryption() {
+    let reply_2 = Offline::Reply2 { guid: GUID, client: SERVER.into(), mtu: MTU, answer: Some(&[9; 128]) };
+    assert_eq!(told(&mut client(Asked), &written(&reply_2)), Some(ConnectFailure::SecurityRequired));
+}
+
+#[test]
+fn such_messages_of_others_or_at_other_times_do_nothing() {
+    for (message, _) in MESSAGES {
+        let mut waiting = client(Asked);
+        waiting.handle_datagram(NOW, ([203, 0, 113, 2], 19_132).into(), message);
+        assert!(waiting.poll_event().is_none(), "{message:02x?}");
+    }
+    assert_eq!(told(&mut client(Asked), &[0]), None);
+    assert_eq!(told(&mut client(Requested), &[0]), None);
+}

@@ -1,0 +1,193 @@
+//! Our endpoint and the C++ RakNet dial each other at once: one connection comes of it, whatever crosses on the way.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::sim::{Conditions, Link};
+use rakwire_native::{Connection, Delivery, Endpoint, Options};
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+use crate::support::{TIME_LIMIT, peer};
+
+/// Enough that each of the ways in which two handshakes can cross was seen.
+const SEEDS: u64 = 36;
+/// Longer than what is left of two handshakes takes.
+const REST: Duration = Duration::from_millis(400);
+
+/// A C++ peer that serves, and dials from the port of its server.
+struct Original {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Receiver<String>,
+    address: SocketAddr,
+}
+
+impl Original {
+    fn start() -> Self {
+        let mut child = Command::new(peer("cpp"))
+            .args(["server", "--port", "0", "--protocol", "6"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the C++ peer");
+        let stdin = child.stdin.take().expect("its input");
+        let stdout = child.stdout.take().expect("its output");
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut original = Self { child, stdin, lines, address: ([127, 0, 0, 1], 0).into() };
+        let line = original.lines.recv_timeout(TIME_LIMIT).expect("a port");
+        let port = line.strip_prefix("ready ").and_then(|port| port.parse().ok());
+        original.address.set_port(port.expect("a port"));
+        original
+    }
+
+    fn dial(&mut self, to: SocketAddr) {
+        writeln!(self.stdin, "{to}").expect("it reads");
+    }
+
+    /// What it was told of its connections until now.
+    fn told(&self) -> Vec<String> {
+        let told = self.lines.try_iter();
+        told.map(|line| line.rsplit_once(' ').map_or(line.clone(), |(what, _)| what.to_owned())).collect()
+    }
+}
+
+impl Drop for Original {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A path between two sockets that holds each datagram back for a while, so that they overtake each other. Each end dials
+/// the face that stands for the other end.
+struct Path {
+    /// What stands for the original, and for our endpoint.
+    faces: [SocketAddr; 2],
+    task: JoinHandle<()>,
+}
+
+impl Path {
+    async fn start(ends: [SocketAddr; 2], seed: u64) -> Self {
+        let sockets = [
+            UdpSocket::bind("127.0.0.1:0").await.expect("a free port"),
+            UdpSocket::bind("127.0.0.1:0").await.expect("a free port"),
+        ];
+        let faces = sockets.each_ref().map(|socket| socket.local_addr().expect("its address"));
+        Self { faces, task: tokio::spawn(carry(sockets, ends, seed)) }
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// `faces[0]` stands for the original before our endpoint, `faces[1]` for our endpoint before the original.
+async fn carry(faces: [UdpSocket; 2], [ours, original]: [SocketAddr; 2], seed: u64) {
+    let conditions = Conditions {
+        duplication: 0.1,
+        latency: Duration::from_millis(1),
+        jitter: Duration::from_millis([1, 8, 30][seed as usize % 3]),
+        ..Conditions::default()
+    };
+    let (mut forth, mut back) = (Link::new(conditions, 2 * seed), Link::new(conditions, 2 * seed + 1));
+    let began = tokio::time::Instant::now();
+    let now = || Instant::ZERO + began.elapsed();
+    let (mut from_ours, mut from_original) = ([0; 2_048], [0; 2_048]);
+    loop {
+        let next = forth.next_arrival().into_iter().chain(back.next_arrival()).min();
+        let wait = next.map_or(TIME_LIMIT, |at| at.saturating_since(now()));
+        tokio::select! {
+            Ok((length, _)) = faces[0].recv_from(&mut from_ours) => forth.send(now(), &from_ours[..length]),
+            Ok((length, _)) = faces[1].recv_from(&mut from_original) => back.send(now(), &from_original[..length]),
+            () = tokio::time::sleep(wait) => {}
+        }
+        // What the system refuses is lost.
+        while let Some(datagram) = forth.receive(now()) {
+            let _ = faces[1].send_to(&datagram, original).await;
+        }
+        while let Some(datagram) = back.receive(now()) {
+            let _ = faces[0].send_to(&datagram, ours).await;
+        }
+    }
+}
+
+/// Our connection, whichever of the two attempts it came of.
+async fn dial(endpoint: &Endpoint, to: SocketAddr) -> Connection {
+    match endpoint.connect(to).await {
+        Ok(connection) => connection,
+        // The attempt of the original had succeeded before this end dialled.
+        Err(error) => match tokio::time::timeout(REST, endpoint.accept()).await {
+            Ok(Some(connection)) => connection,
+            _ => panic!("neither attempt succeeded: {error}"),
+        },
+    }
+}
+
+async fn echo(connection: &Connection) {
+    connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
+    assert_eq!(echo.expect("an open connection").bytes, b"\xFEhello");
+}
+
+/// One try; what the original was told comes back.
+async fn cross(original: &mut Original, seed: u64) -> Vec<String> {
+    let mut options = Options::server(4).expect("entropy");
+    options.config.protocol_version = 6;
+    let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let path = Path::start([endpoint.local_addr(), original.address], seed).await;
+    let head_start = Duration::from_micros(seed / 3 * 997 % 13_000);
+    let connection = if seed % 2 == 0 {
+        original.dial(path.faces[1]);
+        tokio::time::sleep(head_start).await;
+        dial(&endpoint, path.faces[0]).await
+    } else {
+        let dials = dial(&endpoint, path.faces[0]);
+        let follows = async {
+            tokio::time::sleep(head_start).await;
+            original.dial(path.faces[1]);
+        };
+        tokio::join!(dials, follows).0
+    };
+    echo(&connection).await;
+    let another = tokio::time::timeout(REST, endpoint.accept()).await;
+    assert!(another.is_err(), "seed {seed}: a second connection");
+    echo(&connection).await;
+    let told = original.told();
+    let opened = told.iter().filter(|what| ["accepted", "incoming"].contains(&what.as_str())).count();
+    let allowed = ["accepted", "incoming", "already connected", "refused"];
+    assert!(opened >= 1 && told.iter().all(|what| allowed.contains(&what.as_str())), "seed {seed}: {told:?}");
+    assert_eq!(connection.closed_reason(), None, "seed {seed}: {told:?}");
+    endpoint.close().await;
+    told
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_dial_at_once() {
+    let mut original = Original::start();
+    let mut crossed = 0;
+    for seed in 0..SEEDS {
+        let told = cross(&mut original, seed).await;
+        println!("{told:?}");
+        crossed += usize::from(told.iter().any(|what| what == "already connected"));
+        // The end of this connection is not of the next try.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        original.told();
+    }
+    assert!(crossed > 0, "nothing crossed in any of the tries");
+}

@@ -1,0 +1,201 @@
+//! Connections that take all they can: nobody else waits for them, and nobody is woken for nothing.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rakwire::endpoint::SendError;
+use rakwire_native::endpoint::{Connection, Endpoint};
+
+use super::by_both_protocols;
+use super::subject::{Subject, client, echo, join, message, receive, server, until};
+
+by_both_protocols!(
+    two_that_vanished_do_not_keep_a_third_from_sending,
+    players_go_on_beside_those_that_vanish_and_those_that_are_not_read,
+    a_message_wakes_no_sender_of_another_connection,
+    each_blocked_sender_is_woken_when_its_connection_has_room,
+    a_sender_that_waits_learns_that_its_connection_is_ending,
+);
+
+/// Connects `count` clients that fall silent without a word, and returns the connections of the server to them.
+async fn vanished<P: Subject>(server: &Endpoint<P>, count: usize) -> Vec<Connection<P>> {
+    let address = server.local_addr();
+    let (ready, go) = (tokio::sync::oneshot::channel(), std::sync::mpsc::channel::<()>());
+    let thread = std::thread::spawn(move || connect_and_vanish::<P>(address, count, ready.0, &go.1));
+    let mut accepted = Vec::new();
+    while accepted.len() < count {
+        accepted.push(server.accept().await.expect("a connection"));
+    }
+    ready.1.await.expect("all are connected");
+    go.0.send(()).expect("it waits");
+    tokio::task::spawn_blocking(move || thread.join().expect("no panic")).await.expect("no panic");
+    accepted
+}
+
+fn connect_and_vanish<P: Subject>(
+    address: SocketAddr,
+    count: usize,
+    ready: tokio::sync::oneshot::Sender<()>,
+    go: &std::sync::mpsc::Receiver<()>,
+) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let clients = runtime.block_on(async {
+        let mut clients = Vec::new();
+        for _ in 0..count {
+            let endpoint = client::<P>(|_| {}).await;
+            let connection = endpoint.connect(address).await.expect("a connection");
+            clients.push((endpoint, connection));
+        }
+        // What ends a handshake is still to be sent.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let _ = ready.send(());
+        clients
+    });
+    go.recv().expect("the test says when");
+    // The tasks go first, and with them the sockets: nothing says good-bye.
+    drop(runtime);
+    drop(clients);
+}
+
+/// A server whose silent clients stay for the whole test.
+async fn patient_server<P: Subject>() -> Endpoint<P> {
+    server::<P>(|options| {
+        P::set_timeout(&mut options.config, Duration::from_secs(300));
+    })
+    .await
+}
+
+fn fill<P: Subject>(connection: &Connection<P>) -> SendError {
+    let mut error = SendError::NotConnected;
+    for length in [50_000, 1_000, 10] {
+        error = loop {
+            if let Err(error) = connection.try_send(&message(length, 0), P::RELIABLE) {
+                break error;
+            }
+        };
+    }
+    error
+}
+
+async fn two_that_vanished_do_not_keep_a_third_from_sending<P: Subject>() {
+    let options = rakwire_native::endpoint::Options::<P>::server(1_000).expect("entropy");
+    let server = super::subject::bind(options).await;
+    let gone = vanished(&server, 2).await;
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    for connection in &gone {
+        fill(connection);
+    }
+    for number in 0..20 {
+        there.try_send(&message(10_000, number), P::RELIABLE).expect("room for what is guaranteed");
+        assert_eq!(receive(&here).await.bytes, message(10_000, number));
+        here.send(&message(1, 0), P::RELIABLE).await.expect("an open connection");
+        receive(&there).await;
+        // The acknowledgement may come behind the answer.
+        until("it was acknowledged", || there.stats().is_some_and(|stats| !P::is_waiting(&stats))).await;
+    }
+}
+
+async fn players_go_on_beside_those_that_vanish_and_those_that_are_not_read<P: Subject>() {
+    let server = server::<P>(|options| options.receive_queue = 10_000).await;
+    let gone = vanished(&server, 10).await;
+    let mut unread = Vec::new();
+    for number in 0..10 {
+        let client = client::<P>(|_| {}).await;
+        let (here, there) = join(&client, &server).await;
+        while here.try_send(&message(1_000, number), P::RELIABLE).is_ok() {}
+        unread.push((client, here, there));
+    }
+    for connection in &gone {
+        fill(connection);
+    }
+    let mut players = Vec::new();
+    for number in 0..40 {
+        let client = client::<P>(|_| {}).await;
+        let (here, there) = join(&client, &server).await;
+        tokio::spawn(echo(here));
+        players.push(tokio::spawn(async move {
+            for round in 0..20 {
+                there.try_send(&message(100, number + round), P::RELIABLE).expect("room");
+                assert_eq!(receive(&there).await.bytes, message(100, number + round));
+            }
+            client
+        }));
+    }
+    for player in players {
+        player.await.expect("no panic");
+    }
+}
+
+async fn a_message_wakes_no_sender_of_another_connection<P: Subject>() {
+    let server = patient_server::<P>().await;
+    let blocked = vanished(&server, 50).await;
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    tokio::spawn(echo(here));
+    let mut senders = Vec::new();
+    for connection in blocked {
+        fill(&connection);
+        senders.push(tokio::spawn(async move { connection.send(&message(400, 0), P::RELIABLE).await }));
+    }
+    let turn = async |number| {
+        there.send(&message(100, number), P::RELIABLE).await.expect("an open connection");
+        assert_eq!(receive(&there).await.bytes, message(100, number));
+    };
+    turn(0).await;
+    let before = server.stats().sender_wakes;
+    for number in 0..200 {
+        turn(number).await;
+    }
+    assert_eq!(server.stats().sender_wakes, before);
+    senders.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+async fn each_blocked_sender_is_woken_when_its_connection_has_room<P: Subject>() {
+    const MESSAGES: usize = 2_000;
+    let server = server::<P>(|_| {}).await;
+    let client = client::<P>(|options| {
+        options.capacity = rakwire::endpoint::Capacity { connections: 1, blocks: 64, block_size: 512 };
+    })
+    .await;
+    let (here, there) = join(&client, &server).await;
+    let here = std::sync::Arc::new(here);
+    // Several tasks wait for one connection; one of them gives up.
+    let given_up = {
+        let here = std::sync::Arc::clone(&here);
+        tokio::spawn(async move { while here.send(&message(400, 0), P::UNRELIABLE).await.is_ok() {} })
+    };
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    given_up.abort();
+    let senders: Vec<_> = (0..4)
+        .map(|_| {
+            let here = std::sync::Arc::clone(&here);
+            tokio::spawn(async move {
+                for number in 0..MESSAGES / 4 {
+                    here.send(&message(401, number), P::RELIABLE).await.expect("an open connection");
+                }
+            })
+        })
+        .collect();
+    let mut received = 0;
+    while received < MESSAGES {
+        received += usize::from(receive(&there).await.bytes.len() == 401);
+    }
+    for sender in senders {
+        sender.await.expect("no panic");
+    }
+}
+
+async fn a_sender_that_waits_learns_that_its_connection_is_ending<P: Subject>() {
+    let server = patient_server::<P>().await;
+    let connection = std::sync::Arc::new(vanished(&server, 1).await.remove(0));
+    fill(&connection);
+    let waiting = std::sync::Arc::clone(&connection);
+    let sender = tokio::spawn(async move { waiting.send(&message(400, 0), P::RELIABLE).await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!sender.is_finished());
+    let ending = tokio::spawn(async move { connection.disconnect().await });
+    let sent = tokio::time::timeout(crate::support::DEADLINE, sender).await.expect("in time");
+    assert_eq!(sent.expect("no panic"), Err(SendError::NotConnected));
+    ending.abort();
+}
