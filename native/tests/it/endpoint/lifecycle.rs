@@ -17,8 +17,8 @@ use super::subject::{
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    a_goodbye_comes_after_what_was_sent,
-    a_dropped_connection_says_goodbye,
+    an_end_comes_after_what_was_sent,
+    a_dropped_connection_ends_at_the_other_peer_too,
     a_connection_outlives_its_endpoint,
     connecting_can_fail,
     addresses_that_cannot_be_bound_are_named,
@@ -28,7 +28,7 @@ by_both_protocols!(
     whoever_finds_no_place_to_wait_is_turned_away,
 );
 
-async fn a_goodbye_comes_after_what_was_sent<P: Subject>() {
+async fn an_end_comes_after_what_was_sent<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     for number in 0..200 {
@@ -46,7 +46,7 @@ async fn a_goodbye_comes_after_what_was_sent<P: Subject>() {
     assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-async fn a_dropped_connection_says_goodbye<P: Subject>() {
+async fn a_dropped_connection_ends_at_the_other_peer_too<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     drop(here);

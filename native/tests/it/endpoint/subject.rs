@@ -8,7 +8,7 @@ use rakwire::endpoint::Protocol;
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use rakwire_native::endpoint::{Connection, Endpoint, Message, Options};
-use rakwire_native::game_protocol::{self, Redial, Reliability, Resend};
+use rakwire_native::game_protocol::{self, Redial, Reliability, ResendInterval};
 use rakwire_native::raknet::{self, Delivery};
 
 use crate::support::DEADLINE;
@@ -89,7 +89,7 @@ impl Subject for GameProtocol {
     fn resend_handshakes(config: &mut game_protocol::Config) {
         config.redial = Redial::SamePort(Duration::from_millis(50));
         config.handshake_timeout = Duration::from_secs(10);
-        config.resend = Resend::ROUND_TRIP;
+        config.resend_interval = ResendInterval::MEASURED;
     }
 
     fn messages(stats: &game_protocol::ConnectionStats) -> (u64, u64) {
