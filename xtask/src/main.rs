@@ -17,6 +17,7 @@ mod interop;
 mod log;
 mod mcu;
 mod measurements;
+mod miri;
 mod modules;
 mod msrv;
 mod mutants;
@@ -24,6 +25,7 @@ mod npm_size;
 mod own_files;
 mod package;
 mod process;
+mod release;
 mod runner;
 mod schedule;
 mod service;
@@ -76,6 +78,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Soak(options) => fuzz::soak(&shell, &options),
         Command::Mutants(options) => mutants::command(&shell, &options),
         Command::Bench(options) => bench::command(&shell, &options),
+        Command::Release(options) => release::command(&shell, &options),
         Command::Test(selection) => run_stages(&shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&shell, &test::ci_stages(), &selection),
     }

@@ -12,6 +12,7 @@ use crate::firmware;
 use crate::fuzz;
 use crate::interop;
 use crate::mcu;
+use crate::miri;
 use crate::modules;
 use crate::msrv;
 use crate::mutants;
@@ -110,9 +111,15 @@ fn embedded_stages() -> [Stage; 3] {
 }
 
 /// Generated input, and measurements.
-fn measuring_stages() -> [Stage; 4] {
+fn measuring_stages() -> [Stage; 5] {
     [
         Stage::new("mutants", "the models find every fault that is put into the core", &[], mutants::stage),
+        Stage::new(
+            "miri",
+            "no undefined behaviour where the core computes with indices and bits",
+            &miri::NEEDS,
+            miri::stage,
+        ),
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",

@@ -24,6 +24,7 @@ const MOST: usize = 5;
 const LONGEST_KEYWORD: usize = 20;
 
 /// A crate that is published.
+#[derive(Default)]
 pub(crate) struct Published {
     pub(crate) name: String,
     pub(crate) version: String,
@@ -32,10 +33,12 @@ pub(crate) struct Published {
     pub(crate) repository: Option<String>,
     /// What it needs of the others, at run time or to be built.
     pub(crate) needs: Vec<String>,
+    /// Whether it has an interface.
+    pub(crate) has_library: bool,
     /// Whether it has a program to install.
     pub(crate) has_program: bool,
     /// What its manifest lacks.
-    faults: Vec<String>,
+    pub(crate) faults: Vec<String>,
 }
 
 impl Published {
@@ -108,9 +111,14 @@ fn read(package: &Value, root: &str) -> Option<Published> {
         folder,
         repository: text("repository"),
         needs: needs.collect(),
+        has_library: is_library(package),
         has_program: has_target(package, "bin"),
         faults,
     })
+}
+
+fn is_library(package: &Value) -> bool {
+    ["lib", "rlib", "proc-macro"].iter().any(|kind| has_target(package, kind))
 }
 
 fn has_target(package: &Value, kind: &str) -> bool {
@@ -133,9 +141,8 @@ fn faults(package: &Value) -> Vec<String> {
     let unknown = categories.iter().filter(|slug| !CATEGORIES.contains(slug));
     faults.extend(unknown.map(|slug| format!("{slug:?} is not in the list of categories")));
     // The stage `doc` builds with all features, so what it checks is what readers see only if the hosting site does, too.
-    let is_library = ["lib", "rlib", "proc-macro"].iter().any(|kind| has_target(package, kind));
-    let hosted = package.pointer("/metadata/docs.rs/all-features").and_then(Value::as_bool);
-    if is_library && hosted != Some(true) {
+    let hosted = package.pointer("/metadata/docs/rs/all-features").and_then(Value::as_bool);
+    if is_library(package) && hosted != Some(true) {
         faults.push("[package.metadata.docs.rs] has no `all-features = true`".to_owned());
     }
     faults
@@ -169,7 +176,7 @@ mod tests {
             "name": "a", "version": "0.1.0", "manifest_path": "/r/b/a/Cargo.toml",
             "description": "d", "license": "MIT", "repository": "https://a.example/b", "readme": "README.md",
             "rust_version": "1.88", "keywords": ["udp", "no_std"], "categories": ["no-std::no-alloc"],
-            "targets": [{"kind": ["lib"]}], "metadata": {"docs.rs": {"all-features": true}},
+            "targets": [{"kind": ["lib"]}], "metadata": {"docs": {"rs": {"all-features": true}}},
             "dependencies": [
                 {"name": "b", "path": "/r/c", "kind": null, "req": "^0.1.0"},
                 {"name": "test-of-b", "path": "/r/c", "kind": "dev", "req": "*"},
