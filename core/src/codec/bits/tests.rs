@@ -97,7 +97,8 @@ fn check<O: Order>(pieces: &[Piece], msb: bool) {
         let written = write_all(pieces, &mut BitWriter::<O>::new(short));
         assert_eq!(written.is_err(), bits.len() > last_byte * 8);
     }
-    for length in 0..bits.len() {
+    let step = if cfg!(miri) { 500 } else { 1 };
+    for length in (0..bits.len()).step_by(step) {
         let mut reader = BitReader::<O>::with_bits(&expected, length).expect("fewer bits");
         // Padding at the end may be cut off without loss.
         let _ = read_all(pieces, &mut reader);
