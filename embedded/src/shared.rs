@@ -199,19 +199,15 @@ impl<P: Protocol> Inner<'_, P> {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
+        // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
         while let Some(event) = self.peer.poll_event_of(slot.id) {
-            match event {
-                Event::Connected { identity, .. } => {
-                    slot.phase = Phase::Connected;
-                    return Poll::Ready(Ok(identity));
-                }
-                Event::ConnectFailed { reason, .. } => {
-                    slot.phase = Phase::Ended(None);
-                    return Poll::Ready(Err(reason));
-                }
-                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
-                // after the last event, so none may be left.
-                _ => {}
+            if let Event::Connected { identity, .. } = event {
+                slot.phase = Phase::Connected;
+                return Poll::Ready(Ok(identity));
+            }
+            if let Event::ConnectFailed { reason, .. } = event {
+                slot.phase = Phase::Ended(None);
+                return Poll::Ready(Err(reason));
             }
         }
         Poll::Pending

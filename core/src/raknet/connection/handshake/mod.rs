@@ -117,11 +117,8 @@ impl Handshake {
 
     /// Whether the second request of the other peer was answered, and nothing has come of it.
     pub(super) const fn is_unverified(&self) -> bool {
-        match self.state {
-            State::Unverified => true,
-            State::Opening => self.opening.is_crossed(),
-            _ => false,
-        }
+        matches!(self.state, State::Unverified)
+            || matches!(self.state, State::Opening) && self.opening.is_crossed()
     }
 
     /// Whether datagrams of the connection may arrive.
@@ -329,11 +326,10 @@ impl Handshake {
     /// None if it is nothing of the kind.
     pub(super) fn on_unmarked(&mut self, now: Instant, datagram: &[u8]) -> Option<Result<(), End>> {
         let failure = security::failure_of(datagram)?;
-        match self.state {
-            State::Opening => Some(self.on_failure(now, failure)),
-            State::Requested => Some(Err(End::failed(failure))),
-            _ => None,
+        if self.state == State::Opening {
+            return Some(self.on_failure(now, failure));
         }
+        (self.state == State::Requested).then(|| Err(End::failed(failure)))
     }
 
     /// Client: begins the handshake inside the connection.
@@ -466,10 +462,10 @@ impl Handshake {
 
     /// Another peer than the one whose second request was answered introduced itself.
     fn on_other_guid(&mut self) -> Result<(), End> {
-        match self.state {
-            State::Opening => Ok(()),
-            _ => Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed)),
+        if self.state == State::Opening {
+            return Ok(());
         }
+        Err(self.abort(DisconnectReason::Lost, ConnectFailure::Closed))
     }
 
     fn send_accepted(
