@@ -22,6 +22,7 @@ mod msrv;
 mod mutants;
 mod npm_size;
 mod own_files;
+mod package;
 mod process;
 mod runner;
 mod schedule;
