@@ -186,6 +186,12 @@ pub(crate) trait State<P: Protocol>: Debug {
         None
     }
 
+    /// Moves the first such message of a kind that is `wanted` before the others; false if there is none.
+    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
+        let _ = wanted;
+        false
+    }
+
     /// Takes what [`unconnected`](Self::unconnected) shows out of its queue.
     fn pop_unconnected(&mut self) -> Option<Unconnected<P>> {
         None
