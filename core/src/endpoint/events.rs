@@ -160,6 +160,17 @@ impl<P: Protocol> Peer<'_, P> {
         self.tell(next)
     }
 
+    /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
+    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_if(UnconnectedKind::is_pong, |_| true)
+    }
+
+    /// As [`poll_unconnected`](Self::poll_unconnected), for out-of-band messages and advertisements alone: pongs stay
+    /// for later.
+    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_if(UnconnectedKind::is_message, |_| true)
+    }
+
     /// Gives back what the last event lent, so that its memory is free before another event is asked for.
     /// [`Message`](super::Message) has an example.
     #[cfg_attr(target_pointer_width = "64", inline)]

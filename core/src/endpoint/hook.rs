@@ -14,6 +14,7 @@ use crate::time::Instant;
 
 /// What happens to something that a hook was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
     /// It goes on.
     #[default]
@@ -213,11 +214,17 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
         self.poll_unconnected_of(|_| true)
     }
 
-    /// What a peer without a connection said of the kind that is `wanted`.
-    pub(crate) fn poll_unconnected_of(
-        &mut self,
-        wanted: fn(&UnconnectedKind) -> bool,
-    ) -> Option<Event<'_, P>> {
+    /// As [`Peer::poll_pong`], past the hook.
+    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_of(UnconnectedKind::is_pong)
+    }
+
+    /// As [`Peer::poll_out_of_band`], past the hook.
+    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_of(UnconnectedKind::is_message)
+    }
+
+    fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
         let (hook, now) = (&mut self.hook, self.peer.last_now);
         self.peer.poll_unconnected_if(wanted, |event| hook.on_event(now, event) == Verdict::Pass)
     }

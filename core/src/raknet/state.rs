@@ -86,7 +86,9 @@ impl endpoint::State<RakNet> for State<'_> {
     }
 
     fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
-        let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else { return false };
+        let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else {
+            return false;
+        };
         if let Some(those_before) = self.unconnected.make_contiguous().get_mut(..=at) {
             those_before.rotate_right(1);
         }

@@ -8,7 +8,7 @@ use super::responder::Answerers;
 use super::types::RakNet;
 use super::wire::id;
 use super::wire::offline::{MAX_OUT_OF_BAND_DATA, PingScope};
-use crate::endpoint::{Event, Hook, Hooked, Peer, UnconnectedKind};
+use crate::endpoint::Peer;
 use crate::time::Instant;
 
 impl Peer<'_, RakNet> {
@@ -81,39 +81,8 @@ impl Peer<'_, RakNet> {
         self.send_out_of_band(now, to, message)
     }
 
-    /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
-    pub fn poll_pong(&mut self) -> Option<Event<'_, RakNet>> {
-        self.poll_unconnected_if(is_pong, |_| true)
-    }
-
-    /// As [`poll_unconnected`](Self::poll_unconnected), for out-of-band messages and advertisements alone: pongs stay for
-    /// later.
-    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, RakNet>> {
-        self.poll_unconnected_if(is_message, |_| true)
-    }
-
     /// Gives up waiting for a pong from `to`.
     pub fn forget_ping(&mut self, to: SocketAddr) {
         self.state.responder.forget_ping(to);
     }
-}
-
-impl<H: Hook<RakNet>> Hooked<'_, RakNet, H> {
-    /// As [`Peer::poll_pong`], past the hook.
-    pub fn poll_pong(&mut self) -> Option<Event<'_, RakNet>> {
-        self.poll_unconnected_of(is_pong)
-    }
-
-    /// As [`Peer::poll_out_of_band`], past the hook.
-    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, RakNet>> {
-        self.poll_unconnected_of(is_message)
-    }
-}
-
-const fn is_pong(kind: &UnconnectedKind) -> bool {
-    matches!(kind, UnconnectedKind::Pong(_))
-}
-
-const fn is_message(kind: &UnconnectedKind) -> bool {
-    !is_pong(kind)
 }
