@@ -12,7 +12,7 @@ use rakwire::endpoint::{
 use rakwire::{Instant, Machine as _};
 
 use crate::clock;
-use crate::slots::{Slot, SlotState, Slots};
+use crate::slots::{Phase, Slot, Slots};
 
 /// The maximum number of waiting tasks. Further ones wake the others, which then register again.
 const WAKERS: usize = 8;
@@ -150,7 +150,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         let is_alone = self.hooked.peer.connections().next().is_none();
         let id = self.hooked.peer.connect_with(now, to, options)?;
         self.wants_fresh_port |= P::FRESH_PORT && is_alone;
-        self.slots.insert(Slot { id, state: SlotState::Connecting, references: 1 }).ok_or_else(|| {
+        self.slots.insert(Slot { id, phase: Phase::Connecting, references: 1 }).ok_or_else(|| {
             self.hooked.peer.disconnect(now, id);
             ConnectError::Full
         })
@@ -179,8 +179,8 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.hooked.poll_event_of(id) {
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
-                let state = SlotState::Incoming { remote, identity };
-                if self.slots.insert(Slot { id, state, references: 0 }).is_none() {
+                let phase = Phase::Incoming { remote, identity };
+                if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
                     self.hooked.peer.disconnect(now, id);
                 }
                 // The following events are for the task that accepts it.
@@ -191,8 +191,8 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
 
     /// Releases a reference, and closes the connection if it was the last one.
     pub(crate) fn release(&mut self, now: Instant, at: usize) {
-        let Some(Slot { id, state, .. }) = self.slots.release(at) else { return };
-        if !matches!(state, SlotState::Ended(_)) {
+        let Some(Slot { id, phase, .. }) = self.slots.release(at) else { return };
+        if !matches!(phase, Phase::Ended(_)) {
             self.hooked.peer.disconnect(now, id);
         }
         if !self.is_lending {
@@ -206,19 +206,15 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
+        // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
         while let Some(event) = self.hooked.poll_event_of(slot.id) {
-            match event {
-                Event::Connected { identity, .. } => {
-                    slot.state = SlotState::Connected;
-                    return Poll::Ready(Ok(identity));
-                }
-                Event::ConnectFailed { reason, .. } => {
-                    slot.state = SlotState::Ended(None);
-                    return Poll::Ready(Err(reason));
-                }
-                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
-                // after the last event, so none may be left.
-                _ => {}
+            if let Event::Connected { identity, .. } = event {
+                slot.phase = Phase::Connected;
+                return Poll::Ready(Ok(identity));
+            }
+            if let Event::ConnectFailed { reason, .. } = event {
+                slot.phase = Phase::Ended(None);
+                return Poll::Ready(Err(reason));
             }
         }
         Poll::Pending
@@ -232,11 +228,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
         loop {
             let Some(slot) = self.slots.get_mut(at) else { return Poll::Ready(None) };
             let Some(event) = self.hooked.poll_event_of(slot.id) else {
-                return if matches!(slot.state, SlotState::Ended(_)) {
-                    Poll::Ready(None)
-                } else {
-                    Poll::Pending
-                };
+                return if matches!(slot.phase, Phase::Ended(_)) { Poll::Ready(None) } else { Poll::Pending };
             };
             let info = match event {
                 Event::Message { delivery, .. } => {
@@ -246,7 +238,7 @@ impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
                 Event::Receipt { receipt, outcome, .. } => EventInfo::Receipt(receipt, outcome),
                 Event::Progress { progress, .. } => EventInfo::Progress(progress),
                 Event::Disconnected { reason, .. } => {
-                    slot.state = SlotState::Ended(Some(reason));
+                    slot.phase = Phase::Ended(Some(reason));
                     continue;
                 }
                 // Events of connections that are not open, or of no connection.
