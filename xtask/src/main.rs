@@ -9,6 +9,7 @@ mod checks;
 mod citations;
 mod corpus;
 mod demo;
+mod features;
 mod firmware;
 mod fuzz;
 mod interop;

@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::citations;
 use crate::demo;
+use crate::features;
 use crate::firmware;
 use crate::fuzz;
 use crate::interop;
@@ -36,6 +37,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
+        Stage::new(
+            "features",
+            "the public items exist that the table of features names",
+            &[],
+            features::check,
+        ),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",

@@ -137,6 +137,7 @@ const XTASK: Crate = Crate {
         Layer::apart(&[
             "checks",
             "citations",
+            "features",
             "fuzz",
             "interop",
             "mcu",
