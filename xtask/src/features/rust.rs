@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
-use syn::{Fields, ImplItem, Item, ItemMod, TraitItem, Type, UseTree, Visibility};
+use syn::{Attribute, Fields, ImplItem, Item, ItemMod, Meta, TraitItem, Type, UseTree, Visibility};
 
 /// The name of the core, whose items drivers offer under their own names.
 const CORE: &str = "rakwire";
@@ -23,7 +23,8 @@ pub(super) struct Crate {
 
 #[derive(Default)]
 struct Module {
-    items: BTreeMap<String, Entry>,
+    /// A module and a function may have the same name.
+    items: BTreeMap<String, Vec<Entry>>,
     /// The paths of `pub use …::*`.
     globs: Vec<Vec<String>>,
 }
@@ -53,15 +54,15 @@ impl Crate {
     /// Whether this path, from the root of the crate, names a public item, or a public member of one.
     pub(super) fn has(&self, path: &str, core: Option<&Self>) -> bool {
         let path: Vec<String> = path.split("::").map(str::to_owned).collect();
-        self.leads_to_item(&[], &path, true, core, 0)
+        self.leads_to_item(&[], &path, 0, core, 0)
     }
 
-    /// Whether a path that begins in a module leads to an item.
+    /// Whether a path that begins in a module leads to an item; the first `private` names of it need not be public.
     fn leads_to_item(
         &self,
         module: &[String],
         path: &[String],
-        only_public: bool,
+        private: usize,
         core: Option<&Self>,
         depth: usize,
     ) -> bool {
@@ -70,17 +71,12 @@ impl Crate {
         else {
             return false;
         };
-        let entry = scope.items.get(name).filter(|entry| entry.is_public || !only_public);
-        let Some(entry) = entry else {
-            return scope.globs.iter().any(|glob| {
-                let path = [glob, path].concat();
-                self.leads_on(module, &path, core, depth)
-            });
-        };
-        match &entry.kind {
+        let entries = scope.items.get(name).into_iter().flatten();
+        let mut entries = entries.filter(|entry| entry.is_public || private > 0);
+        let leads = |entry: &Entry| match &entry.kind {
             Kind::Module => {
                 let inner = [module, std::slice::from_ref(name)].concat();
-                rest.is_empty() || self.leads_to_item(&inner, rest, only_public, core, depth)
+                rest.is_empty() || self.leads_to_item(&inner, rest, private.saturating_sub(1), core, depth)
             }
             Kind::Item(members) => match rest {
                 [] => true,
@@ -89,27 +85,34 @@ impl Crate {
             },
             Kind::Alias(target) => {
                 let of_own = matches!(rest, [member] if self.has_method(name, member));
-                of_own || self.leads_on(module, &[target, rest].concat(), core, depth)
+                of_own || self.leads_on(module, &[target, rest].concat(), target.len(), core, depth)
             }
-        }
+        };
+        let by_glob =
+            |glob: &Vec<String>| self.leads_on(module, &[glob, path].concat(), glob.len(), core, depth);
+        entries.any(leads) || scope.globs.iter().any(by_glob)
     }
 
-    /// Follows the path of a `use` or of an alias, on whose way private modules may lie.
-    fn leads_on(&self, module: &[String], path: &[String], core: Option<&Self>, depth: usize) -> bool {
+    /// Follows the path of a `use` or of an alias: what it names itself may lie in private modules.
+    fn leads_on(
+        &self,
+        module: &[String],
+        path: &[String],
+        private: usize,
+        core: Option<&Self>,
+        depth: usize,
+    ) -> bool {
         let Some((first, rest)) = path.split_first() else { return false };
-        let depth = depth + 1;
+        let (depth, left) = (depth + 1, private.saturating_sub(1));
         match first.as_str() {
-            "crate" => self.leads_to_item(&[], rest, false, core, depth),
-            "self" => self.leads_to_item(module, rest, false, core, depth),
+            "crate" => self.leads_to_item(&[], rest, left, core, depth),
+            "self" => self.leads_to_item(module, rest, left, core, depth),
             "super" => {
                 let outer = &module[..module.len().saturating_sub(1)];
-                rest.first().map(String::as_str) == Some("super") && self.leads_on(outer, rest, core, depth)
-                    || self.leads_to_item(outer, rest, false, core, depth)
+                self.leads_on(outer, rest, left, core, depth)
             }
-            CORE if core.is_some() => {
-                core.is_some_and(|core| core.leads_to_item(&[], rest, true, None, depth))
-            }
-            _ => self.leads_to_item(module, path, false, core, depth),
+            CORE if core.is_some() => core.is_some_and(|core| core.leads_to_item(&[], rest, 0, None, depth)),
+            _ => self.leads_to_item(module, path, private, core, depth),
         }
     }
 
@@ -133,6 +136,7 @@ impl Crate {
         self.modules.entry(module.to_vec()).or_default();
         for item in items {
             match item {
+                Item::Mod(inner) if is_for_tests(&inner.attrs) => {}
                 Item::Mod(inner) => self.add_module(inner, folder, module, source)?,
                 Item::Impl(item) if item.trait_.is_none() => {
                     let Some(name) = type_path(&item.self_ty).pop() else { continue };
@@ -154,7 +158,7 @@ impl Crate {
         let name = inner.ident.to_string();
         let path = [module, std::slice::from_ref(&name)].concat();
         let entry = Entry { is_public: is_public(&inner.vis), kind: Kind::Module };
-        self.modules.entry(module.to_vec()).or_default().items.insert(name.clone(), entry);
+        self.modules.entry(module.to_vec()).or_default().insert(name.clone(), entry);
         let folder = format!("{folder}/{name}");
         match inner.content {
             Some((_, items)) => self.add_items(items, &folder, &path, source),
@@ -173,6 +177,10 @@ impl Crate {
 }
 
 impl Module {
+    fn insert(&mut self, name: String, entry: Entry) {
+        self.items.entry(name).or_default().push(entry);
+    }
+
     fn add(&mut self, item: &Item) {
         let (visibility, name, members) = match item {
             Item::Struct(item) => (&item.vis, &item.ident, fields(&item.fields)),
@@ -186,15 +194,14 @@ impl Module {
             Item::Const(item) => (&item.vis, &item.ident, BTreeSet::new()),
             Item::Type(item) => {
                 let kind = Kind::Alias(type_path(&item.ty));
-                self.items.insert(item.ident.to_string(), Entry { is_public: is_public(&item.vis), kind });
+                self.insert(item.ident.to_string(), Entry { is_public: is_public(&item.vis), kind });
                 return;
             }
             Item::Use(item) => return self.add_use(&item.tree, &mut Vec::new(), is_public(&item.vis)),
             Item::Macro(item) => return self.add_tokens(item.mac.tokens.clone()),
             _ => return,
         };
-        self.items
-            .insert(name.to_string(), Entry { is_public: is_public(visibility), kind: Kind::Item(members) });
+        self.insert(name.to_string(), Entry { is_public: is_public(visibility), kind: Kind::Item(members) });
     }
 
     fn add_use(&mut self, tree: &UseTree, path: &mut Vec<String>, is_public: bool) {
@@ -203,14 +210,13 @@ impl Module {
                 target if target == "self" => path.to_vec(),
                 target => [path, &[target]].concat(),
             };
-            // An import of the same name as an item of this module would be of another namespace.
-            self.items.entry(name.to_string()).or_insert(Entry { is_public, kind: Kind::Alias(target) });
+            self.insert(name.to_string(), Entry { is_public, kind: Kind::Alias(target) });
         };
         match tree {
             UseTree::Name(name) if name.ident == "self" => {
                 if let Some(last) = path.last().cloned() {
                     let kind = Kind::Alias(path.clone());
-                    self.items.entry(last).or_insert(Entry { is_public, kind });
+                    self.insert(last, Entry { is_public, kind });
                 }
             }
             UseTree::Name(name) => alias(&name.ident, &name.ident, path),
@@ -245,10 +251,21 @@ impl Module {
                     _ => None,
                 });
                 let kind = Kind::Item(idents.collect());
-                self.items.insert(name.to_string(), Entry { is_public: true, kind });
+                self.insert(name.to_string(), Entry { is_public: true, kind });
             }
         }
     }
+}
+
+/// Whether what has these attributes is compiled for tests alone.
+fn is_for_tests(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| match &attribute.meta {
+        Meta::List(list) => {
+            let condition = list.tokens.to_string();
+            list.path.is_ident("cfg") && ["test", "doctest"].contains(&condition.as_str())
+        }
+        _ => false,
+    })
 }
 
 const fn is_public(visibility: &Visibility) -> bool {
@@ -324,14 +341,19 @@ mod tests {
             ),
             (
                 "d/a/mod.rs",
-                "mod b;\npub use rakwire::Config;\npub type Handle = crate::a::b::Handle<u8>;\npub trait Hook { fn on_event(&self) {} }",
+                "mod b;\npub use rakwire::Config;\npub type Handle = crate::a::b::Handle<u8>;\npub trait Hook { fn on_event(&self) {} }\nmod ping;\npub use ping::ping;",
             ),
+            ("d/a/ping.rs", "pub fn ping() {}\npub fn hidden() {}"),
             ("d/a/b.rs", "pub struct Handle<P>(P);\nimpl super::Handle { pub fn connect(&self) {} }"),
         ]);
-        for name in ["codec::bits::read", "Config::limit", "Handle", "Handle::connect", "Hook::on_event"] {
+        for name in
+            ["codec::bits::read", "Config::limit", "Handle", "Handle::connect", "Hook::on_event", "ping"]
+        {
             assert!(driver.has(name, Some(&core)), "{name}");
         }
-        for name in ["Gone", "Own", "Handle::gone", "Config::gone", "a::Config", "Config::secret"] {
+        for name in
+            ["Gone", "Own", "Handle::gone", "Config::gone", "a::Config", "Config::secret", "ping::hidden"]
+        {
             assert!(!driver.has(name, Some(&core)), "{name}");
         }
     }
