@@ -23,6 +23,7 @@ mod named_tests;
 mod npm_size;
 mod own_files;
 mod process;
+mod quickstarts;
 mod runner;
 mod schedule;
 mod service;

@@ -18,6 +18,7 @@ use crate::mutants;
 use crate::named_tests;
 use crate::npm_size;
 use crate::own_files;
+use crate::quickstarts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -50,6 +51,13 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             &[Need::HostTests],
             cargo_tests,
         ),
+        Stage::new(
+            "quickstarts",
+            "the commands of the quickstarts print what is written there",
+            &[Need::HostTests],
+            quickstarts::check,
+        )
+        .load(Load::Half),
         Stage::new(
             "interop",
             "our endpoint with foreign RakNet peers, and the page of what was found",

@@ -146,6 +146,7 @@ const XTASK: Crate = Crate {
             "named_tests",
             "own_files",
             "npm_size",
+            "quickstarts",
             "size",
             "smoke",
             "words",
