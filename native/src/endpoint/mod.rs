@@ -74,7 +74,7 @@ use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
-pub use self::error::ConnectError;
+pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
 pub use self::message::Message;
 pub use self::options::Options;
 pub use self::stats::EndpointStats;
@@ -88,8 +88,9 @@ pub(crate) use self::state::State;
 /// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
 /// with peers without a connection.
 ///
-/// Dropping it keeps its connections open, but accepts no new ones; the socket is closed with the last connection.
-/// [`close`](Self::close) closes everything in order.
+/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
+/// ones; the socket is closed with the last connection. [`close`](Self::close) closes everything in order, whatever
+/// handles there are.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};
@@ -105,9 +106,10 @@ pub(crate) use self::state::State;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
+    _handles: Arc<Handles<P>>,
     /// All endpoints of the same server, of which this is one.
     pub(crate) shards: Arc<Shards<P>>,
     local: SocketAddr,
@@ -248,7 +250,8 @@ impl<P: Protocol> Endpoint<P> {
         P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
         let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        Self { shared, shards: Arc::clone(shards), local, has_ipv6 }
+        let handles = Arc::new(Handles { shared: Arc::clone(&shared) });
+        Self { shared, _handles: handles, shards: Arc::clone(shards), local, has_ipv6 }
     }
 
     /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
@@ -319,13 +322,42 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection<P>> {
-        let accept = || {
-            let mut state = self.shared.lock();
-            let accepted = state.dispatcher.accept_queue.pop();
-            (accepted.is_some() || !state.is_open()).then_some(accepted)
+        let accept = || match self.try_accept() {
+            Ok(connection) => Some(Some(connection)),
+            Err(TryAcceptError::Empty) => None,
+            Err(TryAcceptError::Closed) => Some(None),
         };
-        let accepted = retry(&self.shared.unaccepted, accept).await?;
-        Some(Connection::accepted(Arc::clone(&self.shared), accepted))
+        retry(&self.shared.unaccepted, accept).await
+    }
+
+    /// The next incoming connection, if one is open now.
+    ///
+    /// # Errors
+    /// [`TryAcceptError::Empty`] while nobody waits to be accepted; [`TryAcceptError::Closed`] once the endpoint is closed.
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::TryAcceptError;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
+    /// server.close().await;
+    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_accept(&self) -> Result<Connection<P>, TryAcceptError> {
+        let mut state = self.shared.lock();
+        let accepted = state.dispatcher.accept_queue.pop();
+        let is_open = state.is_open();
+        drop(state);
+        match accepted {
+            Some(accepted) => Ok(Connection::accepted(Arc::clone(&self.shared), accepted)),
+            None if is_open => Err(TryAcceptError::Empty),
+            None => Err(TryAcceptError::Closed),
+        }
     }
 
     /// Whether the socket can reach this address.
@@ -378,7 +410,13 @@ impl<P: Protocol> Endpoint<P> {
     }
 }
 
-impl<P: Protocol> Drop for Endpoint<P> {
+/// What all handles of an endpoint share. It is dropped with the last of them.
+#[derive(Debug)]
+struct Handles<P: Protocol> {
+    shared: Arc<Shared<P>>,
+}
+
+impl<P: Protocol> Drop for Handles<P> {
     fn drop(&mut self) {
         self.shared.act(|state, now| state.stop_accepting(now));
     }
