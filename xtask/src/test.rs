@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::citations;
 use crate::demo;
+use crate::documents;
 use crate::firmware;
 use crate::fuzz;
 use crate::interop;
@@ -14,7 +15,6 @@ use crate::mcu;
 use crate::modules;
 use crate::msrv;
 use crate::mutants;
-use crate::named_tests;
 use crate::npm_size;
 use crate::own_files;
 use crate::schedule::{Load, Resource};
@@ -35,7 +35,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
-        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
+        Stage::new("docs", "what documents name exists: tests, files, commands", &[], documents),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
@@ -169,6 +169,11 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
     ];
     stages.extend(test_stages());
     stages
+}
+
+fn documents(shell: &Shell) -> Result<()> {
+    let stages = ci_stages();
+    documents::check(shell, &stages.iter().map(|stage| stage.name).collect::<Vec<_>>())
 }
 
 fn fmt(shell: &Shell) -> Result<()> {

@@ -97,7 +97,7 @@ impl SlotQueue<'_> {
             }
             #[cfg(feature = "alloc")]
             Self::Owned(queue) => {
-                debug_assert!(queue.len() < queue.capacity(), "a slot stands in a queue twice");
+                debug_assert!(!queue.contains(&slot), "a slot stands in a queue twice");
                 queue.push_back(slot);
             }
         }

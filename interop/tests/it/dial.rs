@@ -60,7 +60,8 @@ impl Original {
     /// What it was told of its connections until now.
     fn told(&self) -> Vec<String> {
         let told = self.lines.try_iter();
-        told.map(|line| line.rsplit_once(' ').map_or(line.clone(), |(what, _)| what.to_owned())).collect()
+        told.map(|line| line.rsplit_once(' ').map_or_else(|| line.clone(), |(what, _)| what.to_owned()))
+            .collect()
     }
 }
 
@@ -152,7 +153,7 @@ async fn cross(original: &mut Original, seed: u64) -> Vec<String> {
     let endpoint = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
     let path = Path::start([endpoint.local_addr(), original.address], seed).await;
     let head_start = Duration::from_micros(seed / 3 * 997 % 13_000);
-    let connection = if seed % 2 == 0 {
+    let connection = if seed.is_multiple_of(2) {
         original.dial(path.faces[1]);
         tokio::time::sleep(head_start).await;
         dial(&endpoint, path.faces[0]).await

@@ -26,7 +26,7 @@ mod dial;
 
 pub use rakwire::game_protocol::{
     Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, GameProtocol, Hook,
-    PeerStats, Redial, Reliability, Resend, SendError, Verdict,
+    PeerStats, Redial, Reliability, ResendInterval, SendError, Verdict,
 };
 
 pub use self::dial::{Attempts, DialError, connect, connect_with};

@@ -32,9 +32,9 @@ fn delay(seed: u64, conditions: &Conditions) -> Duration {
     conditions.latency * 3 * (seed / 7 % 16) as u32 / 15
 }
 
-fn drain<P: Dialled>(peer: &mut Peer<'static, P>, told: &mut Vec<String>) {
+fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
     while let Some(event) = peer.poll_event() {
-        told.push(match event {
+        events.push(match event {
             Event::Connected { .. } => "connected".to_owned(),
             Event::Message { message, .. } => format!("{} bytes", message.len()),
             other => format!("{other:?}"),
