@@ -50,9 +50,9 @@ mod wakers;
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
-    DropReason, Endpoint, EndpointStats, Guid, Message, Options, OutOfBand, OutOfBandError, Outcome,
-    PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability, SendError,
-    SetError, Unconnected, UnconnectedKind, id,
+    DropReason, Endpoint, EndpointStats, Guid, Incoming, Message, Options, OutOfBand, OutOfBandError,
+    Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
+    SendError, SetError, Unconnected, UnconnectedKind, id,
 };
 pub use simulation::{Simulation, SimulationSyntaxError};
 

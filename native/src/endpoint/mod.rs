@@ -46,6 +46,7 @@ mod connection;
 mod driver;
 mod error;
 mod inbox;
+mod incoming;
 mod io;
 mod message;
 mod options;
@@ -75,6 +76,7 @@ use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
 pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
+pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
 pub use self::stats::EndpointStats;
@@ -186,7 +188,7 @@ impl<P: Protocol> Endpoint<P> {
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let shared = || {
             let shared = Shared::new(options.clone(), BoxedHook::NONE, clock);
-            shared.lock().hooked.peer.share_admission(Box::new(admission.clone()));
+            shared.lock().share_admission(admission.clone());
             Arc::new(shared)
         };
         let all: Vec<_> = sockets.iter().map(|_| shared()).collect();
@@ -360,6 +362,20 @@ impl<P: Protocol> Endpoint<P> {
         }
     }
 
+    /// Waits for the next client that asks for a connection, if the endpoint [defers](Options::defer_incoming) what becomes
+    /// of them; never returns one otherwise. Returns `None` once the endpoint is closed.
+    pub async fn incoming(&self) -> Option<Incoming<P>> {
+        let next = || {
+            let state = self.shared.lock();
+            let client = state.deferred.as_ref().and_then(|deferred| deferred.pop());
+            let is_open = state.is_open();
+            drop(state);
+            let incoming = client.map(|client| Incoming::new(Arc::clone(&self.shared), client));
+            (incoming.is_some() || !is_open).then_some(incoming)
+        };
+        retry(&self.shared.incoming, next).await
+    }
+
     /// Whether the socket can reach this address.
     pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
         self.has_ipv6 || address.is_ipv4()
@@ -384,7 +400,8 @@ impl<P: Protocol> Endpoint<P> {
             arrival_queue_full: self.shared.io.arrival_queue.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
             receive_queue_full: state.dispatcher.receive_queue_full,
-            backlog_full: state.dispatcher.accept_queue.overflows(),
+            backlog_full: state.dispatcher.accept_queue.overflows()
+                + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
             unconnected_queue_full: state.dispatcher.unconnected.dropped(),
             sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
@@ -404,6 +421,7 @@ impl<P: Protocol> Endpoint<P> {
         let mut ended = self.shared.io.ended.subscribe();
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
+        self.shared.incoming.notify_waiters();
         self.shared.unconnected.notify_waiters();
         // It cannot fail: the sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
