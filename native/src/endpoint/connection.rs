@@ -185,7 +185,7 @@ impl<P: Protocol> Connection<P> {
 
     /// The connection as hooks know it.
     #[must_use]
-    pub const fn id(&self) -> ConnectionId {
+    pub fn id(&self) -> ConnectionId {
         self.reference.id
     }
 
