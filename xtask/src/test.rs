@@ -8,6 +8,7 @@ use crate::checks;
 use crate::citations;
 use crate::demo;
 use crate::documents;
+use crate::features;
 use crate::firmware;
 use crate::fuzz;
 use crate::interop;
@@ -19,6 +20,7 @@ use crate::mutants;
 use crate::npm_size;
 use crate::own_files;
 use crate::package;
+use crate::quickstarts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -38,6 +40,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "what documents name exists: tests, files, commands", &[], documents),
+        Stage::new(
+            "features",
+            "the public items exist that the table of features names",
+            &[],
+            features::check,
+        ),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
@@ -45,6 +53,13 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             &[Need::HostTests],
             cargo_tests,
         ),
+        Stage::new(
+            "quickstarts",
+            "the commands of the quickstarts print what is written there",
+            &[Need::HostTests],
+            quickstarts::check,
+        )
+        .load(Load::Half),
         Stage::new(
             "interop",
             "our endpoint with foreign RakNet peers, and the page of what was found",
