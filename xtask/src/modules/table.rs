@@ -253,9 +253,11 @@ const XTASK: Crate = Crate {
             "fuzz",
             "interop",
             "mcu",
+            "miri",
             "modules",
             "msrv",
             "own_files",
+            "package",
             "npm_size",
             "quickstarts",
             "size",
@@ -263,7 +265,7 @@ const XTASK: Crate = Crate {
             "words",
         ]),
         // Commands that have others as parts.
-        Layer::apart(&["bench", "demo", "mutants"]),
+        Layer::apart(&["bench", "demo", "mutants", "release"]),
         // What can be asked for, and the documents that tell of it.
         Layer::together(&["cli"]),
         Layer::together(&["documents"]),

@@ -5,6 +5,7 @@ use std::io::Read;
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
 
+use super::archive;
 use super::manifest::Published;
 use crate::shell::Shell;
 
@@ -25,7 +26,7 @@ const LARGEST: u64 = 600_000;
 
 /// Checks the file of a package, and says what it has.
 pub(super) fn check(shell: &Shell, package: &Published) -> Result<String> {
-    let path = super::file(shell, package)?;
+    let path = archive::file(shell, package)?;
     let size = path.metadata().context("the package cannot be read")?.len();
     let file = std::fs::File::open(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let names = names(GzDecoder::new(file), &package.folder_name())?;

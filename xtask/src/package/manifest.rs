@@ -159,7 +159,7 @@ fn count(values: &[&str], name: &str) -> Option<String> {
 }
 
 fn is_keyword(word: &str) -> bool {
-    let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-+".contains(letter);
+    let allowed = |character: char| character.is_ascii_alphanumeric() || "_-+".contains(character);
     word.len() <= LONGEST_KEYWORD
         && word.starts_with(|first: char| first.is_ascii_alphanumeric())
         && word.chars().all(allowed)

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
+use super::archive;
 use super::installs::Install;
 use super::manifest::Published;
 use crate::artifacts;
@@ -59,7 +60,7 @@ fn make(shell: &Shell, packages: &[Published], installs: &[Install]) -> Result<P
     }
     fs::create_dir_all(&folder)?;
     for package in packages {
-        super::unpack(shell, package, &folder)?;
+        archive::unpack(shell, package, &folder)?;
     }
     let users: Vec<_> = installs.iter().filter(|install| is_dependency(install)).collect();
     let members = packages.iter().map(Published::folder_name).chain((0..users.len()).map(user_name));

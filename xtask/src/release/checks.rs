@@ -3,7 +3,10 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{NPM_MANIFEST, Published, Shell};
+use crate::package::Published;
+use crate::shell::Shell;
+
+pub(super) const NPM_MANIFEST: &str = "wasm/package.json";
 
 /// The address of the repository that all packages name.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,9 +12,8 @@ use crate::setup::Need;
 use crate::shell::Shell;
 use crate::tasks;
 
-/// The folder of the npm package, and its manifest.
+/// The folder of the npm package.
 const NPM: &str = "wasm";
-const NPM_MANIFEST: &str = "wasm/package.json";
 
 /// How strict to be.
 #[derive(Args)]
@@ -29,12 +28,16 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     let packages = package::published(shell)?;
     let version = checks::version(&packages)?;
     let repository = checks::repository(&packages)?;
-    checks::npm(&shell.read(NPM_MANIFEST)?, version, &repository)?;
+    checks::npm(&shell.read(checks::NPM_MANIFEST)?, version, &repository)?;
     checks::npm_lock(&shell.read("wasm/package-lock.json")?, version)?;
     let changelog = shell.read("CHANGELOG.md")?;
     let date = changelog::date(&changelog, version)?;
     if repository.is_placeholder() && !options.dry_run {
-        bail!("{} is a placeholder: set the repository in Cargo.toml and {NPM_MANIFEST}", repository.0);
+        bail!(
+            "{} is a placeholder: set the repository in Cargo.toml and {}",
+            repository.0,
+            checks::NPM_MANIFEST
+        );
     }
     checks::clean_tree(shell)?;
     shell.note(format_args!("Releasing {version} of {date}"));

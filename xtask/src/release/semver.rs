@@ -2,8 +2,9 @@
 
 use anyhow::{Result, bail};
 
-use super::{Published, Shell};
+use crate::package::Published;
 use crate::setup::Need;
+use crate::shell::Shell;
 use crate::tasks;
 
 /// Compares the libraries with the last release, and says what was done. Only a release does this: the tool takes
