@@ -136,3 +136,7 @@ pub mod wire {
         datagram, id, local, notice, offline, protection,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

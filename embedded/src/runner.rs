@@ -17,7 +17,7 @@ const BATCH: usize = 8;
 /// The interval of timeouts while the send buffer is full.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// The task of a peer, with its socket and timer. The [crate](crate) has an example.
+/// The task of a peer, with its socket and timer. The [crate] has an example.
 #[derive(Debug)]
 pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
     socket: Socket<'d>,

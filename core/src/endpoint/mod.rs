@@ -39,7 +39,7 @@ mod types;
 mod writable;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
-pub use admission::{Admission, SharedAdmission};
+pub use admission::{Admission, Client, Decision, SharedAdmission};
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Verdict};

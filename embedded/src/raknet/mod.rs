@@ -1,6 +1,6 @@
 //! RakNet clients and small servers.
 //!
-//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate](crate) has an example.
+//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate] has an example.
 
 mod addresses;
 mod identity;
