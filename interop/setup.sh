@@ -52,7 +52,7 @@ build_cpp() {
     install "$work/cpp-peer" "$bin/cpp-peer"
 }
 
-# build_rust PEER: builds a peer that is written in Rust.
+# Builds a peer that is written in Rust: `build_rust PEER`.
 build_rust() {
     command -v cargo >/dev/null || fail "needs cargo, please install it manually"
     cargo build --quiet --release --locked --manifest-path "$here/$1/Cargo.toml" \

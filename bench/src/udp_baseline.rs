@@ -18,7 +18,7 @@ pub(crate) struct UdpBaseline {
     floods: Vec<f64>,
     /// The same with many datagrams per call.
     batched: Vec<f64>,
-    /// Round round_trips of 64 bytes on tokio.
+    /// Round trips of 64 bytes on tokio.
     round_trips: Vec<RoleReport>,
 }
 
@@ -31,7 +31,7 @@ impl UdpBaseline {
         Ok(())
     }
 
-    /// Measures once how long round round_trips take.
+    /// Measures once how long round trips take.
     pub(crate) fn round_trip(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let count = if effort == Effort::Quick { "200" } else { "10000" };
         self.round_trips.push(round_trip(bench, count)?);

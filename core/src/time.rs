@@ -92,6 +92,7 @@ pub(crate) fn micros(time: Duration) -> u32 {
 }
 
 /// The microseconds of a time.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
 pub(crate) const fn long_micros(time: Duration) -> u64 {
     // `Duration::as_micros` has 128 bits, which takes much more code on small machines.
     time.as_secs().saturating_mul(1_000_000).saturating_add(time.subsec_micros() as u64)

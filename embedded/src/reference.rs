@@ -7,7 +7,7 @@ use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Peer, Protocol};
 
 use crate::shared::{EventInfo, Shared};
-use crate::slots::SlotState;
+use crate::slots::Phase;
 
 /// A reference to a connection. Dropping the last one closes the connection.
 #[derive(Debug)]
@@ -83,9 +83,9 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
     }
 
     pub(crate) fn closed_reason(&self) -> Option<P::DisconnectReason> {
-        self.shared.read(|inner| match inner.slots.get(self.slot)?.state {
-            SlotState::Ended(reason) => reason,
-            SlotState::Connecting | SlotState::Incoming { .. } | SlotState::Connected => None,
+        self.shared.read(|inner| match inner.slots.get(self.slot)?.phase {
+            Phase::Ended(reason) => reason,
+            Phase::Connecting | Phase::Incoming { .. } | Phase::Connected => None,
         })
     }
 

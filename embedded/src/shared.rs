@@ -11,7 +11,7 @@ use rakwire::endpoint::{
 };
 
 use crate::clock;
-use crate::slots::{Slot, SlotState, Slots};
+use crate::slots::{Phase, Slot, Slots};
 
 /// The maximum number of waiting tasks. Further ones wake the others, which then register again.
 const WAKERS: usize = 8;
@@ -146,7 +146,7 @@ impl<P: Protocol> Inner<'_, P> {
         let is_alone = self.peer.connections().next().is_none();
         let id = self.peer.connect_with(now, to, options)?;
         self.wants_fresh_port |= P::FRESH_PORT && is_alone;
-        self.slots.insert(Slot { id, state: SlotState::Connecting, references: 1 }).ok_or_else(|| {
+        self.slots.insert(Slot { id, phase: Phase::Connecting, references: 1 }).ok_or_else(|| {
             self.peer.disconnect(now, id);
             ConnectError::Full
         })
@@ -172,8 +172,8 @@ impl<P: Protocol> Inner<'_, P> {
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
         while let Some(event) = self.peer.poll_event_of(id) {
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
-                let state = SlotState::Incoming { remote, identity };
-                if self.slots.insert(Slot { id, state, references: 0 }).is_none() {
+                let phase = Phase::Incoming { remote, identity };
+                if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
                     self.peer.disconnect(now, id);
                 }
                 // The following events are for the task that accepts it.
@@ -184,8 +184,8 @@ impl<P: Protocol> Inner<'_, P> {
 
     /// Releases a reference, and closes the connection if it was the last one.
     pub(crate) fn release(&mut self, now: Instant, at: usize) {
-        let Some(Slot { id, state, .. }) = self.slots.release(at) else { return };
-        if !matches!(state, SlotState::Ended(_)) {
+        let Some(Slot { id, phase, .. }) = self.slots.release(at) else { return };
+        if !matches!(phase, Phase::Ended(_)) {
             self.peer.disconnect(now, id);
         }
         if !self.is_lending {
@@ -199,19 +199,15 @@ impl<P: Protocol> Inner<'_, P> {
             return Poll::Pending;
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
+        // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
         while let Some(event) = self.peer.poll_event_of(slot.id) {
-            match event {
-                Event::Connected { identity, .. } => {
-                    slot.state = SlotState::Connected;
-                    return Poll::Ready(Ok(identity));
-                }
-                Event::ConnectFailed { reason, .. } => {
-                    slot.state = SlotState::Ended(None);
-                    return Poll::Ready(Err(reason));
-                }
-                // What a later core may tell before a connection is open. Whoever waits is woken only for what comes
-                // after the last event, so none may be left.
-                _ => {}
+            if let Event::Connected { identity, .. } = event {
+                slot.phase = Phase::Connected;
+                return Poll::Ready(Ok(identity));
+            }
+            if let Event::ConnectFailed { reason, .. } = event {
+                slot.phase = Phase::Ended(None);
+                return Poll::Ready(Err(reason));
             }
         }
         Poll::Pending
@@ -225,11 +221,7 @@ impl<P: Protocol> Inner<'_, P> {
         loop {
             let Some(slot) = self.slots.get_mut(at) else { return Poll::Ready(None) };
             let Some(event) = self.peer.poll_event_of(slot.id) else {
-                return if matches!(slot.state, SlotState::Ended(_)) {
-                    Poll::Ready(None)
-                } else {
-                    Poll::Pending
-                };
+                return if matches!(slot.phase, Phase::Ended(_)) { Poll::Ready(None) } else { Poll::Pending };
             };
             let info = match event {
                 Event::Message { delivery, .. } => {
@@ -239,7 +231,7 @@ impl<P: Protocol> Inner<'_, P> {
                 Event::Receipt { receipt, outcome, .. } => EventInfo::Receipt(receipt, outcome),
                 Event::Progress { progress, .. } => EventInfo::Progress(progress),
                 Event::Disconnected { reason, .. } => {
-                    slot.state = SlotState::Ended(Some(reason));
+                    slot.phase = Phase::Ended(Some(reason));
                     continue;
                 }
                 // Events of connections that are not open, or of no connection.

@@ -4,9 +4,9 @@ use core::net::SocketAddr;
 
 use rakwire::endpoint::{ConnectionId, Protocol};
 
-/// The state of a connection, as its tasks know it.
+/// The phase of a connection, as its tasks know it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SlotState<P: Protocol> {
+pub(crate) enum Phase<P: Protocol> {
     /// A task opens it.
     Connecting,
     /// Another peer has opened it, and no task has accepted it yet.
@@ -21,7 +21,7 @@ pub(crate) enum SlotState<P: Protocol> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot<P: Protocol> {
     pub(crate) id: ConnectionId,
-    pub(crate) state: SlotState<P>,
+    pub(crate) phase: Phase<P>,
     /// The number of references.
     pub(crate) references: u8,
 }
@@ -54,8 +54,8 @@ impl<P: Protocol> Slots<'_, P> {
     pub(crate) fn accept(&mut self) -> Option<(usize, SocketAddr, P::Identity)> {
         for (at, slot) in self.0.iter_mut().enumerate() {
             let Some(slot) = slot else { continue };
-            if let SlotState::Incoming { remote, identity } = slot.state {
-                slot.state = SlotState::Connected;
+            if let Phase::Incoming { remote, identity } = slot.phase {
+                slot.phase = Phase::Connected;
                 slot.references = 1;
                 return Some((at, remote, identity));
             }

@@ -1,8 +1,9 @@
 //! Which crate may depend on which.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 
 use crate::shell::Shell;
 use crate::targets::WASM;
@@ -30,8 +31,51 @@ const NATIVE_MUST_NOT_USE: [&str; 6] =
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
+/// Which of our crates each of them builds on, as the code map of ARCHITECTURE.md says. Tests may use others too.
+const OURS: [(&str, &[&str]); 13] = [
+    ("rakwire", &["rakwire-derive"]),
+    ("rakwire-derive", &[]),
+    ("snowfight", &["rakwire"]),
+    ("snowfight-server", &["rakwire", "rakwire-native", "snowfight"]),
+    ("snowfight-wasm", &["rakwire", "snowfight"]),
+    ("rakwire-native", &["rakwire"]),
+    ("rakwire-cli", &["rakwire", "rakwire-native"]),
+    ("rakwire-embassy", &["rakwire"]),
+    ("rakwire-wasm", &["rakwire"]),
+    ("rakwire-relay", &[]),
+    ("rakwire-interop", &[]),
+    ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),
+    ("xtask", &[]),
+];
+/// The packages of this repository that the pages may use.
+const WEB_MAY_USE: [&str; 1] = ["file:../wasm"];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct NpmPackage {
+    dependencies: BTreeMap<String, String>,
+}
+
 /// Checks the edges of the dependency graph that the architecture forbids.
 pub(crate) fn edges(shell: &Shell) -> Result<()> {
+    edges_among_ours(shell)?;
+    edges_of_pages(&shell.read("web/package.json")?)?;
     let core = dependencies(shell, "rakwire", &["--all-features"])?;
     report(shell, "rakwire", &core, &outside(&core, &CORE_MAY_USE))?;
     let relay = dependencies(shell, "rakwire-relay", &["--all-features"])?;
@@ -42,6 +86,49 @@ pub(crate) fn edges(shell: &Shell) -> Result<()> {
     report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;
     report(shell, "rakwire-wasm", &wasm, &beginning_with(&wasm, &WASM_MUST_NOT_USE))
+}
+
+fn edges_among_ours(shell: &Shell) -> Result<()> {
+    let output = shell.cmd("cargo", ["metadata", "--no-deps", "--format-version", "1"]).output()?;
+    if !output.status.success() {
+        bail!("`cargo metadata` cannot tell the crates");
+    }
+    let metadata: Metadata = serde_json::from_str(&output.stdout).context("`cargo metadata` is no JSON")?;
+    let wrong = against(&OURS, &metadata.packages);
+    if !wrong.is_empty() {
+        bail!("the crates are not as the code map of ARCHITECTURE.md says:\n  {}", wrong.join("\n  "));
+    }
+    shell.print(format_args!("{} crates use each other as the code map says", OURS.len()));
+    Ok(())
+}
+
+/// How the crates differ from a table of what each may use of the others.
+fn against(table: &[(&str, &[&str])], packages: &[Package]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Package { name, dependencies } in packages {
+        let Some((_, allowed)) = table.iter().find(|(crate_name, _)| crate_name == name) else {
+            wrong.push(format!("{name} is not in the table"));
+            continue;
+        };
+        let used = dependencies.iter().filter(|used| used.kind.as_deref() != Some("dev"));
+        let ours = used.filter(|used| packages.iter().any(|package| package.name == used.name));
+        let unwanted = ours.filter(|used| !allowed.contains(&used.name.as_str()));
+        wrong.extend(unwanted.map(|used| format!("{name} must not depend on {}", used.name)));
+    }
+    let is_gone = |name: &&str| packages.iter().all(|package| package.name != *name);
+    wrong.extend(
+        table.iter().map(|(name, _)| *name).filter(is_gone).map(|name| format!("{name} does not exist")),
+    );
+    wrong
+}
+
+fn edges_of_pages(manifest: &str) -> Result<()> {
+    let package: NpmPackage = serde_json::from_str(manifest).context("web/package.json cannot be read")?;
+    let ours = package.dependencies.values().filter(|source| source.starts_with("file:"));
+    match ours.into_iter().find(|source| !WEB_MAY_USE.contains(&source.as_str())) {
+        Some(source) => bail!("the pages must not depend on {source}"),
+        None => Ok(()),
+    }
 }
 
 fn report(shell: &Shell, package: &str, all: &BTreeSet<String>, unwanted: &BTreeSet<&str>) -> Result<()> {
@@ -90,6 +177,36 @@ byteorder v1.5.0
 tokio-util v0.7.0
 heapless v0.9.3 (*)
 ";
+
+    #[test]
+    fn crates_keep_to_the_table() {
+        let package = |name: &str, dependencies: &[(&str, Option<&str>)]| Package {
+            name: name.to_owned(),
+            dependencies: dependencies
+                .iter()
+                .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: kind.map(str::to_owned) })
+                .collect(),
+        };
+        let packages = [
+            package("core", &[("libm", None), ("relay", Some("dev"))]),
+            package("relay", &[("core", None)]),
+            package("new", &[]),
+        ];
+        assert_eq!(
+            against(&[("core", &[]), ("relay", &[]), ("gone", &[])], &packages),
+            ["relay must not depend on core", "new is not in the table", "gone does not exist"]
+        );
+        assert!(against(&[("core", &[]), ("relay", &["core"]), ("new", &[])], &packages).is_empty());
+    }
+
+    #[test]
+    fn pages_use_packages_and_no_crates() {
+        let manifest =
+            |source: &str| format!("{{\"dependencies\": {{\"a\": \"^1.0.0\", \"b\": \"{source}\"}}}}");
+        assert!(edges_of_pages(&manifest("file:../wasm")).is_ok());
+        let error = edges_of_pages(&manifest("file:../core")).unwrap_err();
+        assert_eq!(error.to_string(), "the pages must not depend on file:../core");
+    }
 
     #[test]
     fn a_tree_is_read_as_names() {

@@ -7,8 +7,10 @@ mod artifacts;
 mod bench;
 mod checks;
 mod citations;
+mod cli;
 mod corpus;
 mod demo;
+mod documents;
 mod features;
 mod firmware;
 mod fuzz;
@@ -19,7 +21,6 @@ mod measurements;
 mod modules;
 mod msrv;
 mod mutants;
-mod named_tests;
 mod npm_size;
 mod own_files;
 mod process;
@@ -42,57 +43,11 @@ mod words;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::Parser;
 
+use crate::cli::{Cli, Command, Selection};
 use crate::setup::Need;
 use crate::shell::Shell;
-
-/// The commands of this repository.
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask")]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Install everything that the other commands need.
-    Setup,
-    /// Build the npm package: wasm/pkg and wasm/dist.
-    Wasm,
-    /// Build the page: web/dist.
-    Web,
-    /// Run a game server, the relay and the page until Ctrl-C.
-    Demo(demo::Options),
-    /// Run the firmware of microcontrollers in QEMU.
-    Mcu(mcu::Options),
-    /// Measure how much memory everything takes, and compare with the committed tables.
-    Size(size::Options),
-    /// Run every test of every part.
-    Test(Selection),
-    /// Look for faults of the core with generated input.
-    Fuzz(fuzz::FuzzOptions),
-    /// Run the core over bad networks, thousands of times.
-    Soak(fuzz::SoakOptions),
-    /// Put faults into a copy of the core, one at a time: the tests must find each of them.
-    Mutants(mutants::Options),
-    /// Measure speed beside other RakNets and beside the bare socket.
-    Bench(bench::Options),
-    /// What a change must pass: formatting, lints, docs, dependency policy and every test.
-    Ci(Selection),
-}
-
-/// Which stages to run.
-#[derive(Args)]
-struct Selection {
-    /// Run this stage only, with the set-up that it needs.
-    #[arg(long, value_name = "NAME")]
-    only: Option<String>,
-    /// List the stages and run none.
-    #[arg(long, conflicts_with = "only")]
-    list: bool,
-}
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {

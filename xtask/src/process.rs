@@ -169,7 +169,7 @@ impl Running {
         }
     }
 
-    /// Ends the child and its group at once, without a chance to say goodbye.
+    /// Ends the child and its group at once, without a chance to clean up.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
         let _ = self.child.wait();

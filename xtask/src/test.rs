@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checks;
 use crate::citations;
 use crate::demo;
+use crate::documents;
 use crate::features;
 use crate::firmware;
 use crate::fuzz;
@@ -15,7 +16,6 @@ use crate::mcu;
 use crate::modules;
 use crate::msrv;
 use crate::mutants;
-use crate::named_tests;
 use crate::npm_size;
 use crate::own_files;
 use crate::quickstarts;
@@ -37,7 +37,7 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("modules", "modules use each other in no circle and not upwards", &[], modules::stage),
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
-        Stage::new("docs", "the tests that the documentation names exist", &[], named_tests::check),
+        Stage::new("docs", "what documents name exists: tests, files, commands", &[], documents),
         Stage::new(
             "features",
             "the public items exist that the table of features names",
@@ -184,6 +184,11 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
     ];
     stages.extend(test_stages());
     stages
+}
+
+fn documents(shell: &Shell) -> Result<()> {
+    let stages = ci_stages();
+    documents::check(shell, &stages.iter().map(|stage| stage.name).collect::<Vec<_>>())
 }
 
 fn fmt(shell: &Shell) -> Result<()> {

@@ -103,12 +103,13 @@ async fn connect(
         ..ConnectOptions::default()
     };
     endpoint.connect_with(server, &options).await.map_err(|error| {
-        let reason = match error {
-            ConnectError::PasswordTooLong => {
-                return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
-            }
-            ConnectError::Failed(failure) => explain(failure, arguments.timeout),
-            other => other.to_string(),
+        if error == ConnectError::PasswordTooLong {
+            return Failure::usage("the text of --password is longer than 255 bytes; shorten it");
+        }
+        let reason = if let ConnectError::Failed(failure) = error {
+            explain(failure, arguments.timeout)
+        } else {
+            error.to_string()
         };
         Failure::runtime(format!("cannot connect to {server}: {reason}"))
     })
@@ -117,16 +118,19 @@ async fn connect(
 /// Why an attempt failed, and what to do about it.
 fn explain(failure: ConnectFailure, timeout: Duration) -> String {
     let seconds = timeout.as_secs_f64();
-    match failure {
-        ConnectFailure::IncompatibleProtocol { .. } => format!("{failure}; choose it with --protocol"),
-        ConnectFailure::SilentSinceIncompatible { server } => format!(
-            "{failure}; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
-        ),
-        ConnectFailure::InvalidPassword => format!("{failure}; set it with --password"),
-        ConnectFailure::NoAnswer => format!(
-            "{failure} within {seconds} s; check the address, and that UDP is not blocked, or allow more time with \
-             --timeout"
-        ),
-        other => other.to_string(),
-    }
+    let advice = if let ConnectFailure::SilentSinceIncompatible { server } = failure {
+        format!(
+            "; try again later with --protocol {server}, or allow more time with --timeout than {seconds} s"
+        )
+    } else if let ConnectFailure::IncompatibleProtocol { .. } = failure {
+        "; choose it with --protocol".to_owned()
+    } else if failure == ConnectFailure::InvalidPassword {
+        "; set it with --password".to_owned()
+    } else if failure == ConnectFailure::NoAnswer {
+        let check = "check the address, and that UDP is not blocked, or allow more time with --timeout";
+        format!(" within {seconds} s; {check}")
+    } else {
+        String::new()
+    };
+    format!("{failure}{advice}")
 }

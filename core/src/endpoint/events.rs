@@ -3,7 +3,7 @@
 use super::event::Event;
 use super::message::Message;
 use super::protocol::{
-    Connection, Ending, Lent, Notice, Peer, Protocol, State, Unconnected, UnconnectedKind,
+    Connection, ConnectionEvent, Ending, Lent, Peer, Protocol, State, Unconnected, UnconnectedKind,
 };
 use super::types::ConnectionId;
 
@@ -59,11 +59,11 @@ impl<P: Protocol> Peer<'_, P> {
             return None;
         }
         let (connection, mut cx) = self.borrow(at)?;
-        let notice = connection.poll_event(&mut cx)?;
-        if let Notice::Message(message) = notice {
+        let event = connection.poll_event(&mut cx)?;
+        if let ConnectionEvent::Message(message) = event {
             self.lent = Lent::Message { message, id: self.id(at) };
         }
-        Some(Next::Of(at, notice))
+        Some(Next::Of(at, event))
     }
 
     /// The next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is named again when more
@@ -174,12 +174,12 @@ impl<P: Protocol> Peer<'_, P> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {
         let pool = &self.tables.pool;
-        let (at, notice) = match next {
-            Next::Of(at, notice) => (at, notice),
+        let (at, event) = match next {
+            Next::Of(at, event) => (at, event),
             Next::Unconnected => return self.tell_unconnected(),
         };
         let id = self.id(at);
-        if let Notice::Message(message) = notice {
+        if let ConnectionEvent::Message(message) = event {
             return Some(match P::delivery(pool.header(message)) {
                 Ok(delivery) => Event::Message { id, delivery, message: Message::new(pool, message) },
                 Err((receipt, outcome)) => Event::Receipt { id, receipt, outcome },
@@ -187,15 +187,17 @@ impl<P: Protocol> Peer<'_, P> {
         }
         let slot = self.slot(at)?;
         let remote = slot.remote?;
-        Some(match notice {
-            Notice::Message(_) => return None,
-            Notice::Opened => {
+        Some(match event {
+            ConnectionEvent::Message(_) => return None,
+            ConnectionEvent::Opened => {
                 let (identity, side) = (slot.connection.identity(), slot.connection.side());
                 Event::Connected { id, remote, identity, side }
             }
-            Notice::Progress(progress) => Event::Progress { id, progress },
-            Notice::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
-            Notice::Ended(Ending::Disconnected(reason)) => Event::Disconnected { id, remote, reason },
+            ConnectionEvent::Progress(progress) => Event::Progress { id, progress },
+            ConnectionEvent::Ended(Ending::Failed(reason)) => Event::ConnectFailed { id, remote, reason },
+            ConnectionEvent::Ended(Ending::Disconnected(reason)) => {
+                Event::Disconnected { id, remote, reason }
+            }
         })
     }
 
@@ -215,7 +217,7 @@ impl<P: Protocol> Peer<'_, P> {
 #[derive(Clone, Copy)]
 enum Next<P: Protocol> {
     /// Something of the connection in a slot.
-    Of(u16, Notice<P>),
+    Of(u16, ConnectionEvent<P>),
     /// What a peer without a connection said first.
     Unconnected,
 }

@@ -2,7 +2,7 @@
 
 use super::protocol::Protocol;
 use crate::chunks::{Chunks, Piece};
-use crate::storage::{Block, Link, Pool};
+use crate::storage::{Block, BlockLink, Pool};
 
 /// The bytes of a message, in one piece or several.
 ///
@@ -36,7 +36,7 @@ use crate::storage::{Block, Link, Pool};
 #[derive(Debug)]
 pub struct Message<'p, P: Protocol> {
     pool: &'p Pool<'p, P::BlockHeader>,
-    first: Link,
+    first: BlockLink,
 }
 
 impl<P: Protocol> Clone for Message<'_, P> {

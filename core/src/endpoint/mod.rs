@@ -52,7 +52,7 @@ pub use stats::{DropReasons, PeerStats};
 pub use types::{ConnectionId, ConnectionState, Direction, Outcome, Progress, Receipt, Side};
 
 pub(crate) use protocol::{
-    Connection, Context, Ending, Internals, Notice, State, Storage, Unconnected, UnconnectedKind,
+    Connection, ConnectionEvent, Context, Ending, Internals, State, Storage, Unconnected, UnconnectedKind,
 };
 pub(crate) use reservation::{Rejection, Request};
 pub(crate) use resources::refill;

@@ -258,7 +258,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
     fn has_events(&self) -> bool;
 
     /// Takes the next event.
-    fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<Notice<P>>;
+    fn poll_event(&mut self, cx: &mut Context<'_, '_, P>) -> Option<ConnectionEvent<P>>;
 
     /// What the connection holds for sending.
     fn send_share(&self) -> &Share;
@@ -308,7 +308,7 @@ pub(crate) trait Connection<P: Protocol>: Debug + Default {
 
 /// What is to be told of a connection.
 #[derive(Clone, Copy)]
-pub(crate) enum Notice<P: Protocol> {
+pub(crate) enum ConnectionEvent<P: Protocol> {
     Opened,
     /// A message or a receipt, as the block's header says.
     Message(Block),

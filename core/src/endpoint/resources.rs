@@ -239,9 +239,8 @@ impl Capacity {
             deadlines: Deadlines::new(Slots::owned(connections)),
             ready: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             readable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
-            // Mostly empty: these grow when somebody is refused.
-            blocked: SlotQueue::Owned(alloc::collections::VecDeque::new()),
-            writable: SlotQueue::Owned(alloc::collections::VecDeque::new()),
+            blocked: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
+            writable: SlotQueue::Owned(alloc::collections::VecDeque::with_capacity(connections)),
             vacant: SlotQueue::Owned((0..).take(connections).collect()),
             pool: Pool::new(
                 Slots::zeros(0, blocks * block_size),

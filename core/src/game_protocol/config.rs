@@ -4,11 +4,11 @@ use core::time::Duration;
 
 /// When a reliable chunk that was not acknowledged is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resend {
+pub enum ResendInterval {
     /// After a fixed time, as the original does with 100 ms.
-    Every(Duration),
+    Fixed(Duration),
     /// After the round-trip time as it is measured, within these bounds; longer while nothing comes back.
-    RoundTrip {
+    Measured {
         /// The shortest time.
         min: Duration,
         /// The longest time, which also holds until the first measurement.
@@ -16,16 +16,15 @@ pub enum Resend {
     },
 }
 
-impl Resend {
+impl ResendInterval {
     /// After the measured round-trip time, 10 ms to a second.
-    pub const ROUND_TRIP: Self =
-        Self::RoundTrip { min: Duration::from_millis(10), max: Duration::from_secs(1) };
+    pub const MEASURED: Self = Self::Measured { min: Duration::from_millis(10), max: Duration::from_secs(1) };
 }
 
-impl Default for Resend {
+impl Default for ResendInterval {
     /// Every 100 ms (docs/game-protocol.md#resends).
     fn default() -> Self {
-        Self::Every(Duration::from_millis(100))
+        Self::Fixed(Duration::from_millis(100))
     }
 }
 
@@ -49,13 +48,13 @@ pub enum Redial {
 ///
 /// ```
 /// use core::time::Duration;
-/// use rakwire::game_protocol::{Config, Redial, Resend};
+/// use rakwire::game_protocol::{Config, Redial, ResendInterval};
 ///
 /// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
 /// assert_eq!((config.max_incoming, config.redial), (0, Redial::FreshPort));
 /// assert_eq!((config.handshake_timeout, config.timeout), (Duration::from_secs(15), Duration::from_secs(15)));
 /// config.max_incoming = 64;
-/// config.resend = Resend::ROUND_TRIP;
+/// config.resend_interval = ResendInterval::MEASURED;
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -74,7 +73,7 @@ pub struct Config {
     pub connection_blocks: Option<u32>,
     /// When a reliable chunk that was not acknowledged is sent again. Default: every 100 ms, as the original does
     /// (`docs/game-protocol.md#resends`).
-    pub resend: Resend,
+    pub resend_interval: ResendInterval,
     /// What a client does when the server does not answer. Default: [`Redial::FreshPort`], which servers of the
     /// original need (`docs/game-protocol.md#original-handshake`).
     pub redial: Redial,
@@ -117,7 +116,7 @@ impl Config {
             salt_key,
             max_incoming: 0,
             connection_blocks: None,
-            resend: Resend::default(),
+            resend_interval: ResendInterval::default(),
             redial: Redial::FreshPort,
             handshake_timeout: Duration::from_secs(15),
             timeout: Duration::from_secs(15),

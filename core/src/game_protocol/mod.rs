@@ -58,7 +58,7 @@ mod stats;
 mod types;
 pub mod wire;
 
-pub use config::{Config, Redial, Resend};
+pub use config::{Config, Redial, ResendInterval};
 pub use reason::{ConnectFailure, DisconnectReason};
 pub use stats::{ConnectionStats, DropReason};
 pub use types::GameProtocol;

@@ -28,7 +28,7 @@ drop_reasons! {
         /// A chunk 1,024 sequences or more behind the newest.
         OutsideWindow,
         /// A payload that lacked chunks when the window passed it.
-        Overtaken,
+        Incomplete,
         /// An unreliable payload that lacked chunks for too long, or one of our own that waited too long to be sent.
         Expired,
         /// A chunk for which there is no memory: it is not acknowledged, and a peer that sent it reliably resends it.

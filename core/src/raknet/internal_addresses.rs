@@ -8,7 +8,7 @@ use heapless::Vec;
 use super::config::Config;
 use super::connection::BlockHeader;
 use super::wire::address::{AddressList, MAX_ADDRESS, UNASSIGNED};
-use crate::storage::{Link, Pool};
+use crate::storage::{BlockLink, Pool};
 
 /// The most addresses in a list.
 pub(super) const MAX_ADDRESSES: usize = 20;
@@ -20,7 +20,7 @@ pub type InternalAddresses = Vec<SocketAddr, MAX_ADDRESSES>;
 
 /// A list of addresses in the pool, or none.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct StoredAddresses(Link);
+pub(super) struct StoredAddresses(BlockLink);
 
 impl StoredAddresses {
     /// Keeps addresses in place of those before. False if there is no memory for them.

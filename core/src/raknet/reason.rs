@@ -81,7 +81,7 @@ error_enum! {
     pub enum DisconnectReason {
         /// This application asked for it.
         Local => "this side disconnected",
-        /// The other peer said goodbye.
+        /// The other peer sent its disconnection notification.
         Remote => "the other peer disconnected",
         /// The other peer fell silent.
         Lost => "the other peer fell silent",

@@ -23,9 +23,11 @@ impl<T, const N: usize> Default for BoundedQueue<T, N> {
 impl<T, const N: usize> BoundedQueue<T, N> {
     /// Appends a value. Nothing happens if the queue is full.
     pub(crate) fn push(&mut self, value: T) {
+        #[cfg(not(feature = "alloc"))]
+        let _ = self.0.push_back(value);
+        #[cfg(feature = "alloc")]
         if !self.is_full() {
-            // There is room, as was just seen.
-            let _ = self.0.push_back(value);
+            self.0.push_back(value);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A table that finds messages by a number, threaded through their first blocks.
 
-use super::{Block, Link, Pool, RawLink, Slots};
+use super::{Block, BlockLink, Pool, RawLink, Slots};
 
 /// A hash table with as many buckets as the pool has blocks, shared by all connections.
 ///
@@ -44,7 +44,7 @@ impl<'a> Index<'a> {
         pool: &Pool<'_, H>,
         key: u64,
         is_it: impl Fn(&H) -> bool,
-    ) -> Link {
+    ) -> BlockLink {
         let mut at = Block::from_raw(*self.bucket(key)?);
         while let Some(message) = at {
             if is_it(pool.header(message)) {

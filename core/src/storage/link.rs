@@ -18,7 +18,7 @@ use width::{NonZeroRaw, Raw};
 pub(crate) struct Block(NonZeroRaw);
 
 /// A block, or none; none is all zero bits.
-pub(crate) type Link = Option<Block>;
+pub(crate) type BlockLink = Option<Block>;
 
 /// A link as a number, so that the allocator can give a table of them that is zero without being written.
 pub(crate) type RawLink = Raw;
@@ -29,18 +29,18 @@ impl Block {
 
     /// The block at `index`, if a link can name it.
     #[inline]
-    pub(crate) fn at(index: usize) -> Link {
+    pub(crate) fn at(index: usize) -> BlockLink {
         Raw::try_from(index).ok().and_then(|index| index.checked_add(1)).and_then(NonZeroRaw::new).map(Self)
     }
 
-    pub(crate) const fn from_raw(link: RawLink) -> Link {
+    pub(crate) const fn from_raw(link: RawLink) -> BlockLink {
         match NonZeroRaw::new(link) {
             Some(number) => Some(Self(number)),
             None => None,
         }
     }
 
-    pub(crate) const fn to_raw(link: Link) -> RawLink {
+    pub(crate) const fn to_raw(link: BlockLink) -> RawLink {
         match link {
             Some(Self(number)) => number.get(),
             None => 0,
@@ -48,7 +48,7 @@ impl Block {
     }
 
     /// The block that has this number.
-    pub(crate) fn numbered(number: u32) -> Link {
+    pub(crate) fn numbered(number: u32) -> BlockLink {
         Raw::try_from(number).ok().and_then(NonZeroRaw::new).map(Self)
     }
 

@@ -1,12 +1,12 @@
 //! A list in which any member can be taken out at once, threaded through the first blocks of messages.
 
-use super::{Block, Link, Pool};
+use super::{Block, BlockLink, Pool};
 
 /// Oldest and newest member; the links between stand in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct List {
-    oldest: Link,
-    newest: Link,
+    oldest: BlockLink,
+    newest: BlockLink,
 }
 
 impl List {
@@ -14,11 +14,11 @@ impl List {
         self.oldest.is_none()
     }
 
-    pub(crate) const fn oldest(&self) -> Link {
+    pub(crate) const fn oldest(&self) -> BlockLink {
         self.oldest
     }
 
-    pub(crate) const fn newest(&self) -> Link {
+    pub(crate) const fn newest(&self) -> BlockLink {
         self.newest
     }
 

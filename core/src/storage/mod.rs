@@ -21,7 +21,7 @@ mod window;
 pub(crate) use bounded_queue::BoundedQueue;
 pub(crate) use deadlines::{Deadline, Deadlines};
 pub(crate) use index::Index;
-pub(crate) use link::{Block, Link, RawLink};
+pub(crate) use link::{Block, BlockLink, RawLink};
 pub(crate) use list::List;
 pub(crate) use order_heap::OrderHeap;
 #[cfg(test)]

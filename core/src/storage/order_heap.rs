@@ -3,22 +3,22 @@
 //! A pairing heap: a push costs one comparison, so a message far ahead of its turn costs no more than the next one,
 //! and a pop costs what the pushes before it saved.
 
-use super::{Block, Link, Pool};
+use super::{Block, BlockLink, Pool};
 
 /// The root of a heap; the links between stand in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OrderHeap {
-    root: Link,
+    root: BlockLink,
 }
 
 impl OrderHeap {
     /// The heap with this [`first`](Self::first) message.
-    pub(crate) const fn with_first(first: Link) -> Self {
+    pub(crate) const fn with_first(first: BlockLink) -> Self {
         Self { root: first }
     }
 
     /// The message whose turn comes first.
-    pub(crate) const fn first(&self) -> Link {
+    pub(crate) const fn first(&self) -> BlockLink {
         self.root
     }
 
@@ -40,10 +40,10 @@ impl OrderHeap {
         &mut self,
         pool: &mut Pool<'_, H>,
         before: impl Fn(&H, &H) -> bool,
-    ) -> Link {
+    ) -> BlockLink {
         let first = self.root?;
         let mut children = pool.node_mut(first).older.take();
-        let mut pairs: Link = None;
+        let mut pairs: BlockLink = None;
         while let Some(left) = children {
             let right = pool.node_mut(left).after.take();
             children = right.and_then(|right| pool.node_mut(right).after.take());
@@ -53,7 +53,7 @@ impl OrderHeap {
             }
             pairs = pair;
         }
-        let mut root: Link = None;
+        let mut root: BlockLink = None;
         while let Some(pair) = pairs {
             pairs = pool.node_mut(pair).after.take();
             root = meld(pool, root, Some(pair), &before);
@@ -74,10 +74,10 @@ impl OrderHeap {
 
 fn meld<H: Copy + Default>(
     pool: &mut Pool<'_, H>,
-    left: Link,
-    right: Link,
+    left: BlockLink,
+    right: BlockLink,
     before: &impl Fn(&H, &H) -> bool,
-) -> Link {
+) -> BlockLink {
     let (Some(left), Some(right)) = (left, right) else {
         return left.or(right);
     };

@@ -1,6 +1,6 @@
 //! The pool: blocks of one size, chained into messages.
 
-use super::{Block, Link, Shares, Slots};
+use super::{Block, BlockLink, Shares, Slots};
 use crate::chunks::Piece;
 
 /// What the pool keeps beside the bytes of a block. `H` is the header that a protocol keeps with a message, in the first
@@ -8,17 +8,17 @@ use crate::chunks::Piece;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Node<H> {
     /// The next block of the same message.
-    next: Link,
+    next: BlockLink,
     /// In the first block: the last block of the message.
-    last: Link,
+    last: BlockLink,
     /// The next message of a queue, or the next sibling in a heap.
-    pub(super) after: Link,
+    pub(super) after: BlockLink,
     /// The member before this one in a list, or the first child in a heap.
-    pub(super) older: Link,
+    pub(super) older: BlockLink,
     /// The member after this one in a list.
-    pub(super) newer: Link,
+    pub(super) newer: BlockLink,
     /// The next message in the same bucket of an index.
-    pub(super) bucket: Link,
+    pub(super) bucket: BlockLink,
     /// Bytes used in this block.
     used: u16,
     /// In the first block: bytes of the whole message.
@@ -37,7 +37,7 @@ pub(crate) struct Pool<'a, H> {
     canary: Node<H>,
     block_size: usize,
     /// The first free block that was used before.
-    free: Link,
+    free: BlockLink,
     /// The first block that was never used.
     fresh: usize,
     /// All blocks.
@@ -143,18 +143,18 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// The message after this one in its queue.
     #[inline]
-    pub(crate) fn after(&self, message: Block) -> Link {
+    pub(crate) fn after(&self, message: Block) -> BlockLink {
         self.node(message).after
     }
 
     /// Links a message to the one after it, in a chain whose owner keeps the head.
-    pub(crate) fn put_before(&mut self, message: Block, after: Link) {
+    pub(crate) fn put_before(&mut self, message: Block, after: BlockLink) {
         self.node_mut(message).after = after;
     }
 
     /// Copies `payload` into as many blocks as it takes, which were charged before.
     #[inline]
-    pub(crate) fn store(&mut self, payload: &[u8], header: &H) -> Link {
+    pub(crate) fn store(&mut self, payload: &[u8], header: &H) -> BlockLink {
         if self.blocks_for(payload.len()) > self.available {
             return None;
         }
@@ -178,7 +178,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     /// A block that begins, and so far ends, a message of `size` bytes.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> Link {
+    fn take_block(&mut self, part: &[u8], size: usize, header: &H) -> BlockLink {
         let block = match self.free {
             Some(block) => {
                 self.free = self.node(block).next;
@@ -214,7 +214,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// Copies what belongs to no connection into blocks of the common part.
-    pub(crate) fn store_common(&mut self, payload: &[u8], header: &H) -> Link {
+    pub(crate) fn store_common(&mut self, payload: &[u8], header: &H) -> BlockLink {
         let blocks = self.blocks_for(payload.len());
         if !self.shares.charge_common(blocks) {
             return None;
@@ -233,7 +233,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// A block for a table, which was charged before: all zero, of one block's length.
-    pub(crate) fn store_zeroed(&mut self) -> Link {
+    pub(crate) fn store_zeroed(&mut self) -> BlockLink {
         let length = self.block_size;
         let block = self.take_block(&[], length, &H::default())?;
         self.node_mut(block).used = u16::try_from(length).unwrap_or(u16::MAX);
@@ -242,7 +242,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
     }
 
     /// A piece of the message that begins with `first`, and where the next one stands.
-    pub(crate) fn piece(&self, first: Link, at: Piece) -> (&[u8], Option<Piece>) {
+    pub(crate) fn piece(&self, first: BlockLink, at: Piece) -> (&[u8], Option<Piece>) {
         let block = if at == Piece::FIRST { first } else { Block::numbered(at.number()) };
         // The application may ask for a piece of another peer's message.
         let block = block.filter(|block| block.index() < self.nodes.len());
@@ -268,7 +268,7 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
 
     /// The block after this one in the same message.
     #[inline]
-    pub(crate) fn next(&self, block: Block) -> Link {
+    pub(crate) fn next(&self, block: Block) -> BlockLink {
         self.node(block).next
     }
 

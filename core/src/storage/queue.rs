@@ -1,12 +1,12 @@
 //! A first-in-first-out queue of messages, threaded through their first blocks.
 
-use super::{Block, Link, Pool};
+use super::{Block, BlockLink, Pool};
 
 /// Heads and tails of a queue; the links between stand in the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queue {
-    head: Link,
-    tail: Link,
+    head: BlockLink,
+    tail: BlockLink,
 }
 
 impl Queue {
@@ -14,11 +14,11 @@ impl Queue {
         self.head.is_none()
     }
 
-    pub(crate) const fn front(&self) -> Link {
+    pub(crate) const fn front(&self) -> BlockLink {
         self.head
     }
 
-    pub(crate) const fn back(&self) -> Link {
+    pub(crate) const fn back(&self) -> BlockLink {
         self.tail
     }
 
@@ -32,7 +32,7 @@ impl Queue {
     }
 
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    pub(crate) fn pop<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> Link {
+    pub(crate) fn pop<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>) -> BlockLink {
         let message = self.head?;
         self.head = pool.node_mut(message).after.take();
         if self.head.is_none() {

@@ -139,18 +139,21 @@ impl Shares {
 
     /// Whether a share may hold `blocks` blocks more.
     pub(crate) fn check(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let limited = share.blocks().saturating_sub(share.unlimited.into());
-        if limited.saturating_add(blocks) > self.limit(claim) {
-            return Err(NoRoom::InShare);
-        }
-        self.check_room(share, blocks, claim)
+        self.check_limit(share, blocks, claim)?;
+        self.check_room(share, blocks, claim).map(|_| ())
     }
 
-    /// The same but for the limit of the configuration.
-    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+    /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
+    fn check_limit(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
+        let limited = share.blocks().saturating_sub(share.unlimited.into());
+        if limited.saturating_add(blocks) > self.limit(claim) { Err(NoRoom::InShare) } else { Ok(()) }
+    }
+
+    /// How many of `blocks` blocks more a share would borrow, if there is room for them.
+    fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<usize, NoRoom> {
         let borrow = self.borrowed_for(share, blocks, claim);
         if borrow == 0 {
-            return Ok(());
+            return Ok(0);
         }
         let free = self.free.checked_sub(borrow).ok_or(NoRoom::InPool)?;
         let held = share.borrowed as usize + borrow;
@@ -160,7 +163,7 @@ impl Shares {
             Claim::Send | Claim::Control | Claim::Receive | Claim::Early => !self.is_shared || held <= free,
         };
         match may_borrow {
-            true => Ok(()),
+            true => Ok(borrow),
             false if self.is_shared => Err(NoRoom::InShare),
             false => Err(NoRoom::InPool),
         }
@@ -168,12 +171,17 @@ impl Shares {
 
     /// Charges `blocks` blocks to a share.
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
-        let charged = self.check(share, blocks, claim);
-        match charged {
-            Ok(()) => self.take(share, blocks, claim),
-            Err(_) => self.refused = blocks,
+        let checked = self.check_limit(share, blocks, claim);
+        match checked.and_then(|()| self.check_room(share, blocks, claim)) {
+            Ok(borrow) => {
+                self.take(share, blocks, borrow);
+                Ok(())
+            }
+            Err(no_room) => {
+                self.refused = blocks;
+                Err(no_room)
+            }
         }
-        charged
     }
 
     /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
@@ -196,8 +204,8 @@ impl Shares {
         share.blocks().saturating_sub(share.unlimited.into()).saturating_add(blocks) <= self.limit(claim)
     }
 
-    fn take(&mut self, share: &mut Share, blocks: usize, claim: Claim) {
-        let borrow = self.borrowed_for(share, blocks, claim);
+    /// Charges `blocks` blocks, of which `borrow` are borrowed.
+    const fn take(&mut self, share: &mut Share, blocks: usize, borrow: usize) {
         self.free -= borrow;
         share.borrowed += borrow as u32;
         share.own += (blocks - borrow) as u32;
@@ -205,12 +213,10 @@ impl Shares {
 
     /// Charges blocks that the limit of the configuration does not count.
     pub(crate) fn charge_unlimited(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> bool {
-        let fits = self.check_room(share, blocks, claim).is_ok();
-        if fits {
-            self.take(share, blocks, claim);
-            share.unlimited += blocks as u16;
-        }
-        fits
+        let Ok(borrow) = self.check_room(share, blocks, claim) else { return false };
+        self.take(share, blocks, borrow);
+        share.unlimited += blocks as u16;
+        true
     }
 
     /// Charges the blocks of a table that stays for as long as the connection.
@@ -231,6 +237,7 @@ impl Shares {
 
     /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
     /// since messages in their turn alone may take it; then what it borrowed.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");
         let blocks = blocks.min(share.blocks()) as u32;

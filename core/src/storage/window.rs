@@ -1,6 +1,6 @@
 //! Which reliable messages arrived, for any number of messages, in memory that only gaps take.
 
-use super::{Claim, Link, Pool, Share};
+use super::{BlockLink, Claim, Pool, Share};
 use crate::serial::U24;
 
 /// Whether a number arrived before.
@@ -24,7 +24,7 @@ pub(crate) struct SparseWindow {
     origin: U24,
     /// Numbers above `base` that arrived.
     pending: u32,
-    blocks: [Link; BLOCKS],
+    blocks: [BlockLink; BLOCKS],
     /// How many of `blocks` there are.
     held: u8,
 }

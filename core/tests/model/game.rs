@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 use rakwire::game_protocol::{
-    Capacity, Config, ConnectionId, Event, Peer, Redial, Reliability, Resend, SendError,
+    Capacity, Config, ConnectionId, Event, Peer, Redial, Reliability, ResendInterval, SendError,
 };
 use rakwire::sim::{Conditions, Pair};
 
@@ -136,13 +136,14 @@ pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
 
 impl World {
     fn new(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
-        let resend = if bool::arbitrary(bytes)? { Resend::ROUND_TRIP } else { Resend::default() };
+        let resend =
+            if bool::arbitrary(bytes)? { ResendInterval::MEASURED } else { ResendInterval::default() };
         let mut client = Config::new([1; 32]);
         client.redial = Redial::SamePort(Duration::from_millis(300));
-        client.resend = resend;
+        client.resend_interval = resend;
         let mut server = Config::new([2; 32]);
         server.max_incoming = 1;
-        server.resend = resend;
+        server.resend_interval = resend;
         let capacity = Capacity {
             connections: 1,
             blocks: 64 << (u8::arbitrary(bytes)? % 6),
@@ -267,9 +268,9 @@ impl World {
                 return Ok(());
             }
             self.pair.transmit();
-            let arrivals = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
+            let deliveries = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
             let timeouts = [self.pair.a.poll_timeout(), self.pair.b.poll_timeout()];
-            if arrivals.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
+            if deliveries.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
                 self.pair.now = end;
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use rakwire::Instant;
 
 const LATENCY: Duration = Duration::from_millis(10);
 const LATE: Duration = Duration::from_millis(35);
-const REMEMBERED: usize = 64;
+const HISTORY: usize = 64;
 
 /// What happens to one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, arbitrary::Arbitrary)]
@@ -54,7 +54,7 @@ impl Route {
     }
 
     pub fn send(&mut self, now: Instant, bytes: &[u8]) {
-        if self.sent.len() == REMEMBERED {
+        if self.sent.len() == HISTORY {
             self.sent.pop_front();
         }
         self.sent.push_back(bytes.to_vec());

@@ -72,7 +72,7 @@ struct Station {
     paused: Attention,
     /// Since when it has not taken some: what it is told then may have happened long ago.
     absent_since: Option<Instant>,
-    /// When this end says goodbye though not everything was delivered.
+    /// When this end closes though not everything was delivered.
     gives_up_at: Option<Instant>,
     /// What this end sent, and the path that it takes.
     ledger: Ledger,
@@ -548,7 +548,7 @@ fn may_end(now: Instant, reason: DisconnectReason, life: Life, other: &Station, 
         DisconnectReason::Remote => {
             let owed = other.ledger.owed().filter(|_| !gave_up(now, other));
             if let Some(owed) = owed {
-                return Err(format!("the other end said goodbye, but {owed}"));
+                return Err(format!("the other end closed, but {owed}"));
             }
             other_left || gave_up(now, other)
         }

@@ -159,7 +159,7 @@ impl Tested for GameProtocol {
     fn set_times(config: &mut game_protocol::Config) {
         config.timeout = Duration::from_secs(30);
         config.redial = game_protocol::Redial::SamePort(Duration::from_millis(50));
-        config.resend = game_protocol::Resend::ROUND_TRIP;
+        config.resend_interval = game_protocol::ResendInterval::MEASURED;
     }
 
     fn hurry(config: &mut game_protocol::Config) {

@@ -54,7 +54,7 @@ async fn be_client_of(name: &str, protocol: u8) {
     client.close().await;
     assert_eq!(connection.closed_reason(), Some(DisconnectReason::Local));
 
-    // The server took the goodbye: a second connection works as the first one.
+    // The server took the disconnection notification: a second connection works as the first one.
     let mut options = Options::client().expect("entropy");
     options.config.protocol_version = protocol;
     let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");

@@ -22,7 +22,7 @@ use crate::simulation::Simulation;
 ///
 /// let mut options = game_protocol::Options::server(64)?;
 /// assert_eq!(options.config.max_incoming, 64);
-/// options.config.resend = game_protocol::Resend::ROUND_TRIP;
+/// options.config.resend_interval = game_protocol::ResendInterval::MEASURED;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

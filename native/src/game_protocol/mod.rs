@@ -27,7 +27,7 @@ mod dial;
 pub use rakwire::game_protocol::{
     Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
     GameProtocol, Hook, LineWriter, LogSink, PacketLogger, PcapWriter, PeerStats, Redial, Reliability,
-    Resend, SendError, Verdict,
+    ResendInterval, SendError, Verdict,
 };
 
 pub use self::dial::{Attempts, DialError, connect, connect_with};

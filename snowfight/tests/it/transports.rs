@@ -170,9 +170,9 @@ impl<E: End> Play<E> {
     fn run_to(&mut self, end: Instant) {
         loop {
             self.pair.transmit();
-            let arrivals = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
+            let deliveries = [self.pair.forth().next_arrival(), self.pair.back().next_arrival()];
             let timeouts = [self.pair.a.poll_timeout(), self.pair.b.poll_timeout()];
-            if arrivals.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
+            if deliveries.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
                 self.pair.now = end;
                 return;
             }

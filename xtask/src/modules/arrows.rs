@@ -240,6 +240,17 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_range_in_a_macro_is_no_member() {
+        let files = [
+            LIB,
+            ("src/a.rs", "fn f() {\n  assert!((0..crate::b::N).contains(&x.c));\n}"),
+            ("src/b.rs", "pub const N: u8 = 1;"),
+            ("src/c.rs", "fn g() {\n  assert!(a.c, ..=crate::b::N);\n}"),
+        ];
+        assert_eq!(arrows(&files), ["a 2 b", "c 2 b"]);
+    }
+
+    #[test]
     fn paths_in_macros_inline_modules_and_functions_count() {
         let files = [
             ("src/lib.rs", "mod a;\nmod b;\nmod c;\nmod inner { pub use crate::b::B; }\n"),

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::table::Layer;
+use super::table::{Layer, Never};
 
 /// Where a module stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(super) struct Standing<'a> {
     /// What of the layer it belongs to: in a layer whose parts are apart, others are out of reach.
     part: &'a str,
     is_apart: bool,
+    /// Whether the entry is `a::*`, which places everything in `a`.
+    is_each: bool,
 }
 
 /// The standing of a module; an error if no entry names it.
@@ -21,14 +23,37 @@ pub(super) fn standing<'a>(layers: &[Layer], module: &'a str) -> Result<Standing
         for entry in layer.modules {
             let Some((weight, part)) = matched(entry, module) else { continue };
             if best.is_none_or(|(other, _)| weight > other) {
-                best = Some((weight, Standing { layer: number, part, is_apart: layer.is_apart }));
+                let is_each = entry.ends_with("::*");
+                best = Some((weight, Standing { layer: number, part, is_apart: layer.is_apart, is_each }));
             }
         }
     }
-    match best {
-        Some((_, standing)) => Ok(standing),
-        None => bail!("{module} stands in no layer"),
+    let Some((_, standing)) = best else { bail!("{module} stands in no layer") };
+    // A folder whose files stand in several layers names each of them, so that a new one is placed by somebody.
+    let is_only_folder = standing.part != module && !standing.is_each;
+    if is_only_folder && is_split(layers, standing.part, standing.layer) {
+        bail!("{module} stands in no layer of its own, but {} has files in several", standing.part);
     }
+    Ok(standing)
+}
+
+/// Whether something in a folder stands in another layer than the folder.
+fn is_split(layers: &[Layer], folder: &str, layer: usize) -> bool {
+    let others = layers.iter().enumerate().filter(|(number, _)| *number != layer);
+    let is_inside = |entry: &str| entry.strip_prefix(folder).is_some_and(|rest| rest.starts_with("::"));
+    others.flat_map(|(_, layer)| layer.modules).any(|entry| is_inside(entry))
+}
+
+/// Whether a rule keeps one module from using another.
+pub(super) fn forbids(rule: &Never, user: &str, used: &str) -> bool {
+    let names = |entries: &[&str], module| entries.iter().any(|entry| matched(entry, module).is_some());
+    names(rule.from, user) && names(rule.to, used)
+}
+
+/// The entries of a rule that name no module, which are mistakes.
+pub(super) fn unused_of<'a>(rule: &'a Never, modules: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let entries = rule.from.iter().chain(rule.to).copied();
+    entries.filter(|entry| modules.iter().all(|module| matched(entry, module).is_none()))
 }
 
 /// The entries that name no module, which are mistakes.
@@ -63,7 +88,7 @@ mod tests {
     use super::*;
 
     const LAYERS: [Layer; 3] = [
-        Layer::apart(&["time", "wire", "peer::*"]),
+        Layer::apart(&["time", "wire", "wire::low", "peer::*"]),
         Layer::together(&["peer", "wire::high"]),
         Layer::together(&["crate"]),
     ];
@@ -77,21 +102,29 @@ mod tests {
         let layer = |module| standing(&LAYERS, module).unwrap().layer;
         assert_eq!(["crate", "peer", "peer::a", "peer::a::b"].map(layer), [2, 1, 0, 0]);
         assert_eq!(["wire", "wire::low", "wire::high", "wire::high::er"].map(layer), [0, 0, 1, 1]);
-        let error = standing(&LAYERS, "timer").unwrap_err();
-        assert_eq!(error.to_string(), "timer stands in no layer");
+        let error = |module| standing(&LAYERS, module).unwrap_err().to_string();
+        assert_eq!(error("timer"), "timer stands in no layer");
+    }
+
+    #[test]
+    fn a_new_file_of_a_folder_with_several_layers_stands_in_none() {
+        let error = |module| standing(&LAYERS, module).unwrap_err().to_string();
+        let expected = "wire::new stands in no layer of its own, but wire has files in several";
+        assert_eq!(error("wire::new"), expected);
+        assert!(standing(&LAYERS, "wire::low::new").is_ok() && standing(&LAYERS, "peer::new").is_ok());
     }
 
     #[test]
     fn arrows_point_down_and_parts_that_are_apart_do_not_meet() {
         assert!(may("peer", "time") && may("crate", "peer") && may("peer", "wire::high"));
         assert!(!may("time", "peer") && !may("peer", "crate") && !may("peer::a", "peer"));
-        assert!(may("wire::a", "wire::b") && may("peer::a::b", "peer::a"));
+        assert!(may("wire::low::a", "wire::low::b") && may("peer::a::b", "peer::a"));
         assert!(!may("peer::a", "peer::b") && !may("wire", "time"));
     }
 
     #[test]
     fn entries_that_name_nothing_are_found() {
         let modules = ["time", "wire", "peer", "peer::a", "crate"].map(str::to_owned);
-        assert_eq!(unused(&LAYERS, &modules), ["wire::high"]);
+        assert_eq!(unused(&LAYERS, &modules), ["wire::low", "wire::high"]);
     }
 }

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod circles;
+mod foreign;
 mod layers;
 mod names;
 mod table;
@@ -15,7 +16,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use self::arrows::Arrows;
-use self::table::{CRATES, FOREIGN, Foreign, Layer};
+use self::table::{CRATES, Crate, FOREIGN, Foreign, Layer};
 use self::tree::Tree;
 use crate::shell::Shell;
 use crate::tracked;
@@ -31,9 +32,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     let roots: Vec<_> = sources.iter().filter(|path| is_root(path)).collect();
     for root in &roots {
         let tree = Tree::read(root, &source)?;
-        let layers =
-            CRATES.iter().find(|entry| entry.root == root.as_str()).map_or(&[][..], |entry| entry.layers);
-        problems.extend(problems_of(root, &tree, layers));
+        let arrows = arrows::of(&tree);
+        problems.extend(circles(root, &tree, &arrows));
+        if let Some(entry) = CRATES.iter().find(|entry| entry.root == root.as_str()) {
+            problems.extend(against_table(root, &tree, &arrows, entry));
+        }
         for rule in FOREIGN.iter().filter(|rule| rule.root == root.as_str()) {
             problems.extend(beside(&tree, rule));
         }
@@ -49,7 +52,11 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
     if !problems.is_empty() {
         bail!("modules use what they must not:\n\n{}", problems.join("\n"));
     }
-    shell.print(format_args!("{checked} files of {} crates use each other in no circle", roots.len()));
+    shell.print(format_args!(
+        "{checked} files of {} crates use each other in no circle, and {} crates keep to their layers",
+        roots.len(),
+        CRATES.len()
+    ));
     Ok(())
 }
 
@@ -72,14 +79,27 @@ fn is_root(path: &str) -> bool {
     }
 }
 
-/// All that is wrong with a crate.
-fn problems_of(root: &str, tree: &Tree, layers: &[Layer]) -> Vec<String> {
-    let arrows = arrows::of(tree);
-    let mut problems = circles(root, tree, &arrows);
-    if !layers.is_empty() {
-        problems.extend(against_layers(root, tree, &arrows, layers));
+/// What a crate with layers does against them, and which modules it keeps apart know each other.
+fn against_table(root: &str, tree: &Tree, arrows: &Arrows, entry: &Crate) -> Vec<String> {
+    let modules: Vec<String> = tree.files.iter().map(|file| module_name(&file.module)).collect();
+    let mut problems = against_layers(root, tree, arrows, &modules, entry.layers);
+    for rule in entry.never {
+        problems.extend(layers::unused_of(rule, &modules).map(|entry| unknown(root, entry)));
+        for ((from, to), places) in arrows {
+            let (user, used) = (&modules[*from], &modules[*to]);
+            if layers::forbids(rule, user, used) {
+                let file = &tree.files[*from].path;
+                problems.extend(places.iter().map(|(line, names)| {
+                    format!("{file}:{line}: {user} must not use {} of {used}", names.join(", "))
+                }));
+            }
+        }
     }
     problems
+}
+
+fn unknown(root: &str, entry: &str) -> String {
+    format!("{root}: the layers name {entry}, which does not exist")
 }
 
 fn circles(root: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
@@ -100,13 +120,17 @@ fn circles(root: &str, tree: &Tree, arrows: &Arrows) -> Vec<String> {
     groups.iter().map(describe).collect()
 }
 
-fn against_layers(root: &str, tree: &Tree, arrows: &Arrows, layers: &[Layer]) -> Vec<String> {
-    let modules: Vec<String> = tree.files.iter().map(|file| module_name(&file.module)).collect();
-    let with_layers = || tree.files.iter().zip(&modules).enumerate().filter(|(_, (file, _))| !file.is_test);
+fn against_layers(
+    root: &str,
+    tree: &Tree,
+    arrows: &Arrows,
+    modules: &[String],
+    layers: &[Layer],
+) -> Vec<String> {
+    let with_layers = || tree.files.iter().zip(modules).enumerate().filter(|(_, (file, _))| !file.is_test);
     let named: Vec<_> = with_layers().map(|(_, (_, module))| module.clone()).collect();
     let unused = layers::unused(layers, &named);
-    let mut problems: Vec<_> =
-        unused.iter().map(|entry| format!("{root}: the layers name {entry}, which does not exist")).collect();
+    let mut problems: Vec<_> = unused.iter().map(|entry| unknown(root, entry)).collect();
     let mut standings = vec![None; modules.len()];
     for (id, (file, module)) in with_layers() {
         match layers::standing(layers, module) {
@@ -133,28 +157,28 @@ fn against_layers(root: &str, tree: &Tree, arrows: &Arrows, layers: &[Layer]) ->
     problems
 }
 
-/// Where another crate is named that stands behind a module.
+/// Where another crate is named that stands behind a module, under whatever name.
 fn beside(tree: &Tree, rule: &Foreign) -> Vec<String> {
     let mut problems = Vec::new();
-    for module in &tree.modules {
+    for (id, module) in tree.modules.iter().enumerate() {
         let file = &tree.files[module.file];
+        if module_name(&file.module) == rule.only_in {
+            continue;
+        }
         let imports = module.imports.iter().map(|import| (&import.path, import.line));
         let mentions = module.mentions.iter().map(|mention| (&mention.path, mention.line));
-        let is_foreign = |path: &[String]| {
-            path.len() >= rule.path.len() && rule.path.iter().zip(path).all(|(a, b)| a == b)
-        };
-        if module_name(&file.module) != rule.only_in {
-            for (path, line) in imports.chain(mentions).filter(|(path, _)| is_foreign(path)) {
-                problems.push(format!(
-                    "{}:{line}: {} is for {} only",
-                    file.path,
-                    path.join("::"),
-                    rule.only_in
-                ));
+        for (path, line) in imports.chain(mentions) {
+            if foreign::meanings(tree, id, path).iter().any(|meaning| is_below(meaning, rule.path)) {
+                let (file, path) = (&file.path, path.join("::"));
+                problems.push(format!("{file}:{line}: {path} is for {} only", rule.only_in));
             }
         }
     }
     problems
+}
+
+fn is_below(path: &[String], outer: &[&str]) -> bool {
+    path.len() >= outer.len() && outer.iter().zip(path).all(|(a, b)| a == b)
 }
 
 fn module_name(path: &[String]) -> String {
@@ -163,7 +187,17 @@ fn module_name(path: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::table::Never;
     use super::*;
+
+    fn problems_of(root: &str, tree: &Tree, layers: &'static [Layer]) -> Vec<String> {
+        let arrows = arrows::of(tree);
+        let mut problems = circles(root, tree, &arrows);
+        if !layers.is_empty() {
+            problems.extend(against_table(root, tree, &arrows, &Crate { root: "", layers, never: &[] }));
+        }
+        problems
+    }
 
     const LIB: (&str, &str) = ("src/lib.rs", "mod a;\nmod b;\nmod c;\n");
 
@@ -221,6 +255,47 @@ mod tests {
         assert_eq!(
             problems_of("src/lib.rs", &tree, LAYERS),
             ["src/lib.rs: the layers name gone, which does not exist", "src/c.rs: c stands in no layer"]
+        );
+    }
+
+    #[test]
+    fn what_never_may_be_used_is_found_whatever_the_layers_say() {
+        const TABLE: Crate = Crate {
+            root: "src/lib.rs",
+            layers: &[Layer::together(&["a", "b"]), Layer::together(&["c"]), Layer::together(&["crate"])],
+            never: &[Never { from: &["c", "gone"], to: &["b"] }],
+        };
+        let tree = Tree::of_texts(&[
+            LIB,
+            ("src/a.rs", "use super::b::B;"),
+            ("src/b.rs", "pub struct B;"),
+            ("src/c.rs", "use super::a;\nuse super::b::B;"),
+        ]);
+        assert_eq!(
+            against_table("src/lib.rs", &tree, &arrows::of(&tree), &TABLE),
+            [
+                "src/lib.rs: the layers name gone, which does not exist",
+                "src/c.rs:2: c must not use super::b::B of b"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_stands_behind_a_module_has_no_other_name() {
+        const RULE: Foreign = Foreign { root: "src/lib.rs", path: &["net", "udp"], only_in: "a" };
+        let tree = Tree::of_texts(&[
+            ("src/lib.rs", "mod a;\nmod b;\nmod c;\nuse net as other;\n"),
+            ("src/a.rs", "use net::udp;"),
+            ("src/b.rs", "use net as n;\nfn f() { n::udp::bind() }\nfn g() { super::other::udp::bind() }"),
+            ("src/c.rs", "use net::*;\nfn f() { udp::bind() }\nfn g() { tcp::bind() }"),
+        ]);
+        assert_eq!(
+            beside(&tree, &RULE),
+            [
+                "src/b.rs:2: n::udp::bind is for a only",
+                "src/b.rs:3: super::other::udp::bind is for a only",
+                "src/c.rs:2: udp::bind is for a only"
+            ]
         );
     }
 

@@ -227,9 +227,7 @@ impl Names {
                 TokenTree::Ident(first) => {
                     let path = path_at(&tokens[at..]);
                     length = 3 * path.len() - 2;
-                    // What stands behind a dot is a field or a method.
-                    let is_member = at.checked_sub(1).is_some_and(|before| is_punct(&tokens[before], '.'));
-                    if !is_member {
+                    if !is_member(&tokens[..at]) {
                         self.mentions.push(Mention { path, line: first.span().start().line });
                     }
                 }
@@ -238,6 +236,13 @@ impl Names {
             at += length;
         }
     }
+}
+
+/// Whether a name behind these tokens is a field or a method: it follows one dot, but not the two of a range.
+fn is_member(before: &[TokenTree]) -> bool {
+    let is_dot = |token: Option<&TokenTree>| token.is_some_and(|token| is_punct(token, '.'));
+    let (last, rest) = (before.last(), &before[..before.len().saturating_sub(1)]);
+    is_dot(last) && !is_dot(rest.last())
 }
 
 /// The identifiers at the beginning of these tokens, as far as `::` joins them.

@@ -12,6 +12,14 @@ pub(super) struct Crate {
     pub(super) root: &'static str,
     /// From the lowest to the highest; every module stands in one of them.
     pub(super) layers: &'static [Layer],
+    /// What must not know each other although the layers would allow it.
+    pub(super) never: &'static [Never],
+}
+
+/// Modules that use none of some others.
+pub(super) struct Never {
+    pub(super) from: &'static [&'static str],
+    pub(super) to: &'static [&'static str],
 }
 
 impl Layer {
@@ -29,8 +37,9 @@ impl Layer {
 /// The crates whose modules have layers; in all others there may be no circle, and that is all.
 ///
 /// An entry `a::b` stands for the module and all below it, `a::b::*` for what is below it only. The longest entry that
-/// fits a module counts. The root of a crate is `crate`.
-pub(super) const CRATES: &[Crate] = &[CORE, XTASK];
+/// fits a module counts; a folder whose modules stand in several layers has an entry for each of them. The root of a
+/// crate is `crate`.
+pub(super) const CRATES: &[Crate] = &[CORE, NATIVE, EMBEDDED, WASM, RELAY, CLI, SNOWFIGHT, XTASK];
 
 const CORE: Crate = Crate {
     root: "core/src/lib.rs",
@@ -110,11 +119,114 @@ const CORE: Crate = Crate {
         // A connection as the endpoint knows it.
         Layer::apart(&["raknet::connection::protocol", "game_protocol::connection::protocol"]),
         // The peers of each protocol: routing, and what the protocol adds to the endpoint.
-        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::together(&[
+            "raknet",
+            "raknet::listening",
+            "raknet::message_filter",
+            "raknet::protocol",
+            "raknet::routing",
+            "raknet::unconnected",
+            "game_protocol",
+            "game_protocol::protocol",
+            "game_protocol::routing",
+        ]),
         Layer::together(&["sim"]),
         // What only offers the rest under its names.
         Layer::together(&["crate", "codec"]),
     ],
+    never: &[
+        Never { from: &["raknet"], to: &["game_protocol"] },
+        Never { from: &["game_protocol"], to: &["raknet"] },
+        Never { from: &["raknet::wire", "game_protocol::wire"], to: &["time", "storage", "endpoint"] },
+        Never { from: &["endpoint", "raknet", "game_protocol"], to: &["codec"] },
+        Never { from: &["codec"], to: &["endpoint", "storage", "time"] },
+    ],
+};
+
+const NATIVE: Crate = Crate {
+    root: "native/src/lib.rs",
+    layers: &[
+        Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
+        // What datagrams pass between the socket and the endpoint.
+        Layer::together(&["arrival_queue", "network_emulator", "socket"]),
+        // The driver, generic over the protocol.
+        Layer::together(&["endpoint"]),
+        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const EMBEDDED: Crate = Crate {
+    root: "embedded/src/lib.rs",
+    layers: &[
+        Layer::apart(&["clock", "error", "mac_address", "slots", "socket"]),
+        // What the tasks share, and who may look at it.
+        Layer::together(&["shared"]),
+        Layer::apart(&["read_guard", "reference", "runner"]),
+        Layer::together(&["received", "connection"]),
+        Layer::together(&["handle"]),
+        Layer::together(&["state"]),
+        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const WASM: Crate = Crate {
+    root: "wasm/src/lib.rs",
+    layers: &[
+        Layer::together(&["client"]),
+        // For JavaScript, and for games in Rust.
+        Layer::apart(&["npm", "web"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[
+        Never { from: &["npm::raknet", "web::raknet"], to: &["npm::game_protocol", "web::game_protocol"] },
+        Never { from: &["npm::game_protocol", "web::game_protocol"], to: &["npm::raknet", "web::raknet"] },
+    ],
+};
+
+const RELAY: Crate = Crate {
+    root: "relay/src/lib.rs",
+    layers: &[
+        // What decides without a socket.
+        Layer::apart(&["counted", "origin", "queue", "target"]),
+        Layer::apart(&["close", "config"]),
+        Layer::together(&["counters"]),
+        Layer::together(&["session"]),
+        Layer::together(&["io"]),
+        Layer::together(&["relay"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const CLI: Crate = Crate {
+    root: "cli/src/main.rs",
+    layers: &[
+        Layer::apart(&["failure", "hex", "text"]),
+        Layer::apart(&["host", "protocol"]),
+        Layer::together(&["capture"]),
+        // The commands.
+        Layer::apart(&["bench", "decode", "ping", "send"]),
+        Layer::apart(&["discover", "echo"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
+};
+
+const SNOWFIGHT: Crate = Crate {
+    root: "snowfight/src/lib.rs",
+    layers: &[
+        Layer::apart(&["advertisement", "message"]),
+        Layer::together(&["world"]),
+        Layer::apart(&["client", "server"]),
+        Layer::together(&["bot"]),
+        Layer::together(&["wanderer"]),
+        Layer::together(&["crate"]),
+    ],
+    never: &[],
 };
 
 const XTASK: Crate = Crate {
@@ -122,7 +234,7 @@ const XTASK: Crate = Crate {
     layers: &[
         // What knows no child process.
         Layer::apart(&["log", "stop", "targets", "corpus", "schedule::constraints"]),
-        Layer::together(&["measurements", "process", "schedule"]),
+        Layer::together(&["measurements", "process", "schedule", "schedule::plan"]),
         // What all commands have.
         Layer::together(&["shell"]),
         Layer::apart(&["tracked", "service", "artifacts", "firmware"]),
@@ -143,7 +255,6 @@ const XTASK: Crate = Crate {
             "mcu",
             "modules",
             "msrv",
-            "named_tests",
             "own_files",
             "npm_size",
             "quickstarts",
@@ -153,10 +264,14 @@ const XTASK: Crate = Crate {
         ]),
         // Commands that have others as parts.
         Layer::apart(&["bench", "demo", "mutants"]),
+        // What can be asked for, and the documents that tell of it.
+        Layer::together(&["cli"]),
+        Layer::together(&["documents"]),
         // The list of all stages.
         Layer::together(&["test"]),
         Layer::together(&["crate"]),
     ],
+    never: &[],
 };
 
 /// What of another crate only one module of a crate may name.

@@ -74,7 +74,7 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     build(shell)?;
     let inputs = fuzz::input_folders(shell)?;
     let without = models(shell, &inputs, NONE)?;
-    if let Verdict::Killed(finding) = without {
+    if let MutantResult::Killed(finding) = without {
         bail!("the models find something without any mutant: {finding}");
     }
     let width = chosen.iter().map(|(_, mutant)| mutant.name.chars().count()).max().unwrap_or_default();
@@ -82,9 +82,9 @@ fn run(shell: &Shell, only: Option<&str>) -> Result<()> {
     let mut survivors = Vec::new();
     for &(number, mutant) in &chosen {
         let started = Instant::now();
-        let verdict = models(shell, &inputs, number)?;
-        shell.print(format_args!("{}", row(&mutant.name, width, started.elapsed(), &verdict)));
-        if verdict == Verdict::Survived {
+        let result = models(shell, &inputs, number)?;
+        shell.print(format_args!("{}", row(&mutant.name, width, started.elapsed(), &result)));
+        if result == MutantResult::Survived {
             survivors.push(format!("\n  \"{}\": {}", mutant.name, mutant.breaks));
         }
     }
@@ -122,13 +122,13 @@ fn build(shell: &Shell) -> Result<()> {
 
 /// What became of a mutant.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum MutantResult {
     Killed(String),
     Survived,
 }
 
 /// Runs the models, over the inputs in the folders of `inputs` among others, while mutant `number` is on.
-fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<Verdict> {
+fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<MutantResult> {
     let program = path(&shell.path(TARGET_DIR).join("debug/examples").join(PROGRAM));
     let command = shell.cmd(&program, [path(inputs).as_str()]).limit(LIMIT);
     let command = command.with(|command| {
@@ -136,10 +136,10 @@ fn models(shell: &Shell, inputs: &Path, number: usize) -> Result<Verdict> {
     });
     let output = command.output()?;
     match output.status.code() {
-        Some(0) => Ok(Verdict::Survived),
-        Some(FOUND) => Ok(Verdict::Killed(output.stdout.trim().to_owned())),
+        Some(0) => Ok(MutantResult::Survived),
+        Some(FOUND) => Ok(MutantResult::Killed(output.stdout.trim().to_owned())),
         Some(_) => bail!("the models could not be run: {}", describe(output.status)),
-        None => Ok(Verdict::Killed(describe(output.status))),
+        None => Ok(MutantResult::Killed(describe(output.status))),
     }
 }
 
@@ -147,10 +147,10 @@ fn path(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn row(name: &str, width: usize, took: Duration, verdict: &Verdict) -> String {
-    let killer = match verdict {
-        Verdict::Killed(finding) => finding.chars().take(FINDING).collect(),
-        Verdict::Survived => "NOTHING".to_owned(),
+fn row(name: &str, width: usize, took: Duration, result: &MutantResult) -> String {
+    let killer = match result {
+        MutantResult::Killed(finding) => finding.chars().take(FINDING).collect(),
+        MutantResult::Survived => "NOTHING".to_owned(),
     };
     format!("{name:<width$}  {:>7.1}  {killer}", took.as_secs_f64())
 }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_row_says_what_killed_the_mutant() {
         let took = Duration::from_millis(1_250);
-        assert_eq!(row("one", 5, took, &Verdict::Killed("seed 3".to_owned())), "one        1.2  seed 3");
-        assert_eq!(row("other", 5, took, &Verdict::Survived), "other      1.2  NOTHING");
+        assert_eq!(row("one", 5, took, &MutantResult::Killed("seed 3".to_owned())), "one        1.2  seed 3");
+        assert_eq!(row("other", 5, took, &MutantResult::Survived), "other      1.2  NOTHING");
     }
 }

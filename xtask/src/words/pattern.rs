@@ -7,7 +7,7 @@ use super::text::{Kind, is_of_identifier};
 /// A word of the glossary's left column.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// `` `Word` ``: an identifier that is exactly this.
+    /// `` `Word` ``: an identifier that is exactly this, its plural, or a constant with this name.
     Identifier(String),
     /// `` `*word*` ``: an identifier one of whose parts is this, or its plural.
     Part(Vec<String>),
@@ -49,11 +49,14 @@ impl Pattern {
 
     pub(super) fn fits(&self, word: &Candidate) -> bool {
         match (self, word.kind) {
-            (Self::Identifier(name), Kind::Code) => name == word.text,
-            (Self::Part(wanted), Kind::Code) | (Self::Anywhere(wanted), Kind::Code | Kind::Prose) => {
+            (Self::Identifier(name), Kind::Code) => {
+                let singular = word.text.strip_suffix(['s', 'S']).unwrap_or(word.text);
+                [word.text, singular].iter().any(|text| text == name || **text == name.to_uppercase())
+            }
+            (Self::Part(wanted), Kind::Code) | (Self::Anywhere(wanted), _) => {
                 word.parts.windows(wanted.len()).any(|window| is_same_or_plural(window, wanted))
             }
-            (Self::Identifier(_) | Self::Part(_), Kind::Prose) => false,
+            (Self::Identifier(_) | Self::Part(_), Kind::Prose | Kind::String) => false,
         }
     }
 }
@@ -84,8 +87,13 @@ fn is_same_or_plural(parts: &[String], wanted: &[String]) -> bool {
 fn parts(identifier: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut before = '_';
-    for c in identifier.chars() {
-        let begins = c.is_uppercase() && !before.is_uppercase() || before == '_';
+    for (at, c) in identifier.char_indices() {
+        let after = &identifier[at + c.len_utf8()..];
+        let ends_capitals = before.is_uppercase() && after.starts_with(char::is_lowercase);
+        // `MTUs` and `IPv4` are one part each.
+        let is_one = after == "s" || after.starts_with("v4") || after.starts_with("v6");
+        let begins =
+            before == '_' || c.is_uppercase() && (!before.is_uppercase() || ends_capitals && !is_one);
         if c == '_' {
         } else if begins || parts.is_empty() {
             parts.push(c.to_lowercase().collect());
@@ -111,13 +119,17 @@ mod tests {
         assert_eq!(parts("RoundTrip"), ["round", "trip"]);
         assert_eq!(parts("ROUND_TRIP"), ["round", "trip"]);
         assert_eq!(parts("_on_foundIPv4"), ["on", "found", "ipv4"]);
+        assert_eq!(parts("HTTPMail"), ["http", "mail"]);
+        assert_eq!(parts("ReplyMTUs"), ["reply", "mtus"]);
     }
 
     #[test]
     fn an_identifier_is_itself_alone() {
         assert!(fits("`Basket`", "Basket", Kind::Code));
+        assert!(fits("`Basket`", "Baskets", Kind::Code));
+        assert!(fits("`basket`", "BASKETS", Kind::Code));
         assert!(!fits("`Basket`", "basket", Kind::Code));
-        assert!(!fits("`Basket`", "Baskets", Kind::Code));
+        assert!(!fits("`Basket`", "BasketWeaver", Kind::Code));
         assert!(!fits("`Basket`", "Basket", Kind::Prose));
     }
 
@@ -134,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_quoted_word_is_found_in_sentences_too() {
-        for kind in [Kind::Code, Kind::Prose] {
+        for kind in [Kind::Code, Kind::Prose, Kind::String] {
             assert!(fits("\"gong\"", "Gongs", kind));
             assert!(!fits("\"gong\"", "gongoozler", kind));
         }

@@ -5,8 +5,10 @@
 pub(super) enum Kind {
     /// In code, or between backticks.
     Code,
-    /// In a comment, a string or a document.
+    /// In a comment or a document.
     Prose,
+    /// In a string, or in the text of a page.
+    String,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub(super) struct Word<'a> {
     pub(super) line: usize,
     pub(super) text: &'a str,
     pub(super) kind: Kind,
+    /// Whether it is an identifier with `_` that stands among the words of a sentence.
+    pub(super) is_stray: bool,
 }
 
 /// How a language writes what is no code.
@@ -26,16 +30,21 @@ enum Syntax {
     Hash,
     /// Everything is a sentence but what stands in backticks.
     Document,
+    /// Pages: what stands in a tag, a script or a style is code.
+    Markup,
+    /// Files of which nothing is known: everything counts as code.
+    Unknown,
 }
 
 /// All words of a file.
 pub(super) fn words<'a>(path: &str, text: &'a str) -> Vec<Word<'a>> {
     let mut scanner = Scanner { text, at: 0, line: 1, words: Vec::new() };
     let syntax = syntax(path);
-    if syntax == Syntax::Document {
-        scanner.prose(text.len(), &mut Sentence::default());
-    } else {
-        scanner.code(syntax, 0);
+    match syntax {
+        Syntax::Document => scanner.prose(text.len(), Kind::Prose, &mut Sentence::default()),
+        Syntax::Markup => scanner.markup(),
+        Syntax::Unknown => scanner.plain(text.len(), Kind::Code),
+        Syntax::Rust | Syntax::C | Syntax::Hash => scanner.code(syntax, 0),
     }
     scanner.words
 }
@@ -44,9 +53,11 @@ fn syntax(path: &str) -> Syntax {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.rsplit_once('.').map_or("", |(_, ending)| ending) {
         "rs" => Syntax::Rust,
-        "ts" | "js" | "mjs" | "cpp" | "css" | "json" => Syntax::C,
+        "ts" | "js" | "mjs" | "cpp" | "h" | "css" | "json" | "x" => Syntax::C,
         "py" | "sh" | "toml" | "yml" => Syntax::Hash,
-        _ => Syntax::Document,
+        "md" | "txt" => Syntax::Document,
+        "html" => Syntax::Markup,
+        _ => Syntax::Unknown,
     }
 }
 
@@ -82,8 +93,46 @@ impl<'a> Scanner<'a> {
     fn word(&mut self, kind: Kind) {
         let rest = self.rest();
         let length = rest.find(|c| !is_of_identifier(c)).unwrap_or(rest.len());
-        self.words.push(Word { line: self.line, text: &rest[..length], kind });
+        let text = &rest[..length];
+        let is_stray = kind == Kind::Prose && is_snake_case(text) && self.stands_in_a_sentence(length);
+        self.words.push(Word { line: self.line, text, kind, is_stray });
         self.at += length;
+    }
+
+    /// Whether there is nothing but a space or a punctuation mark around so many bytes.
+    fn stands_in_a_sentence(&self, length: usize) -> bool {
+        let (before, after) = (&self.text[..self.at], &self.text[self.at + length..]);
+        let is_link = before.ends_with("](");
+        // The cells of tables that programs write have names by themselves.
+        let is_cell = before.ends_with("| ");
+        let begins = before.chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let after = after.trim_start_matches(['.', ',', ';', ':', ')', '?', '!']);
+        begins && !is_link && !is_cell && after.chars().next().is_none_or(char::is_whitespace)
+    }
+
+    /// Words of one kind up to a place in the text.
+    fn plain(&mut self, end: usize, kind: Kind) {
+        while self.at < end {
+            match self.rest().chars().next() {
+                Some(c) if is_of_identifier(c) => self.word(kind),
+                Some(c) => self.skip(c.len_utf8()),
+                None => return,
+            }
+        }
+    }
+
+    fn markup(&mut self) {
+        while !self.rest().is_empty() {
+            let rest = self.rest();
+            // A script or a style is code to its end.
+            let is_code = ["<script", "<style"].iter().any(|tag| rest.starts_with(tag));
+            if rest.starts_with('<') {
+                let end = if is_code { rest.find("</") } else { rest.find('>') };
+                self.plain(self.at + end.map_or(rest.len(), |end| end.max(1)), Kind::Code);
+            } else {
+                self.plain(self.at + rest.find('<').unwrap_or(rest.len()), Kind::String);
+            }
+        }
     }
 
     /// Code up to the end, or up to the brace that closes `depth` others.
@@ -94,12 +143,14 @@ impl<'a> Scanner<'a> {
             let rest = self.rest();
             let is_comment = match syntax {
                 Syntax::Hash => c == '#',
-                Syntax::Rust | Syntax::C | Syntax::Document => rest.starts_with("//"),
+                Syntax::Rust | Syntax::C | Syntax::Document | Syntax::Markup | Syntax::Unknown => {
+                    rest.starts_with("//")
+                }
             };
             if is_comment {
                 let end = self.at + rest.find('\n').map_or(rest.len(), |end| end + 1);
                 self.skip(rest.find(|c| c != '/' && c != '!' && c != '#').unwrap_or(0));
-                self.prose(end, &mut comments);
+                self.prose(end, Kind::Prose, &mut comments);
                 continue;
             }
             if !c.is_whitespace() {
@@ -108,11 +159,11 @@ impl<'a> Scanner<'a> {
             if syntax != Syntax::Hash && rest.starts_with("/*") {
                 self.block_comment(syntax == Syntax::Rust);
             } else if let Some(length) = (syntax == Syntax::Rust).then(|| rust_literal(rest)).flatten() {
-                self.prose(self.at + length, &mut Sentence::default());
+                self.prose(self.at + length, Kind::String, &mut Sentence::default());
             } else if c == '`' && syntax == Syntax::C {
                 self.template();
             } else if c == '"' || c == '\'' && syntax != Syntax::Rust {
-                self.prose(self.at + quoted(rest, c), &mut Sentence::default());
+                self.prose(self.at + quoted(rest, c), Kind::String, &mut Sentence::default());
             } else if is_of_identifier(c) {
                 self.word(Kind::Code);
             } else {
@@ -143,7 +194,7 @@ impl<'a> Scanner<'a> {
             };
             length += step;
         }
-        self.prose(self.at + length, &mut Sentence::default());
+        self.prose(self.at + length, Kind::Prose, &mut Sentence::default());
     }
 
     /// A template string of JavaScript, with code in it.
@@ -156,7 +207,7 @@ impl<'a> Scanner<'a> {
             } else if c == '\\' {
                 self.skip(2);
             } else if is_of_identifier(c) {
-                self.word(Kind::Prose);
+                self.word(Kind::String);
             } else {
                 self.skip(c.len_utf8());
                 if c == '`' {
@@ -166,8 +217,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Sentences up to a place in the text.
-    fn prose(&mut self, end: usize, sentence: &mut Sentence) {
+    /// Sentences up to a place in the text, whose words are of this kind where they are no code.
+    fn prose(&mut self, end: usize, kind: Kind, sentence: &mut Sentence) {
         let mut is_blank_line = false;
         while self.at < end {
             let rest = self.rest();
@@ -177,7 +228,7 @@ impl<'a> Scanner<'a> {
                 self.skip(3);
             } else if is_of_identifier(c) {
                 let is_code = sentence.is_fenced || sentence.is_quoted;
-                self.word(if is_code { Kind::Code } else { Kind::Prose });
+                self.word(if is_code { Kind::Code } else { kind });
                 is_blank_line = false;
             } else {
                 sentence.is_quoted ^= c == '`' && !sentence.is_fenced;
@@ -192,6 +243,12 @@ impl<'a> Scanner<'a> {
 
 pub(super) fn is_of_identifier(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
+}
+
+/// Whether a word is an identifier of several words, as no sentence has them.
+fn is_snake_case(text: &str) -> bool {
+    let is_plain = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    is_plain && text.trim_matches('_').contains('_')
 }
 
 /// The bytes of a string up to its closing quote, or to the end of its line if it has none.
@@ -246,7 +303,7 @@ mod tests {
     fn scanned(path: &str, text: &str) -> String {
         let show = |word: &Word| match word.kind {
             Kind::Code => format!("{}:{}", word.line, word.text),
-            Kind::Prose => format!("({}:{})", word.line, word.text),
+            Kind::Prose | Kind::String => format!("({}:{})", word.line, word.text),
         };
         words(path, text).iter().map(show).collect::<Vec<_>>().join(" ")
     }
@@ -276,6 +333,25 @@ mod tests {
     #[test]
     fn templates_of_javascript_have_code_in_them() {
         assert_eq!(scanned("a.ts", "x(`a ${b({ c: `d` })} e`, 'f')"), "1:x (1:a) 1:b 1:c (1:d) (1:e) (1:f)");
+    }
+
+    #[test]
+    fn identifiers_in_sentences_are_strays() {
+        let strays = |path: &str, text: &str| {
+            words(path, text).iter().filter(|word| word.is_stray).map(|word| word.line).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            strays("a.rs", "a_b(\"c_d\"); // e_f\n// `g_h` [i](j_k) l::m_n o_p()\n// q (r_s)."),
+            [1, 3]
+        );
+        assert_eq!(strays("a.md", "| x_y | a_b.wasm c/d_e\n```\nf_g\n```\nh_i, <a id=\"j_k\">"), [5]);
+    }
+
+    #[test]
+    fn pages_are_sentences_between_their_tags() {
+        let text = "<p class=\"a\">b</p>\n<script>c</script>d";
+        assert_eq!(scanned("a.html", text), "1:p 1:class 1:a (1:b) 1:p 2:script 2:c 2:script (2:d)");
+        assert_eq!(scanned("Makefile", "a # b"), "1:a 1:b");
     }
 
     #[test]

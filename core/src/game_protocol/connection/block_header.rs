@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::game_protocol::wire::Reliability;
-use crate::storage::Link;
+use crate::storage::BlockLink;
 use crate::time::Instant;
 
 /// The header of the first block of a chunk or a message: one variant for each role that it can have.
@@ -64,7 +64,7 @@ pub(crate) struct Partial {
     /// When a chunk of it arrived last.
     pub(crate) updated_at: Instant,
     /// The chunks that are there, linked by `after`.
-    pub(crate) chunks: Link,
+    pub(crate) chunks: BlockLink,
     /// Blocks that the pool promised for chunks that are still to come.
     pub(crate) promised: u16,
     /// How many chunks are there.
@@ -154,7 +154,7 @@ impl Partial {
 }
 
 /// The block that the index finds under `key`.
-pub(super) fn find(cx: &mut Context<'_, '_>, key: u64) -> Link {
+pub(super) fn find(cx: &mut Context<'_, '_>, key: u64) -> BlockLink {
     cx.index.find(cx.pool, key, |header| header.key() == Some(key))
 }
 

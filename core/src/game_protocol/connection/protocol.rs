@@ -6,7 +6,7 @@ use super::Connection;
 use super::context::{Context, Ending};
 use super::handshake::State;
 use crate::cursor::Writer;
-use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
+use crate::endpoint::{self, ConnectError, ConnectionEvent, ConnectionState, Receipt, SendError, Side};
 use crate::game_protocol::reason::{ConnectFailure, DisconnectReason};
 use crate::game_protocol::stats::ConnectionStats;
 use crate::game_protocol::types::GameProtocol;
@@ -109,13 +109,13 @@ impl endpoint::Connection<GameProtocol> for Connection {
         self.handshake.has_events() || self.receiver.has_messages()
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<GameProtocol>> {
+    fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<ConnectionEvent<GameProtocol>> {
         if self.handshake.take_opened() {
-            Some(Notice::Opened)
+            Some(ConnectionEvent::Opened)
         } else if let Some(message) = self.receiver.take_message(cx) {
-            Some(Notice::Message(message))
+            Some(ConnectionEvent::Message(message))
         } else {
-            self.handshake.take_ending().map(Notice::Ended)
+            self.handshake.take_ending().map(ConnectionEvent::Ended)
         }
     }
 

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::windows::{ReceiveWindow, SequenceStatus};
 use crate::game_protocol::stats::{ConnectionStats, DropReason};
 use crate::game_protocol::wire::{CHUNK, MAX_CHUNKS, Position, Reliability};
-use crate::storage::{Block, Claim, Link, List, Queue, Share};
+use crate::storage::{Block, BlockLink, Claim, List, Queue, Share};
 use crate::time::Instant;
 
 /// A chunk that arrived.
@@ -62,12 +62,12 @@ pub(super) struct Receiver {
     /// The same of unreliable messages.
     unreliable: List,
     /// Messages for the application.
-    messages: Queue,
+    receive_queue: Queue,
     /// Blocks of all these, and those that were promised for chunks that are missing.
     share: Share,
     /// The one reliable message for whose missing chunks nothing was promised. While there is one, no other
     /// reliable message of several chunks is begun: two that do not fit together would wait for each other for ever.
-    without_promise: Link,
+    without_promise: BlockLink,
     messages_received: u64,
     chunks_received: u64,
     partial_messages: u32,
@@ -88,7 +88,7 @@ impl Receiver {
             (SequenceStatus::Duplicate, _) => return Err(DropReason::Duplicate.into()),
             (SequenceStatus::OutsideWindow, record) => {
                 if let Some(record) = record {
-                    self.discard(cx, record, DropReason::Overtaken);
+                    self.discard(cx, record, DropReason::Incomplete);
                 }
                 return Err(DropReason::OutsideWindow.into());
             }
@@ -103,7 +103,7 @@ impl Receiver {
         Ok(())
     }
 
-    fn find_partial(&self, cx: &mut Context<'_, '_>, sequence: u16) -> Link {
+    fn find_partial(&self, cx: &mut Context<'_, '_>, sequence: u16) -> BlockLink {
         let is_empty = self.reliable.is_empty() && self.unreliable.is_empty();
         if is_empty { None } else { find(cx, key::partial(cx.slot, sequence)) }
     }
@@ -121,7 +121,7 @@ impl Receiver {
         };
         self.window.advance(chunk.sequence);
         self.window.mark(chunk.sequence);
-        self.messages.push(cx.pool, message);
+        self.receive_queue.push(cx.pool, message);
         Ok(())
     }
 
@@ -202,7 +202,7 @@ impl Receiver {
     }
 
     /// Stores a chunk in the room that was promised to its message, or else in what is left.
-    fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: ArrivedChunk<'_>) -> Link {
+    fn store(&mut self, cx: &mut Context<'_, '_>, record: Block, chunk: ArrivedChunk<'_>) -> BlockLink {
         let (owner, sequence, index) = (cx.slot, chunk.sequence, chunk.index);
         let header = BlockHeader::Chunk(ReceivedChunk { owner, sequence, index });
         let blocks = cx.pool.blocks_for(chunk.body.len());
@@ -273,7 +273,7 @@ impl Receiver {
     /// Puts the chunks of a complete message together and removes its record.
     fn complete(&mut self, cx: &mut Context<'_, '_>, record: Block) {
         let Partial { sequence, last, reliability, .. } = *cx.pool.header(record).partial();
-        let mut message: Link = None;
+        let mut message: BlockLink = None;
         for index in 0..=last.unwrap_or(0) {
             let Some(chunk) = take_chunk(cx, sequence, index) else { continue };
             match message {
@@ -289,7 +289,7 @@ impl Receiver {
         self.window.mark(sequence);
         if let Some(message) = message {
             *cx.pool.header_mut(message) = BlockHeader::Received(reliability);
-            self.messages.push(cx.pool, message);
+            self.receive_queue.push(cx.pool, message);
         }
     }
 
@@ -301,14 +301,14 @@ impl Receiver {
                 if !self.window.has_passed(cx.pool.header(oldest).partial().sequence) {
                     break;
                 }
-                self.discard(cx, oldest, DropReason::Overtaken);
+                self.discard(cx, oldest, DropReason::Incomplete);
             }
         }
     }
 
     /// Charges `blocks` blocks to this connection, if need be instead of unreliable messages that lack chunks; but not of
     /// `spared`. False if it may not hold them.
-    fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: Link) -> bool {
+    fn make_room(&mut self, cx: &mut Context<'_, '_>, blocks: usize, spared: BlockLink) -> bool {
         loop {
             let fits = cx.pool.shares.charge(&mut self.share, blocks, Claim::Receive).is_ok();
             match self.unreliable.oldest() {
@@ -374,7 +374,7 @@ impl Receiver {
     }
 
     pub(super) const fn has_messages(&self) -> bool {
-        !self.messages.is_empty()
+        !self.receive_queue.is_empty()
     }
 
     pub(super) const fn fill_stats(&self, stats: &mut ConnectionStats) {
@@ -384,8 +384,8 @@ impl Receiver {
     }
 
     /// The next message for the application, which stays counted until it was read.
-    pub(super) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> Link {
-        let message = self.messages.pop(cx.pool)?;
+    pub(super) fn take_message(&mut self, cx: &mut Context<'_, '_>) -> BlockLink {
+        let message = self.receive_queue.pop(cx.pool)?;
         self.messages_received += 1;
         Some(message)
     }
@@ -407,7 +407,7 @@ impl Receiver {
     /// Frees everything, also what the application has not read.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_partial(cx);
-        self.messages.free_all(cx.pool);
+        self.receive_queue.free_all(cx.pool);
         cx.pool.shares.close(&mut self.share);
     }
 }
@@ -429,7 +429,7 @@ fn take_promise(cx: &mut Context<'_, '_>, record: Block, blocks: u16) -> u16 {
     taken
 }
 
-fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> Link {
+fn take_chunk(cx: &mut Context<'_, '_>, sequence: u16, index: u8) -> BlockLink {
     let key = key::chunk(cx.slot, sequence, index);
     let chunk = find(cx, key)?;
     cx.index.remove(cx.pool, key, chunk);

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::game_protocol::config::Resend;
+use crate::game_protocol::config::ResendInterval;
 use crate::time::micros;
 
 /// How often the interval doubles at most while no acknowledgement arrives. RFC 6298 section 5.5 doubles it without such a
@@ -44,10 +44,10 @@ impl RttEstimator {
     }
 
     /// After how many microseconds a chunk is sent again.
-    pub(super) fn interval(&self, resend: Resend) -> u32 {
+    pub(super) fn interval(&self, resend: ResendInterval) -> u32 {
         match resend {
-            Resend::Every(interval) => micros(interval).max(1),
-            Resend::RoundTrip { min, max } => {
+            ResendInterval::Fixed(interval) => micros(interval).max(1),
+            ResendInterval::Measured { min, max } => {
                 let measured = self.srtt.saturating_add(self.rttvar.saturating_mul(4));
                 let plain = if self.srtt == 0 { micros(max) } else { measured };
                 let waited = plain.saturating_mul(1 << self.backoff);
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn bounds_that_contradict_each_other_give_the_shortest_time() {
         let (min, max) = (Duration::from_millis(20), Duration::from_millis(10));
-        assert_eq!(RttEstimator::default().interval(Resend::RoundTrip { min, max }), 20_000);
-        let never = Resend::RoundTrip { min: Duration::ZERO, max: Duration::ZERO };
+        assert_eq!(RttEstimator::default().interval(ResendInterval::Measured { min, max }), 20_000);
+        let never = ResendInterval::Measured { min: Duration::ZERO, max: Duration::ZERO };
         assert_eq!(RttEstimator::default().interval(never), 1);
     }
 
@@ -75,31 +75,31 @@ mod tests {
         let mut rtt = RttEstimator::default();
         rtt.sample(3_000);
         rtt.back_off();
-        assert_eq!(rtt.interval(Resend::default()), 100_000);
+        assert_eq!(rtt.interval(ResendInterval::default()), 100_000);
     }
 
     #[test]
     fn a_measured_interval_follows_the_samples_within_its_bounds() {
         let mut rtt = RttEstimator::default();
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 1_000_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
         for _ in 0..200 {
             rtt.sample(40_000);
         }
-        let calm = rtt.interval(Resend::ROUND_TRIP);
+        let calm = rtt.interval(ResendInterval::MEASURED);
         assert!((39_000..45_000).contains(&calm), "{calm}");
         rtt.back_off();
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 2 * calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), 2 * calm);
         for _ in 0..100 {
             rtt.back_off();
         }
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 16 * calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), 16 * calm);
         rtt.reset_backoff();
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), calm);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), calm);
         for _ in 0..200 {
             rtt.sample(1);
         }
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 10_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), 10_000);
         rtt.sample(u32::MAX);
-        assert_eq!(rtt.interval(Resend::ROUND_TRIP), 1_000_000);
+        assert_eq!(rtt.interval(ResendInterval::MEASURED), 1_000_000);
     }
 }

@@ -161,7 +161,7 @@ impl Sender {
     /// When the chunk that was sent longest ago is sent again.
     pub(super) fn resend_at(&self, cx: &Context<'_, '_>) -> Option<(Instant, Block)> {
         let oldest = self.in_flight.oldest()?;
-        let interval = self.rtt.interval(cx.config.resend);
+        let interval = self.rtt.interval(cx.config.resend_interval);
         Some((cx.pool.header(oldest).sent_at().plus_micros(interval), oldest))
     }
 

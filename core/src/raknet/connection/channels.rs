@@ -2,7 +2,7 @@
 //! stands in the pool, since few games use them.
 
 use crate::raknet::delivery::Channel;
-use crate::storage::{Block, Claim, Link, Pool, Share};
+use crate::storage::{Block, BlockLink, Claim, Pool, Share};
 
 /// Channels whose state is part of the connection.
 const NEAR: usize = 4;
@@ -36,7 +36,7 @@ pub(crate) fn unpack(bytes: &[u8]) -> [u32; 3] {
 pub(crate) struct Channels<T> {
     near: [T; NEAR],
     /// Blocks with the state of the others, once one of them was used.
-    far: Link,
+    far: BlockLink,
 }
 
 impl<T: Packed> Channels<T> {

@@ -166,7 +166,7 @@ impl Connection {
     }
 
     /// Whether there are events other than messages and receipts.
-    const fn has_notices(&self) -> bool {
+    const fn has_own_events(&self) -> bool {
         self.handshake.has_events() || self.has_progress()
     }
 
@@ -357,8 +357,8 @@ impl Connection {
         let sizes = self.sender.sizes();
         let buffer = buffer.split_at_mut_checked(sizes.datagram()).map(|(front, _)| front)?;
         if matches!(self.handshake.state(), State::Aborting) {
-            let due = self.handshake.take_closing_notification();
-            return if due { self.sender.compose_closing_notification(cx, buffer) } else { None };
+            let due = self.handshake.take_disconnection_notification();
+            return if due { self.sender.compose_disconnection_notification(cx, buffer) } else { None };
         }
         // Acknowledgements do not wait for the congestion window: they are what opens it.
         if let Some(length) = self.receiver.compose(cx.now, sizes, buffer) {

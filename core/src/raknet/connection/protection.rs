@@ -42,7 +42,7 @@ impl ConnectionProtection {
         match self {
             Self::Plain(plain) => plain.overhead(),
             #[cfg(test)]
-            Self::TestProtection(marked) => marked.overhead(),
+            Self::TestProtection(protection) => protection.overhead(),
         }
     }
 
@@ -51,7 +51,7 @@ impl ConnectionProtection {
         match self {
             Self::Plain(plain) => plain.seal(datagram, length),
             #[cfg(test)]
-            Self::TestProtection(marked) => marked.seal(datagram, length),
+            Self::TestProtection(protection) => protection.seal(datagram, length),
         }
     }
 
@@ -61,7 +61,7 @@ impl ConnectionProtection {
         match self {
             Self::Plain(plain) => plain.open_copy(datagram, buffer),
             #[cfg(test)]
-            Self::TestProtection(marked) => marked.open_copy(datagram, buffer),
+            Self::TestProtection(protection) => protection.open_copy(datagram, buffer),
         }
     }
 }

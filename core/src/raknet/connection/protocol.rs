@@ -3,7 +3,7 @@
 use super::Connection;
 use super::context::Context;
 use super::handshake::State;
-use crate::endpoint::{self, ConnectError, ConnectionState, Notice, Receipt, SendError, Side};
+use crate::endpoint::{self, ConnectError, ConnectionEvent, ConnectionState, Receipt, SendError, Side};
 use crate::raknet::delivery::Delivery;
 use crate::raknet::reason::{ConnectFailure, DisconnectReason};
 use crate::raknet::stats::ConnectionStats;
@@ -112,19 +112,19 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn has_events(&self) -> bool {
-        self.has_notices() || self.handshake.was_open() && !self.receiver.is_read()
+        self.has_own_events() || self.handshake.was_open() && !self.receiver.is_read()
     }
 
-    fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<Notice<RakNet>> {
+    fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<ConnectionEvent<RakNet>> {
         if self.handshake.take_opened() {
-            Some(Notice::Opened)
+            Some(ConnectionEvent::Opened)
         } else if let Some(progress) = self.take_progress() {
-            Some(Notice::Progress(progress))
+            Some(ConnectionEvent::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {
-            Some(Notice::Message(message))
+            Some(ConnectionEvent::Message(message))
         } else {
-            self.handshake.take_ending().map(Notice::Ended)
+            self.handshake.take_ending().map(ConnectionEvent::Ended)
         }
     }
 
@@ -175,7 +175,7 @@ impl endpoint::Connection<RakNet> for Connection {
     }
 
     fn is_finished(&self, _now: Instant) -> bool {
-        matches!(self.handshake.state(), State::Closed) && !self.has_notices() && self.receiver.is_read()
+        matches!(self.handshake.state(), State::Closed) && !self.has_own_events() && self.receiver.is_read()
     }
 
     fn is_lingering(&self) -> bool {

@@ -99,7 +99,7 @@ ids! {
     ADVERTISE_SYSTEM = 0x1D, Application, "advertise system";
     /// Local event: parts of a large message arrived.
     DOWNLOAD_PROGRESS = 0x1E, Local, "download progress";
-    /// A peer of the sender said goodbye to it.
+    /// A peer of the sender sent it its disconnection notification.
     REMOTE_DISCONNECTION_NOTIFICATION = 0x1F, Application, "remote disconnection notification";
     /// A peer of the sender fell silent.
     REMOTE_CONNECTION_LOST = 0x20, Application, "remote connection lost";

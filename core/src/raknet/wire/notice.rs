@@ -39,7 +39,7 @@ pub enum Notice<'a> {
         /// The advertisement of the sender.
         data: &'a [u8],
     },
-    /// 1F: id, address, GUID (u64). A peer of the sender said goodbye to it.
+    /// 1F: id, address, GUID (u64). A peer of the sender sent it its disconnection notification.
     RemoteDisconnected {
         /// The address of that peer.
         address: SocketAddr,

@@ -7,7 +7,7 @@ use rakwire::endpoint::{Capacity, ConnectError, Peer};
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 
-use super::net::{A, B, BOTH, Dialled, Net, Told};
+use super::net::{A, B, BOTH, Dialled, Net, OwnedEvent};
 
 /// The address of nobody is refused before anything is sent.
 fn nobody_is_dialled<P: Dialled>() {
@@ -36,7 +36,7 @@ fn a_wrong_password_ends_both_attempts() {
         net.dial(B);
         net.run_for(Duration::from_secs(6));
         for who in BOTH {
-            assert!(matches!(net.told(who), [Told::Failed(_)]), "{who:?}: {:?}", net.told);
+            assert!(matches!(net.events_of(who), [OwnedEvent::Failed(_)]), "{who:?}: {:?}", net.events);
             assert_eq!(net.peer(who).connections().count(), 0);
         }
     }

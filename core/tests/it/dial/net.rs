@@ -86,7 +86,7 @@ pub(super) struct Datagram {
 
 /// What an application was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum OwnedEvent {
     Connected(ConnectionId),
     Failed(ConnectionId),
     Disconnected(ConnectionId),
@@ -97,7 +97,7 @@ pub(super) struct Net<P: Dialled> {
     pub(super) now: Instant,
     peers: [Peer<'static, P>; 2],
     pub(super) under_way: Vec<Datagram>,
-    pub(super) told: [Vec<Told>; 2],
+    pub(super) events: [Vec<OwnedEvent>; 2],
 }
 
 impl<P: Dialled> Net<P> {
@@ -111,7 +111,7 @@ impl<P: Dialled> Net<P> {
             now: Instant::from_micros(1_000_000),
             peers: configs.map(|config| Peer::with_capacity(capacity, config)),
             under_way: Vec::new(),
-            told: [Vec::new(), Vec::new()],
+            events: [Vec::new(), Vec::new()],
         }
     }
 
@@ -119,8 +119,8 @@ impl<P: Dialled> Net<P> {
         &mut self.peers[who as usize]
     }
 
-    pub(super) fn told(&self, who: Who) -> &[Told] {
-        &self.told[who as usize]
+    pub(super) fn events_of(&self, who: Who) -> &[OwnedEvent] {
+        &self.events[who as usize]
     }
 
     /// Lets one peer dial the other. It may be refused only if its application knows of the connection.
@@ -129,7 +129,11 @@ impl<P: Dialled> Net<P> {
         match self.peer(who).connect(now, who.other().address()) {
             Ok(_) => {}
             Err(ConnectError::AlreadyConnected) => {
-                assert!(matches!(self.told(who), [Told::Connected(_)]), "{who:?} {:?}", self.told(who));
+                assert!(
+                    matches!(self.events_of(who), [OwnedEvent::Connected(_)]),
+                    "{who:?} {:?}",
+                    self.events_of(who)
+                );
             }
             Err(error) => panic!("{who:?}: {error}"),
         }
@@ -146,12 +150,12 @@ impl<P: Dialled> Net<P> {
                 self.under_way.push(Datagram { to: who.other(), bytes: transmit.payload.to_vec() });
             }
             while let Some(event) = peer.poll_event() {
-                self.told[who as usize].push(match event {
-                    Event::Connected { id, .. } => Told::Connected(id),
-                    Event::ConnectFailed { id, .. } => Told::Failed(id),
-                    Event::Disconnected { id, .. } => Told::Disconnected(id),
-                    Event::Message { .. } => Told::Message,
-                    _ => panic!("{event:?}"),
+                self.events[who as usize].push(match event {
+                    Event::Connected { id, .. } => OwnedEvent::Connected(id),
+                    Event::ConnectFailed { id, .. } => OwnedEvent::Failed(id),
+                    Event::Disconnected { id, .. } => OwnedEvent::Disconnected(id),
+                    Event::Message { .. } => OwnedEvent::Message,
+                    other @ (Event::Receipt { .. } | _) => panic!("{other:?}"),
                 });
             }
         }
@@ -170,7 +174,7 @@ impl<P: Dialled> Net<P> {
     }
 
     /// When something happens without a datagram.
-    pub(super) fn next_timeout(&mut self) -> Option<Instant> {
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.peers.iter().filter_map(Peer::poll_timeout).min()
     }
 
@@ -203,15 +207,15 @@ impl<P: Dialled> Net<P> {
 
     /// Whether each was told of one connection and nothing else.
     pub(super) fn are_connected(&self) -> bool {
-        self.told.iter().all(|told| matches!(told[..], [Told::Connected(_)]))
+        self.events.iter().all(|events| matches!(events[..], [OwnedEvent::Connected(_)]))
     }
 
     /// Checks that exactly one connection came of it, and that it stays and carries messages both ways.
     pub(super) fn check(&mut self, context: &dyn core::fmt::Debug) {
         self.run_for(REPETITION);
-        assert!(self.are_connected(), "{context:?}: {:?}", self.told);
+        assert!(self.are_connected(), "{context:?}: {:?}", self.events);
         for who in BOTH {
-            let [Told::Connected(id)] = *self.told(who) else { panic!("{context:?}") };
+            let [OwnedEvent::Connected(id)] = *self.events_of(who) else { panic!("{context:?}") };
             let now = self.now;
             let peer = self.peer(who);
             assert_eq!(peer.connections().collect::<Vec<_>>(), [id], "{context:?}");
@@ -221,9 +225,9 @@ impl<P: Dialled> Net<P> {
         self.settle();
         self.run_for(REST_OF_HANDSHAKE);
         assert!(
-            self.told.iter().all(|told| matches!(told[..], [_, Told::Message])),
+            self.events.iter().all(|events| matches!(events[..], [_, OwnedEvent::Message])),
             "{context:?}: {:?}",
-            self.told
+            self.events
         );
     }
 }

@@ -61,7 +61,7 @@ fn game_client(number: u8, now: Instant) -> Peer<'static, GameProtocol> {
 
 /// What a client was told.
 #[derive(Debug, PartialEq, Eq)]
-enum Told<P: Protocol> {
+enum LastEvent<P: Protocol> {
     Connected,
     Failed(P::ConnectFailure),
     Ended,
@@ -74,8 +74,8 @@ fn talk<P: Protocol>(
     server: &mut Peer<'_, P>,
     from: SocketAddr,
     now: &mut Instant,
-) -> Told<P> {
-    let mut told = Told::Nothing;
+) -> LastEvent<P> {
+    let mut last = LastEvent::Nothing;
     let mut buffer = [0; 2_048];
     for _ in 0..50 {
         *now = *now + Duration::from_millis(10);
@@ -92,9 +92,9 @@ fn talk<P: Protocol>(
         while server.poll_event().is_some() {}
         while let Some(event) = client.poll_event() {
             match event {
-                Event::Connected { .. } => told = Told::Connected,
-                Event::ConnectFailed { reason, .. } => told = Told::Failed(reason),
-                Event::Disconnected { .. } => told = Told::Ended,
+                Event::Connected { .. } => last = LastEvent::Connected,
+                Event::ConnectFailed { reason, .. } => last = LastEvent::Failed(reason),
+                Event::Disconnected { .. } => last = LastEvent::Ended,
                 Event::Message { .. }
                 | Event::Receipt { .. }
                 | Event::Progress { .. }
@@ -105,15 +105,15 @@ fn talk<P: Protocol>(
             }
         }
     }
-    told
+    last
 }
 
 fn address(host: u8) -> SocketAddr {
     ([10, 0, host, 1], 4_000).into()
 }
 
-fn refused(why: Refusal) -> Told<RakNet> {
-    Told::Failed(ConnectFailure::Refused(why))
+fn refused(why: Refusal) -> LastEvent<RakNet> {
+    LastEvent::Failed(ConnectFailure::Refused(why))
 }
 
 #[test]
@@ -121,16 +121,16 @@ fn a_guid_is_let_in_once_at_all_peers_until_its_connection_ends() {
     let ([mut one, mut other], admission) = servers::<RakNet>(&raknet_config());
     let mut now = Instant::from_micros(1_000_000);
     let mut first = raknet_client(7, now);
-    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Connected);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let mut second = raknet_client(7, now);
-    let told = talk(&mut second, &mut other, address(2), &mut now);
-    assert_eq!(told, refused(Refusal::AlreadyConnected));
+    let last = talk(&mut second, &mut other, address(2), &mut now);
+    assert_eq!(last, refused(Refusal::AlreadyConnected));
     let id = one.connection_of(Guid(7)).expect("the first");
     one.disconnect(now, id);
-    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Ended);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Ended);
     assert_eq!(admission.incoming(), 0);
     let mut third = raknet_client(7, now);
-    assert_eq!(talk(&mut third, &mut other, address(2), &mut now), Told::Connected);
+    assert_eq!(talk(&mut third, &mut other, address(2), &mut now), LastEvent::Connected);
     assert_eq!(admission.incoming(), 1);
     drop(other);
     assert_eq!(admission.incoming(), 0, "a peer that is gone has nobody");
@@ -143,7 +143,8 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_raknet() {
     for number in 0..6_u8 {
         let mut client = raknet_client(u64::from(number) + 1, now);
         let server = &mut servers[usize::from(number % 2)];
-        let expected = if number < 3 { Told::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
+        let expected =
+            if number < 3 { LastEvent::Connected } else { refused(Refusal::NoFreeIncomingConnections) };
         assert_eq!(talk(&mut client, server, address(number), &mut now), expected, "client {number}");
     }
     assert_eq!(admission.incoming(), 3);
@@ -159,10 +160,10 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_pro
     for number in 0..6_u8 {
         let mut client = game_client(number + 1, now);
         let server = &mut servers[usize::from(number % 2)];
-        let told = talk(&mut client, server, address(number), &mut now);
+        let last = talk(&mut client, server, address(number), &mut now);
         // A client of the Game Protocol is open when it has answered; END tells it that there was no place.
         let is_let_in = number < 3;
-        assert_eq!(told == Told::Connected, is_let_in, "client {number}: {told:?}");
+        assert_eq!(last == LastEvent::Connected, is_let_in, "client {number}: {last:?}");
         clients.push(client);
     }
     assert_eq!(admission.incoming(), 3);
@@ -171,7 +172,7 @@ fn no_more_than_max_incoming_connections_are_let_in_at_all_peers_of_the_game_pro
     talk(&mut clients[0], &mut servers[0], address(0), &mut now);
     assert_eq!(admission.incoming(), 2);
     let mut late = game_client(9, now);
-    assert_eq!(talk(&mut late, &mut servers[1], address(9), &mut now), Told::Connected);
+    assert_eq!(talk(&mut late, &mut servers[1], address(9), &mut now), LastEvent::Connected);
 }
 
 #[test]
@@ -181,14 +182,14 @@ fn an_address_waits_between_two_connections_whichever_peer_it_asks() {
     let ([mut one, mut other], _) = servers::<RakNet>(&config);
     let mut now = Instant::from_micros(1_000_000);
     let mut first = raknet_client(1, now);
-    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), Told::Connected);
+    assert_eq!(talk(&mut first, &mut one, address(1), &mut now), LastEvent::Connected);
     let again = SocketAddr::new(address(1).ip(), 4_001);
     let mut second = raknet_client(2, now);
-    let told = talk(&mut second, &mut other, again, &mut now);
-    assert_eq!(told, refused(Refusal::RecentlyConnected));
+    let last = talk(&mut second, &mut other, again, &mut now);
+    assert_eq!(last, refused(Refusal::RecentlyConnected));
     now = now + Duration::from_secs(5);
     let mut third = raknet_client(3, now);
-    assert_eq!(talk(&mut third, &mut other, again, &mut now), Told::Connected);
+    assert_eq!(talk(&mut third, &mut other, again, &mut now), LastEvent::Connected);
 }
 
 /// Without cookies: requests that go no further, of one network, at two peers.
@@ -208,10 +209,10 @@ fn a_network_has_its_half_open_connections_at_all_peers_together() {
     }
     assert_eq!(admission.incoming(), 2);
     // Who goes on is not half open any more.
-    let told = talk(&mut half_open[0], &mut servers[0], network(1), &mut now);
-    assert_eq!(told, Told::Connected);
+    let last = talk(&mut half_open[0], &mut servers[0], network(1), &mut now);
+    assert_eq!(last, LastEvent::Connected);
     let mut late = raknet_client(9, now);
-    assert_eq!(talk(&mut late, &mut servers[1], network(9), &mut now), Told::Connected);
+    assert_eq!(talk(&mut late, &mut servers[1], network(9), &mut now), LastEvent::Connected);
 }
 
 /// Passes two requests of a client and the answers to them.

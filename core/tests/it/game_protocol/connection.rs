@@ -6,8 +6,8 @@ use core::time::Duration;
 use rakwire::Instant;
 use rakwire::game_protocol::{Config, Peer};
 use rakwire::game_protocol::{
-    ConnectError, ConnectFailure, ConnectionState, DisconnectReason, DropReason, Redial, Reliability, Resend,
-    Resources, SendError, Side,
+    ConnectError, ConnectFailure, ConnectionState, DisconnectReason, DropReason, Redial, Reliability,
+    ResendInterval, Resources, SendError, Side,
 };
 use rakwire::sim::Conditions;
 
@@ -33,8 +33,8 @@ fn messages_go_both_ways_and_say_how_they_travelled() {
     net.pair.a.send(now, here, b"yes", Reliable).expect("open");
     net.pair.b.send(now, there, b"maybe", Unreliable).expect("open");
     net.run_for(Duration::from_secs(1));
-    assert_eq!(net.server, [Told::Message(there, Reliable, b"yes".to_vec())]);
-    assert_eq!(net.client, [Told::Message(here, Unreliable, b"maybe".to_vec())]);
+    assert_eq!(net.server, [OwnedEvent::Message(there, Reliable, b"yes".to_vec())]);
+    assert_eq!(net.client, [OwnedEvent::Message(here, Unreliable, b"maybe".to_vec())]);
     assert_eq!(net.pair.a.connection_stats(here).expect("open").chunks_acknowledged, 1);
     assert_eq!(net.pair.b.connection_stats(there).expect("open").in_flight, 0);
 }
@@ -127,7 +127,7 @@ fn a_chunk_is_sent_again_every_100_ms_until_it_is_acknowledged() {
 fn by_configuration_a_chunk_is_sent_again_after_the_round_trip() {
     let resent_after = |resend, millis: u64| {
         let mut config = server_config();
-        config.resend = resend;
+        config.resend_interval = resend;
         let mut net = Net::with(peer(client_config()), peer(config), latency(millis / 2), 1);
         let (_, there) = net.connect();
         for _ in 0..50 {
@@ -142,9 +142,9 @@ fn by_configuration_a_chunk_is_sent_again_after_the_round_trip() {
         let timeout = net.pair.b.poll_timeout().expect("a resend is due");
         timeout.saturating_since(now)
     };
-    let patient = resent_after(Resend::default(), 60);
+    let patient = resent_after(ResendInterval::default(), 60);
     assert_eq!(patient, Duration::from_millis(100));
-    let measured = resent_after(Resend::ROUND_TRIP, 60);
+    let measured = resent_after(ResendInterval::MEASURED, 60);
     assert!((60..75).contains(&measured.as_millis()), "{measured:?}");
 }
 
@@ -167,10 +167,10 @@ fn every_reliable_packet_is_acknowledged_at_once_and_delivered_once() {
     let hello = packet(5, 0, 3, b"hello");
     assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
     assert_eq!(feed(&mut server, &hello), [[6, 0, 0, 3]]);
-    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"hello".to_vec())]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, b"hello".to_vec())]);
     assert_eq!(feed(&mut server, &packet(4, 0, 4, b"once")), [[0; 0]; 0]);
     assert_eq!(feed(&mut server, &packet(4, 0, 4, b"once")), [[0; 0]; 0]);
-    assert_eq!(told(&mut server), [Told::Message(id, Unreliable, b"once".to_vec())]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Unreliable, b"once".to_vec())]);
     assert_eq!(dropped(&server, DropReason::Duplicate), 2);
 }
 
@@ -178,11 +178,11 @@ fn every_reliable_packet_is_acknowledged_at_once_and_delivered_once() {
 fn reserved_bits_and_bodies_of_acknowledgements_are_ignored() {
     let (mut server, id) = server_with_client();
     assert_eq!(feed(&mut server, &packet(0xF5, 0, 6, b"GG")), [[6, 0, 0, 6]]);
-    assert_eq!(messages(&told(&mut server)), [b"GG"]);
+    assert_eq!(messages(&take_events(&mut server)), [b"GG"]);
     server.send(START, id, b"x", Reliable).expect("open");
     output(&mut server, START);
     assert_eq!(feed(&mut server, &packet(0xF2, 0, 0, b"body")), [[0; 0]; 0]);
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     assert_eq!(server.connection_stats(id).expect("open").in_flight, 0);
 }
 
@@ -193,12 +193,12 @@ fn the_last_chunk_may_come_first_and_an_empty_one_makes_an_empty_message() {
     for (chunk, body) in [(2, &long[1_008..]), (0, &long[..504]), (1, &long[504..1_008])] {
         feed(&mut server, &packet(if chunk == 2 { 5 } else { 1 }, chunk, 0, body));
     }
-    assert_eq!(messages(&told(&mut server)), [&long[..]]);
+    assert_eq!(messages(&take_events(&mut server)), [&long[..]]);
     assert_eq!(feed(&mut server, &packet(5, 0, 1, &[])), [[6, 0, 0, 1]]);
-    assert_eq!(told(&mut server), [Told::Message(id, Reliable, vec![])]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, vec![])]);
     feed(&mut server, &packet(1, 0, 2, &long[..504]));
     feed(&mut server, &packet(5, 1, 2, &[]));
-    assert_eq!(messages(&told(&mut server)), [&long[..504]]);
+    assert_eq!(messages(&take_events(&mut server)), [&long[..504]]);
     assert_eq!(server.blocks_available(), server.blocks());
 }
 
@@ -227,9 +227,9 @@ fn chunks_against_the_rules_are_acknowledged_dropped_and_end_nothing() {
     feed(&mut server, &packet(1, 9, 2, &full));
     feed(&mut server, &packet(5, 8, 2, b"end"));
     assert_eq!(dropped(&server, DropReason::BadChunk), 9);
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     feed(&mut server, &packet(5, 0, 3, b"still here"));
-    assert_eq!(messages(&told(&mut server)), [b"still here"]);
+    assert_eq!(messages(&take_events(&mut server)), [b"still here"]);
 }
 
 #[test]
@@ -240,12 +240,12 @@ fn a_payload_that_lacks_chunks_is_dropped_when_the_window_passes_it() {
         feed(&mut server, &packet(0, 0, sequence(0), &[1; 504]));
         feed(&mut server, &packet(4, 0, sequence(1_023), b"in time"));
         feed(&mut server, &packet(4, 1, sequence(0), b"end"));
-        assert_eq!(messages(&told(&mut server)).len(), 2);
+        assert_eq!(messages(&take_events(&mut server)).len(), 2);
         feed(&mut server, &packet(0, 0, sequence(1_024), &[1; 504]));
         feed(&mut server, &packet(4, 0, sequence(2_048), b"passes it"));
-        assert_eq!(dropped(&server, DropReason::Overtaken), 1);
+        assert_eq!(dropped(&server, DropReason::Incomplete), 1);
         feed(&mut server, &packet(4, 1, sequence(1_024), b"end"));
-        assert_eq!(messages(&told(&mut server)), [b"passes it"]);
+        assert_eq!(messages(&take_events(&mut server)), [b"passes it"]);
         assert_eq!(dropped(&server, DropReason::OutsideWindow), 1);
         assert_eq!(server.blocks_available(), server.blocks());
     }
@@ -259,12 +259,12 @@ fn sequences_are_told_apart_across_the_wrap() {
             let number = packet(5, 0, start.wrapping_add(step), &step.to_be_bytes());
             feed(&mut server, &number);
             feed(&mut server, &number);
-            assert_eq!(messages(&told(&mut server)), [&step.to_be_bytes()[..]]);
+            assert_eq!(messages(&take_events(&mut server)), [&step.to_be_bytes()[..]]);
         }
         let old = packet(5, 0, start.wrapping_add(2_999 - 1_023), b"again");
         let older = packet(5, 0, start.wrapping_add(2_999 - 1_024), b"again");
         assert_eq!(feed(&mut server, &old).len() + feed(&mut server, &older).len(), 2);
-        assert_eq!(told(&mut server), []);
+        assert_eq!(take_events(&mut server), []);
         assert_eq!(dropped(&server, DropReason::Duplicate), 3_001);
         assert_eq!(dropped(&server, DropReason::OutsideWindow), 1);
     }
@@ -324,7 +324,7 @@ fn a_reliable_message_that_is_never_finished_ends_the_connection() {
         server.handle_timeout(now);
         output(&mut server, now);
     }
-    let list = told(&mut server);
+    let list = take_events(&mut server);
     assert_eq!(ended(&list), Some(DisconnectReason::MessageUnfinished));
     assert!(server.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected));
 }
@@ -336,10 +336,10 @@ fn silence_of_15_seconds_ends_a_connection_and_the_other_peer_is_told() {
     output(&mut server, at(5_000));
     assert_eq!(server.poll_timeout(), Some(at(20_000)));
     server.handle_timeout(at(19_999));
-    assert_eq!(messages(&told(&mut server)), [b"alive"]);
+    assert_eq!(messages(&take_events(&mut server)), [b"alive"]);
     server.handle_timeout(at(20_000));
     assert_eq!(packets(&mut server, at(20_000)), [[0x0C, 0, 0, 0]]);
-    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Lost)]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Lost)]);
 }
 
 #[test]
@@ -350,23 +350,23 @@ fn end_waits_for_what_was_sent_reliably() {
     assert_eq!(packets(&mut server, START), [packet(5, 0, 0, b"game over")]);
     server.handle_timeout(at(100));
     assert_eq!(packets(&mut server, at(100)), [packet(5, 0, 0, b"game over")]);
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     server.handle_datagram(at(150), CLIENT.into(), &packet(6, 0, 0, &[]));
     assert_eq!(packets(&mut server, at(150)), [[0x0C, 0, 0, 0]]);
-    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Local)]);
 }
 
 /// Whoever takes events and then datagrams is woken for what follows from the datagrams.
 #[test]
-fn no_news_come_from_taking_datagrams() {
+fn taking_datagrams_makes_no_events() {
     let (mut server, id) = server_with_client();
     server.send(START, id, b"unreliable", Unreliable).expect("open");
     server.disconnect(START, id);
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     assert_eq!(packets(&mut server, START), [packet(4, 0, 0, b"unreliable")]);
-    assert_eq!((told(&mut server), server.poll_timeout()), (vec![], Some(START)));
+    assert_eq!((take_events(&mut server), server.poll_timeout()), (vec![], Some(START)));
     server.handle_timeout(START);
-    assert_eq!(told(&mut server), [Told::Disconnected(id, DisconnectReason::Local)]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Disconnected(id, DisconnectReason::Local)]);
     assert_eq!(packets(&mut server, START), [[0x0C, 0, 0, 0]]);
 }
 
@@ -383,7 +383,7 @@ fn end_waits_for_a_second_at_the_most() {
     server.handle_timeout(at(1_000));
     let last = packets(&mut server, at(1_000));
     assert_eq!(last.last().map(Vec::as_slice), Some(&[0x0C, 0, 0, 0][..]));
-    assert_eq!(ended(&told(&mut server)), Some(DisconnectReason::Local));
+    assert_eq!(ended(&take_events(&mut server)), Some(DisconnectReason::Local));
 }
 
 #[test]
@@ -397,8 +397,11 @@ fn end_ends_and_is_never_answered() {
         let (mut server, id) = server_with_client();
         feed(&mut server, &packet(4, 0, 0, b"before"));
         assert_eq!(feed(&mut server, &end), [[0; 0]; 0]);
-        let before = Told::Message(id, Unreliable, b"before".to_vec());
-        assert_eq!(told(&mut server), [before, Told::Disconnected(id, DisconnectReason::Remote)]);
+        let before = OwnedEvent::Message(id, Unreliable, b"before".to_vec());
+        assert_eq!(
+            take_events(&mut server),
+            [before, OwnedEvent::Disconnected(id, DisconnectReason::Remote)]
+        );
         assert_eq!(feed(&mut server, &end), [[0; 0]; 0]);
         assert_eq!(server.blocks_available(), server.blocks());
     }
@@ -412,7 +415,7 @@ fn whoever_did_not_hear_end_is_told_again() {
     assert_eq!(feed(&mut server, &packet(5, 0, 0, b"still talking")), [[0x0C, 0, 0, 0]]);
     assert_eq!(feed(&mut server, &packet(6, 0, 0, &[])), [[0x0C, 0, 0, 0]]);
     assert_eq!(dropped(&server, DropReason::Ended), 2);
-    told(&mut server);
+    take_events(&mut server);
     server.handle_timeout(at(2_000));
     output(&mut server, at(2_000));
     assert_eq!(feed(&mut server, &packet(5, 0, 0, b"still talking")), [[0; 0]; 0]);
@@ -442,7 +445,7 @@ fn a_lost_response_is_repeated_to_servers_that_keep_no_state() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
-    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&Told::Connected(id))));
+    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&OwnedEvent::Connected(id))));
     let lost = output(&mut net.pair.a, net.pair.now);
     assert_eq!(lost.len(), 1);
     assert!(net.run_until(Duration::from_secs(1), |net| !net.server.is_empty()));
@@ -457,16 +460,16 @@ fn towards_the_original_nothing_of_the_handshake_is_repeated() {
     assert_eq!(client.poll_timeout(), Some(at(15_000)));
     client.handle_timeout(at(15_000));
     assert_eq!(packets(&mut client, at(15_000)), [[0; 0]; 0]);
-    assert_eq!(told(&mut client), [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(take_events(&mut client), [OwnedEvent::Failed(id, ConnectFailure::NoAnswer)]);
     let again = client.connect(at(15_000), SERVER.into()).expect("the slot is free again");
     output(&mut client, at(15_000));
     client.handle_datagram(at(15_000), SERVER.into(), &[9, 9, 9, 9]);
     assert_eq!(packets(&mut client, at(15_000)).len(), 1);
-    assert_eq!(told(&mut client), [Told::Connected(again)]);
+    assert_eq!(take_events(&mut client), [OwnedEvent::Connected(again)]);
     client.handle_datagram(at(15_000), SERVER.into(), &[9, 9, 9, 9]);
     client.handle_timeout(at(18_000));
     assert_eq!(packets(&mut client, at(18_000)), [[0; 0]; 0]);
-    assert_eq!(told(&mut client), []);
+    assert_eq!(take_events(&mut client), []);
 }
 
 #[test]
@@ -475,13 +478,13 @@ fn doubled_messages_of_the_handshake_are_ignored() {
     let seasoning = seasoning(&mut server, START, CLIENT.into(), 0x4123_4567);
     let id = {
         server.handle_datagram(START, CLIENT.into(), &seasoning);
-        connected_id(&told(&mut server))
+        connected_id(&take_events(&mut server))
     };
     for _ in 0..3 {
         assert_eq!(feed(&mut server, &seasoning), [[0; 0]; 0]);
         assert_eq!(feed(&mut server, &0x4123_4567_u32.to_be_bytes()), [[0; 0]; 0]);
     }
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     assert_eq!(server.connection(id).expect("open").state, ConnectionState::Connected);
     assert_eq!(dropped(&server, DropReason::Unexpected), 6);
 }
@@ -493,7 +496,7 @@ fn a_response_that_comes_again_after_the_end_opens_nothing() {
     server.handle_datagram(START, CLIENT.into(), &answer);
     feed(&mut server, &packet(8, 0, 0, &[]));
     assert_eq!(feed(&mut server, &answer), [[0; 0]; 0]);
-    assert_eq!((told(&mut server).len(), server.connections().count()), (2, 0));
+    assert_eq!((take_events(&mut server).len(), server.connections().count()), (2, 0));
     // Who asks anew comes in.
     enter(&mut server, START, CLIENT.into(), 0x4000_0001);
 }
@@ -525,13 +528,13 @@ fn many_clients_share_a_server_and_a_full_one_says_end() {
     for (id, address) in ids.iter().zip(&addresses) {
         server.handle_datagram(START, *address, &packet(4, 0, 0, &address.port().to_be_bytes()));
         assert_eq!(
-            told(&mut server),
-            [Told::Message(*id, Unreliable, address.port().to_be_bytes().to_vec())]
+            take_events(&mut server),
+            [OwnedEvent::Message(*id, Unreliable, address.port().to_be_bytes().to_vec())]
         );
     }
     server.disconnect(START, ids[3]);
     output(&mut server, START);
-    told(&mut server);
+    take_events(&mut server);
     // A connection that only lingers makes room.
     let ninth = enter(&mut server, START, addresses[8], 9);
     assert!(server.connection(ninth).is_some() && server.connection(ids[3]).is_none());
@@ -546,8 +549,8 @@ fn connections_take_turns_of_sixteen_datagrams() {
         server.send(START, id, &payload(40 * 504), Unreliable).expect("room");
     }
     let to: Vec<_> = output(&mut server, START).into_iter().map(|(to, _)| to).collect();
-    let turns: Vec<_> = to.chunk_by(|a, b| a == b).map(<[SocketAddr]>::len).collect();
-    assert_eq!(turns, [16, 16, 16, 16, 8, 8]);
+    let runs: Vec<_> = to.chunk_by(|a, b| a == b).map(<[SocketAddr]>::len).collect();
+    assert_eq!(runs, [16, 16, 16, 16, 8, 8]);
 }
 
 #[test]
@@ -556,9 +559,9 @@ fn a_paused_connection_keeps_its_events() {
     assert!(server.pause(id));
     feed(&mut server, &packet(4, 0, 0, b"later"));
     feed(&mut server, &packet(8, 0, 0, &[]));
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     assert!(server.resume(id));
-    assert_eq!(told(&mut server).len(), 2);
+    assert_eq!(take_events(&mut server).len(), 2);
     assert!(!server.pause(id) || server.connection(id).is_some());
 }
 
@@ -569,7 +572,7 @@ fn a_cancelled_attempt_leaves_without_a_word() {
     output(&mut client, START);
     client.disconnect(START, id);
     assert_eq!(packets(&mut client, START), [[0; 0]; 0]);
-    assert_eq!(told(&mut client), [Told::Failed(id, ConnectFailure::Cancelled)]);
+    assert_eq!(take_events(&mut client), [OwnedEvent::Failed(id, ConnectFailure::Cancelled)]);
     assert_eq!(client.connections().count(), 0);
     let Redial::SamePort(_) = client.config().redial else { panic!("it repeats itself") };
 }
@@ -598,7 +601,7 @@ fn two_large_messages_that_do_not_fit_together_arrive_one_after_the_other() {
             }
         }
         open = left;
-        arrived.extend(messages(&told(&mut server)).into_iter().map(<[u8]>::to_vec));
+        arrived.extend(messages(&take_events(&mut server)).into_iter().map(<[u8]>::to_vec));
     }
     assert!(open.is_empty() && dropped(&server, DropReason::NoMemory) > 0);
     assert!(arrived == [first, second]);
@@ -611,6 +614,6 @@ fn a_message_that_can_never_fit_ends_the_connection() {
     let mut server = Peer::new(&mut resources, server_config());
     enter(&mut server, START, CLIENT.into(), 7);
     assert_eq!(feed(&mut server, &packet(5, 40, 0, b"of 41")), [[0x0C, 0, 0, 0]]);
-    assert_eq!(ended(&told(&mut server)), Some(DisconnectReason::MessageTooLarge));
+    assert_eq!(ended(&take_events(&mut server)), Some(DisconnectReason::MessageTooLarge));
     assert_eq!(server.blocks_available(), 64);
 }

@@ -34,7 +34,7 @@ fn ten_thousand_half_open_handshakes_leave_no_state_and_amplify_nothing() {
     assert!(bytes_out <= bytes_in && bytes_out > bytes_in / 2, "{bytes_out} of {bytes_in}");
     assert_eq!((server.connections().count(), server.poll_timeout()), (0, None));
     assert_eq!(server.blocks_available(), server.blocks());
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server), []);
     // And a client that means it still comes in.
     enter(&mut server, START + Duration::from_secs(1), CLIENT.into(), 3);
 }
@@ -69,7 +69,7 @@ fn a_flood_of_ends_from_a_client_ends_it_once() {
     for number in 0..10_000_u32 {
         assert_eq!(feed(&mut server, &packet(8, 0, number as u16, &[])), [[0; 0]; 0]);
     }
-    assert_eq!(told(&mut server).len(), 1);
+    assert_eq!(take_events(&mut server).len(), 1);
     assert!(server.connection(id).is_none_or(|info| info.state == ConnectionState::Disconnected));
     assert_eq!(dropped(&server, DropReason::Ended), 9_999);
 }
@@ -172,7 +172,7 @@ fn a_live_connection_survives_nonsense() {
                 assert!(answer.len() <= 508);
             }
             if random.below(4) == 0 {
-                told(&mut server);
+                take_events(&mut server);
             }
         }
         server.disconnect(now, id);
@@ -180,7 +180,7 @@ fn a_live_connection_survives_nonsense() {
             let now = now + Duration::from_secs(second);
             server.handle_timeout(now);
             output(&mut server, now);
-            told(&mut server);
+            take_events(&mut server);
         }
         assert_eq!((server.blocks_available(), server.poll_timeout()), (64, None), "round {round}");
     }
@@ -208,7 +208,7 @@ fn forged_sequences_take_no_more_than_their_share() {
         assert!(server.blocks_available() >= 64);
     }
     server.handle_datagram(START, UNKNOWN_SOURCE.into(), &packet(5, 0, 0, b"I am honest"));
-    assert_eq!(told(&mut server), [Told::Message(other, Reliable, b"I am honest".to_vec())]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(other, Reliable, b"I am honest".to_vec())]);
 }
 
 /// Where a connection may hold little, many hostile ones leave room for what others are sent.
@@ -253,8 +253,8 @@ fn a_flood_of_duplicates_costs_an_acknowledgement_each_and_no_memory() {
     for _ in 0..20_000 {
         server.handle_datagram(START, CLIENT.into(), &hello);
     }
-    assert_eq!(told(&mut server).len(), 1);
-    assert_eq!(told(&mut server), []);
+    assert_eq!(take_events(&mut server).len(), 1);
+    assert_eq!(take_events(&mut server), []);
     assert_eq!(server.blocks_available(), available);
     let answers = packets(&mut server, START);
     assert_eq!(answers.len(), server.blocks());
@@ -286,9 +286,9 @@ fn an_application_that_does_not_read_holds_its_client_back_and_no_other() {
     assert_eq!((acknowledged, dropped(&server, DropReason::NoMemory)), (8 + 16, 76));
     server.handle_datagram(START, UNKNOWN_SOURCE.into(), &packet(5, 0, 0, b"x"));
     assert_eq!(packets(&mut server, START).len(), 1);
-    assert_eq!(told(&mut server).len(), 25);
+    assert_eq!(take_events(&mut server).len(), 25);
     assert_eq!(feed(&mut server, &packet(5, 0, 50, b"x")).len(), 1);
-    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"x".to_vec())]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, b"x".to_vec())]);
 }
 
 /// Snapshots of which each lacks a chunk make room for what is whole.
@@ -302,7 +302,7 @@ fn unreliable_payloads_that_lack_chunks_make_room() {
         feed(&mut server, &packet(0, 1, sequence, &[1; 504]));
     }
     feed(&mut server, &packet(5, 0, 100, b"whole"));
-    assert_eq!(told(&mut server), [Told::Message(id, Reliable, b"whole".to_vec())]);
+    assert_eq!(take_events(&mut server), [OwnedEvent::Message(id, Reliable, b"whole".to_vec())]);
     assert!(dropped(&server, DropReason::NoMemory) > 50);
 }
 

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use rakwire::game_protocol::Reliability::{Reliable, Unreliable};
-use rakwire::game_protocol::{DisconnectReason, Resend};
+use rakwire::game_protocol::{DisconnectReason, ResendInterval};
 use rakwire::sim::Conditions;
 
 use crate::model::game;
@@ -33,9 +33,11 @@ fn every_promise_is_kept_whatever_is_done() {
 #[test]
 fn everything_arrives_once_over_any_path() {
     for (seed, loss) in (0..).zip([0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]) {
-        for (start, resend) in
-            [(0, Resend::default()), (0xFFC0, Resend::ROUND_TRIP), (0x7FF0, Resend::default())]
-        {
+        for (start, resend) in [
+            (0, ResendInterval::default()),
+            (0xFFC0, ResendInterval::MEASURED),
+            (0x7FF0, ResendInterval::default()),
+        ] {
             let conditions = Conditions {
                 loss,
                 duplication: loss / 2.0,
@@ -50,10 +52,10 @@ fn everything_arrives_once_over_any_path() {
 }
 
 /// 200 reliable messages of 1 to 8,000 bytes and as many unreliable ones, each way.
-fn exchange(conditions: Conditions, seed: u64, start: u16, resend: Resend) {
+fn exchange(conditions: Conditions, seed: u64, start: u16, resend: ResendInterval) {
     let (mut client, mut server) = (client_config(), server_config());
-    client.resend = resend;
-    server.resend = resend;
+    client.resend_interval = resend;
+    server.resend_interval = resend;
     let mut net = Net::with(peer(client), peer(server), conditions, seed);
     net.pair.a.start_sequences_at(start);
     net.pair.b.start_sequences_at(start);
@@ -67,15 +69,15 @@ fn exchange(conditions: Conditions, seed: u64, start: u16, resend: Resend) {
         net.pair.b.send(now, there, b"unreliable", Unreliable).expect("room");
         net.run_for(Duration::from_millis(16));
     }
-    let is_there = |told: &[Told]| {
-        told.iter().filter(|told| matches!(told, Told::Message(_, Reliable, _))).count() >= 200
+    let is_there = |events: &[OwnedEvent]| {
+        events.iter().filter(|event| matches!(event, OwnedEvent::Message(_, Reliable, _))).count() >= 200
     };
     let done = net.run_until(Duration::from_secs(60), |net| is_there(&net.client) && is_there(&net.server));
     assert!(done, "loss {} start {start}", conditions.loss);
     net.run_for(Duration::from_secs(1));
-    for told in [&net.client, &net.server] {
+    for events in [&net.client, &net.server] {
         let (mut arrived, others): (Vec<_>, Vec<_>) =
-            messages(told).into_iter().partition(|bytes| *bytes != b"unreliable");
+            messages(events).into_iter().partition(|bytes| *bytes != b"unreliable");
         arrived.sort_by_key(|bytes| bytes.len());
         assert!(arrived == reliable, "loss {} start {start}", conditions.loss);
         assert!(
@@ -100,7 +102,7 @@ fn the_longest_message_arrives_over_a_bad_path() {
     let now = net.now();
     net.pair.a.send(now, here, &payload(129_024), Reliable).expect("256 chunks");
     assert!(net.run_until(Duration::from_secs(10), |net| !net.server.is_empty()));
-    assert!(net.server == [Told::Message(there, Reliable, payload(129_024))]);
+    assert!(net.server == [OwnedEvent::Message(there, Reliable, payload(129_024))]);
 }
 
 /// What is said last is heard, and then the end; with a connection that loses a third of everything.

@@ -12,7 +12,7 @@ use rakwire::sim::Conditions;
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
 
-use crate::support::raknet::{Net, Told, client_config, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
 const LATENCY: Conditions = Conditions {
     loss: 0.0,
@@ -34,13 +34,13 @@ fn attempt(net: &mut Net, options: &ConnectOptions<'_>) -> Option<ConnectFailure
     net.pair.a.connect_with(net.pair.now, to, options).expect("a free slot");
     assert!(net.run_until(Duration::from_secs(20), |net| !net.client.is_empty()));
     match &net.client[0] {
-        Told::Connected(_) => None,
-        Told::Failed(_, reason) => Some(*reason),
-        other @ (Told::Disconnected(..)
-        | Told::Message(..)
-        | Told::Pong(..)
-        | Told::Receipt(..)
-        | Told::Progress(_)) => panic!("{other:?}"),
+        OwnedEvent::Connected(_) => None,
+        OwnedEvent::Failed(_, reason) => Some(*reason),
+        other @ (OwnedEvent::Disconnected(..)
+        | OwnedEvent::Message(..)
+        | OwnedEvent::Pong(..)
+        | OwnedEvent::Receipt(..)
+        | OwnedEvent::Progress(_)) => panic!("{other:?}"),
     }
 }
 

@@ -18,7 +18,7 @@ use rakwire::{Instant, U24};
 use crate::support::forged::{
     UNKNOWN_SOURCE, answers, bytes_out, capsule, data, missing, request_2, written,
 };
-use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 /// Numbers that the handshake has certainly passed.
 const NEXT: u32 = 20;
@@ -435,7 +435,7 @@ fn a18_one_message_without_end_leaves_room_for_others() {
     let (other_client, _) = other.connect();
     assert!(works(&mut other, other_client));
     // And the one without end is over when it had its time.
-    let other_id = |told: &Told| matches!(told, Told::Disconnected(over, DisconnectReason::Lost | DisconnectReason::ReceiveMemory) if *over == id);
+    let other_id = |event: &OwnedEvent| matches!(event, OwnedEvent::Disconnected(over, DisconnectReason::Lost | DisconnectReason::ReceiveMemory) if *over == id);
     other.run_for(Duration::from_secs(60));
     assert!(other.server.iter().any(other_id), "{:?}", other.server);
 }

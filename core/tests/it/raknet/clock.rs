@@ -11,7 +11,7 @@ use crate::support::raknet::{Net, client_config, peer, server_config};
 const LATENCY: Duration = Duration::from_millis(20);
 
 /// Two peers whose clocks differ by `ahead` milliseconds.
-struct Clocks {
+struct DifferingClocks {
     now: Instant,
     ahead: Duration,
     client: Peer<'static>,
@@ -20,7 +20,7 @@ struct Clocks {
     down: Link,
 }
 
-impl Clocks {
+impl DifferingClocks {
     fn new(ahead: Duration) -> Self {
         let conditions = Conditions { latency: LATENCY, ..Conditions::default() };
         Self {
@@ -80,7 +80,7 @@ fn addresses() -> (core::net::SocketAddr, core::net::SocketAddr) {
 
 #[test]
 fn pings_measure_the_path_and_the_other_clock() {
-    let mut clocks = Clocks::new(Duration::from_secs(3_600));
+    let mut clocks = DifferingClocks::new(Duration::from_secs(3_600));
     let id = clocks.connect();
     let stats = clocks.client.connection_stats(id).expect("it is connected");
     let ping = stats.last_ping.as_millis();
@@ -97,7 +97,7 @@ fn pings_measure_the_path_and_the_other_clock() {
 /// A time-stamped message reads in the receiver's time (docs/raknet.md#timestamps).
 #[test]
 fn timestamps_are_translated() {
-    let mut clocks = Clocks::new(Duration::from_secs(500));
+    let mut clocks = DifferingClocks::new(Duration::from_secs(500));
     let id = clocks.connect();
     let sent = clocks.now.as_millis();
     let message = [&[0x1B][..], &sent.to_be_bytes(), b"\x86hello"].concat();

@@ -136,16 +136,16 @@ fn a_hook_injects_refuses_and_drops() {
     let before = pair.b.peer.stats().datagrams_received;
     pair.a.send(now, client, b"\x86lost", Delivery::UNRELIABLE).expect("room");
     let end = pair.now + Duration::from_millis(100);
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     while pair.now < end && pair.step() {
         while let Some(event) = pair.a.poll_event() {
             if let Event::Message { message, .. } = event {
-                told.push(message.to_vec());
+                events.push(message.to_vec());
             }
         }
         assert!(pair.b.poll_event().is_none());
     }
-    assert_eq!(told, [b"\x86public"]);
+    assert_eq!(events, [b"\x86public"]);
     assert!(pair.b.hook.greeted);
     assert_eq!(pair.b.peer.stats().datagrams_received, before);
 }

@@ -15,7 +15,7 @@ use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
 use rakwire::{Instant, U24};
 
 use crate::support::forged::{UNKNOWN_SOURCE, capsule, data, written};
-use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 fn drops(peer: &Peer<'_>) -> u64 {
     peer.stats().drops().map(|(_, count)| count).sum()
@@ -190,10 +190,10 @@ fn a_split_count_costs_nothing() {
     let (now, from) = (net.now(), net.pair.a_address);
     net.pair.b.handle_datagram(now, from, &datagram);
     net.poll();
-    assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::MessageTooLarge)]);
+    assert_eq!(net.server, [OwnedEvent::Disconnected(server, DisconnectReason::MessageTooLarge)]);
     net.run_for(Duration::from_secs(2));
     assert!(net.pair.b.blocks_available() >= before);
-    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Remote)]);
+    assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Remote)]);
 }
 
 /// One record may span all numbers; work is bounded by what is in flight and by a budget.
@@ -256,7 +256,7 @@ fn withholding_one_message_ends_the_connection() {
         }
         net.run_for(Duration::from_millis(50));
     }
-    assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::ReceiveMemory)]);
+    assert_eq!(net.server, [OwnedEvent::Disconnected(server, DisconnectReason::ReceiveMemory)]);
     net.run_for(Duration::from_secs(1));
     assert_eq!(net.pair.b.blocks_available(), blocks);
 }
@@ -379,6 +379,6 @@ fn a_paused_connection_keeps_its_events() {
     assert_eq!((net.server.len(), net.pair.b.connections().count()), (100, 1));
     net.pair.b.resume(server);
     net.run_for(Duration::from_secs(1));
-    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
+    assert_eq!(net.server.last(), Some(&OwnedEvent::Disconnected(server, DisconnectReason::Remote)));
     assert!(!net.pair.b.resume(server));
 }

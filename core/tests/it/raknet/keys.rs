@@ -41,7 +41,7 @@ fn client(stage: Stage) -> Peer<'static> {
 }
 
 /// What a client is told once a datagram has arrived.
-fn told(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailure> {
+fn failure_after(client: &mut Peer<'_>, datagram: &[u8]) -> Option<ConnectFailure> {
     client.handle_datagram(NOW, SERVER.into(), datagram);
     match client.poll_event() {
         Some(Event::ConnectFailed { reason, .. }) => Some(reason),
@@ -68,7 +68,7 @@ const MESSAGES: [(&[u8], ConnectFailure); 7] = [
 fn what_a_server_says_in_the_connection_ends_the_attempt() {
     for (message, failure) in MESSAGES {
         let datagram = data(0, capsule(Reliability::Reliable, 0, 0), message);
-        assert_eq!(told(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
+        assert_eq!(failure_after(&mut client(Requested), &datagram), Some(failure), "{message:02x?}");
     }
 }
 
@@ -76,7 +76,7 @@ fn what_a_server_says_in_the_connection_ends_the_attempt() {
 fn what_a_server_says_outside_of_the_connection_ends_the_attempt() {
     for stage in [Asked, Requested] {
         for (message, failure) in MESSAGES {
-            assert_eq!(told(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
+            assert_eq!(failure_after(&mut client(stage), message), Some(failure), "{stage:?} {message:02x?}");
         }
     }
 }
@@ -89,7 +89,7 @@ fn what_the_original_leaves_of_the_message_is_understood() {
         datagram[5..7].copy_from_slice(&2_u16.to_be_bytes());
         let header = CapsuleHeader::read(&mut Reader::new(&datagram[4..])).expect("a capsule");
         assert_eq!((header.bits, header.length()), (2, 1));
-        assert_eq!(told(&mut client(Requested), &datagram), Some(ConnectFailure::SecurityRequired));
+        assert_eq!(failure_after(&mut client(Requested), &datagram), Some(ConnectFailure::SecurityRequired));
     }
 }
 
@@ -97,7 +97,7 @@ fn what_the_original_leaves_of_the_message_is_understood() {
 #[test]
 fn a_reply_with_an_answer_wants_encryption() {
     let reply_2 = Offline::Reply2 { guid: GUID, client: SERVER.into(), mtu: MTU, answer: Some(&[9; 128]) };
-    assert_eq!(told(&mut client(Asked), &written(&reply_2)), Some(ConnectFailure::SecurityRequired));
+    assert_eq!(failure_after(&mut client(Asked), &written(&reply_2)), Some(ConnectFailure::SecurityRequired));
 }
 
 #[test]
@@ -107,6 +107,6 @@ fn such_messages_of_others_or_at_other_times_do_nothing() {
         waiting.handle_datagram(NOW, ([203, 0, 113, 2], 19_132).into(), message);
         assert!(waiting.poll_event().is_none(), "{message:02x?}");
     }
-    assert_eq!(told(&mut client(Asked), &[0]), None);
-    assert_eq!(told(&mut client(Requested), &[0]), None);
+    assert_eq!(failure_after(&mut client(Asked), &[0]), None);
+    assert_eq!(failure_after(&mut client(Requested), &[0]), None);
 }

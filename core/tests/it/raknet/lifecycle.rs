@@ -11,7 +11,7 @@ use rakwire::sim::Conditions;
 use rakwire::wire::MAX_DATAGRAM;
 
 use crate::support::forged::answers;
-use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 fn latency(millis: u64) -> Conditions {
     Conditions { latency: Duration::from_millis(millis), ..Conditions::default() }
@@ -31,8 +31,8 @@ fn both_sides_open_talk_and_close() {
     let state = net.pair.a.connection(client).map(|info| info.state);
     assert_eq!(state, Some(ConnectionState::Disconnecting));
     net.run_for(Duration::from_secs(3));
-    assert_eq!(net.client.last(), Some(&Told::Disconnected(client, DisconnectReason::Local)));
-    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
+    assert_eq!(net.client.last(), Some(&OwnedEvent::Disconnected(client, DisconnectReason::Local)));
+    assert_eq!(net.server.last(), Some(&OwnedEvent::Disconnected(server, DisconnectReason::Remote)));
     assert_eq!(net.pair.a.connection(client), None);
     assert_eq!(net.pair.b.connection(server), None);
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
@@ -50,8 +50,8 @@ fn the_server_may_close_too_and_both_may_at_once() {
         }
         net.run_for(Duration::from_secs(8));
         let reason = if both { DisconnectReason::Local } else { DisconnectReason::Remote };
-        assert_eq!(net.client, [Told::Disconnected(client, reason)]);
-        assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::Local)]);
+        assert_eq!(net.client, [OwnedEvent::Disconnected(client, reason)]);
+        assert_eq!(net.server, [OwnedEvent::Disconnected(server, DisconnectReason::Local)]);
         assert_eq!(net.pair.a.connections().count() + net.pair.b.connections().count(), 0);
     }
 }
@@ -68,8 +68,8 @@ fn what_was_sent_before_a_disconnect_arrives() {
     net.pair.a.disconnect(net.pair.now, client);
     net.run_for(Duration::from_secs(20));
     assert_eq!(messages(&net.server).len(), 50);
-    assert_eq!(net.server.last(), Some(&Told::Disconnected(server, DisconnectReason::Remote)));
-    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Local)]);
+    assert_eq!(net.server.last(), Some(&OwnedEvent::Disconnected(server, DisconnectReason::Remote)));
+    assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Local)]);
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn every_reliability_arrives_with_its_name_and_channel() {
     let arrived: Vec<_> = net
         .server
         .iter()
-        .map(|told| match told {
-            Told::Message(_, delivery, bytes) => (*delivery, bytes[1]),
-            other @ (Told::Connected(_)
-            | Told::Failed(..)
-            | Told::Disconnected(..)
-            | Told::Pong(..)
-            | Told::Receipt(..)
-            | Told::Progress(_)) => {
+        .map(|event| match event {
+            OwnedEvent::Message(_, delivery, bytes) => (*delivery, bytes[1]),
+            other @ (OwnedEvent::Connected(_)
+            | OwnedEvent::Failed(..)
+            | OwnedEvent::Disconnected(..)
+            | OwnedEvent::Pong(..)
+            | OwnedEvent::Receipt(..)
+            | OwnedEvent::Progress(_)) => {
                 panic!("{other:?}")
             }
         })
@@ -114,7 +114,7 @@ fn large_messages_are_split_and_become_reliable() {
     let large: Vec<u8> = (0..200_000_u32).map(|index| ((index * 31) >> 3) as u8 | 0x86).collect();
     net.pair.a.send(net.pair.now, client, &large, Delivery::UNRELIABLE).expect("room");
     assert!(net.run_until(Duration::from_secs(60), |net| !net.server.is_empty()));
-    let Told::Message(_, delivery, bytes) = &net.server[0] else { panic!("{:?}", net.server[0]) };
+    let OwnedEvent::Message(_, delivery, bytes) = &net.server[0] else { panic!("{:?}", net.server[0]) };
     assert_eq!(delivery.reliability, Reliability::Reliable);
     assert!(*bytes == large, "the message differs");
 }
@@ -125,7 +125,7 @@ fn a_silent_server_is_given_up_after_thirteen_requests() {
     let id = net.pair.a.connect(net.pair.now, net.pair.b_address).expect("a free slot");
     let start = net.now();
     assert!(net.run_until(Duration::from_secs(30), |net| !net.client.is_empty()));
-    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(net.client, [OwnedEvent::Failed(id, ConnectFailure::NoAnswer)]);
     assert_eq!(net.now().saturating_since(start), Duration::from_millis(6_500));
     assert_eq!(net.pair.a.stats().datagrams_sent, 13);
     let sizes = 4 * 1464 + 4 * 1172 + 5 * 548;
@@ -171,8 +171,8 @@ fn a_peer_that_falls_silent_is_lost() {
     net.pair.set_conditions(Conditions { loss: 1.0, ..Conditions::default() });
     let start = net.now();
     net.run_for(Duration::from_secs(30));
-    assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Lost)]);
-    assert_eq!(net.server, [Told::Disconnected(server, DisconnectReason::Lost)]);
+    assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Lost)]);
+    assert_eq!(net.server, [OwnedEvent::Disconnected(server, DisconnectReason::Lost)]);
     assert!(net.now().saturating_since(start) <= Duration::from_secs(31));
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
@@ -184,7 +184,7 @@ fn another_protocol_version_is_refused_with_the_servers_own() {
     let id = net.pair.a.connect_with(net.pair.now, net.pair.b_address, &options).expect("a free slot");
     net.run_for(Duration::from_secs(1));
     let reason = ConnectFailure::IncompatibleProtocol { server: 11 };
-    assert_eq!(net.client, [Told::Failed(id, reason)]);
+    assert_eq!(net.client, [OwnedEvent::Failed(id, reason)]);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn pings_are_answered_with_the_advertisement() {
     assert_eq!(net.pair.b.set_advertisement(&[0; 400]), Err(SetError::AdvertisementTooLong));
     net.pair.a.ping(net.pair.now, net.pair.b_address).expect("few pings");
     net.run_for(Duration::from_secs(1));
-    assert_eq!(net.client, [Told::Pong(Duration::from_millis(20), b"a server".to_vec())]);
+    assert_eq!(net.client, [OwnedEvent::Pong(Duration::from_millis(20), b"a server".to_vec())]);
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
@@ -268,7 +268,7 @@ fn a_connection_that_is_cancelled_is_over_at_once() {
     assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_err());
     net.pair.a.disconnect(net.pair.now, id);
     net.run_for(Duration::from_secs(1));
-    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::Cancelled)]);
+    assert_eq!(net.client, [OwnedEvent::Failed(id, ConnectFailure::Cancelled)]);
     assert!(net.pair.a.connect(net.pair.now, net.pair.b_address).is_ok());
 }
 
@@ -294,7 +294,7 @@ fn a_connection_that_ended_makes_way_for_the_next() {
         let (client, server) = net.connect();
         net.pair.b.disconnect(net.pair.now, server);
         assert!(net.run_until(Duration::from_secs(3), |net| !net.client.is_empty()));
-        assert_eq!(net.client, [Told::Disconnected(client, DisconnectReason::Remote)]);
+        assert_eq!(net.client, [OwnedEvent::Disconnected(client, DisconnectReason::Remote)]);
         net.client.clear();
         net.server.clear();
     }
@@ -308,7 +308,7 @@ fn a_server_that_closes_before_the_handshake_is_over_notifies_its_client() {
     let mut net = Net::new(latency(10), 1);
     let to = net.pair.b_address;
     let id = net.pair.a.connect(net.now(), to).expect("a free slot");
-    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&Told::Connected(id))));
+    assert!(net.run_until(Duration::from_secs(1), |net| net.client.contains(&OwnedEvent::Connected(id))));
     // Nothing of the client gets through any more.
     net.pair.transmit();
     net.pair.forth().set_conditions(Conditions { loss: 1.0, ..latency(10) });
@@ -318,7 +318,10 @@ fn a_server_that_closes_before_the_handshake_is_over_notifies_its_client() {
     let now = net.now();
     net.pair.b.disconnect(now, server);
     net.run_for(Duration::from_millis(500));
-    assert_eq!(net.client, [Told::Connected(id), Told::Disconnected(id, DisconnectReason::Remote)]);
+    assert_eq!(
+        net.client,
+        [OwnedEvent::Connected(id), OwnedEvent::Disconnected(id, DisconnectReason::Remote)]
+    );
     net.run_for(Duration::from_secs(10));
     assert_eq!((&net.server[..], net.pair.b.connections().count()), (&[][..], 0));
     assert_eq!(net.pair.b.blocks_available(), net.pair.b.blocks());

@@ -8,7 +8,7 @@ use rakwire::raknet::{
 };
 use rakwire::sim::Conditions;
 
-use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 const RELIABLE: Delivery = Delivery::new(Reliability::ReliableWithReceipt);
 const ORDERED: Delivery = Delivery::new(Reliability::ReliableOrderedWithReceipt);
@@ -29,11 +29,11 @@ fn send(net: &mut Net, id: ConnectionId, message: &[u8], delivery: Delivery) -> 
     net.pair.a.send(net.pair.now, id, message, delivery).expect("room")
 }
 
-fn receipts(told: &[Told]) -> Vec<(Receipt, Outcome)> {
-    let receipt = |told: &Told| {
-        if let Told::Receipt(number, outcome) = told { Some((*number, *outcome)) } else { None }
+fn receipts(events: &[OwnedEvent]) -> Vec<(Receipt, Outcome)> {
+    let receipt = |event: &OwnedEvent| {
+        if let OwnedEvent::Receipt(number, outcome) = event { Some((*number, *outcome)) } else { None }
     };
-    told.iter().filter_map(receipt).collect()
+    events.iter().filter_map(receipt).collect()
 }
 
 fn close(net: &mut Net, id: ConnectionId) {
@@ -67,17 +67,17 @@ fn the_receiver_sees_the_plain_reliability() {
         send(&mut net, id, b"\x86", delivery);
     }
     net.run_for(Duration::from_secs(1));
-    let seen: Vec<_> =
-        net.server
-            .iter()
-            .map(|told| {
-                if let Told::Message(_, delivery, _) = told {
-                    delivery.reliability
-                } else {
-                    panic!("{told:?}")
-                }
-            })
-            .collect();
+    let seen: Vec<_> = net
+        .server
+        .iter()
+        .map(|event| {
+            if let OwnedEvent::Message(_, delivery, _) = event {
+                delivery.reliability
+            } else {
+                panic!("{event:?}")
+            }
+        })
+        .collect();
     assert_eq!(seen, [Reliability::Unreliable, Reliability::Reliable, Reliability::ReliableOrdered]);
 }
 
@@ -162,7 +162,7 @@ fn open_receipts_end_with_the_connection() {
         send(&mut net, id, &vec![0x86; size], RELIABLE);
     }
     net.run_for(Duration::from_secs(20));
-    assert_eq!(net.client, [Told::Disconnected(id, DisconnectReason::Lost)]);
+    assert_eq!(net.client, [OwnedEvent::Disconnected(id, DisconnectReason::Lost)]);
     assert_eq!(net.pair.a.blocks_available(), net.pair.a.blocks());
 }
 
@@ -177,9 +177,11 @@ fn large_messages_tell_how_far_they_are_on_both_sides() {
     send(&mut net, id, &[0x86; 1_432 * 100], Delivery::RELIABLE);
     send(&mut net, id, &[0x86; 1_432 * 5], Delivery::RELIABLE);
     net.run_for(Duration::from_secs(20));
-    let progress = |told: &[Told]| -> Vec<Progress> {
-        let progress = |told: &Told| if let Told::Progress(progress) = told { Some(*progress) } else { None };
-        told.iter().filter_map(progress).collect()
+    let progress = |events: &[OwnedEvent]| -> Vec<Progress> {
+        let progress = |event: &OwnedEvent| {
+            if let OwnedEvent::Progress(progress) = event { Some(*progress) } else { None }
+        };
+        events.iter().filter_map(progress).collect()
     };
     let (sent, received) = (progress(&net.client), progress(&net.server));
     for (list, step, direction) in [(&sent, 10, Direction::Sending), (&received, 20, Direction::Receiving)] {

@@ -16,7 +16,7 @@ use rakwire::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire};
 
 use crate::support::forged::{capsule, written};
-use crate::support::raknet::{Net, Told, client_config, messages, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, messages, peer, server_config};
 
 /// Numbers that the client's handshake has certainly passed.
 const NEXT: u32 = 20;
@@ -71,7 +71,7 @@ fn a_connection_holds_no_more_than_the_limit() {
     assert!(net.pair.b.blocks_available() >= blocks - 64);
     net.pair.b.handle_datagram(now, from, &part(0, 100, 1_000));
     net.run_for(Duration::from_millis(10));
-    let too_large = Told::Disconnected(server, DisconnectReason::MessageTooLarge);
+    let too_large = OwnedEvent::Disconnected(server, DisconnectReason::MessageTooLarge);
     assert!(net.server.contains(&too_large), "{:?}", net.server);
 }
 
@@ -161,9 +161,9 @@ fn an_ordered_message_larger_than_half_a_share_ends_with_a_reason_at_worst() {
     net.pair.set_conditions(latency(5));
     net.pair.a.send(net.pair.now, client, &[0x87; 700], Delivery::RELIABLE_ORDERED).expect("room");
     net.run_for(Duration::from_secs(30));
-    let ended = [Told::Disconnected(server, DisconnectReason::ReceiveMemory)];
-    let told = [Told::Disconnected(client, DisconnectReason::Remote)];
-    let both_know = net.server == ended && net.client == told;
+    let ended = [OwnedEvent::Disconnected(server, DisconnectReason::ReceiveMemory)];
+    let events = [OwnedEvent::Disconnected(client, DisconnectReason::Remote)];
+    let both_know = net.server == ended && net.client == events;
     assert!(messages(&net.server).len() == 2 || both_know, "{:?}, {:?}", net.server, net.client);
 }
 
@@ -254,7 +254,7 @@ fn the_largest_number_of_attempts_comes_to_an_end() {
     let to = net.pair.b_address;
     let id = net.pair.a.connect_with(net.pair.now, to, &options).expect("a free slot");
     assert!(net.run_until(Duration::from_secs(60), |net| !net.client.is_empty()));
-    assert_eq!(net.client, [Told::Failed(id, ConnectFailure::NoAnswer)]);
+    assert_eq!(net.client, [OwnedEvent::Failed(id, ConnectFailure::NoAnswer)]);
     assert_eq!(net.pair.a.stats().datagrams_sent, 255);
 }
 

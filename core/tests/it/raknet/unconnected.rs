@@ -33,18 +33,18 @@ fn written(message: &Offline<'_>) -> Vec<u8> {
 }
 
 /// What a peer is told of peers without a connection: the kind, who, and the bytes.
-fn told(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
-    let mut told = Vec::new();
+fn take_events(peer: &mut Peer<'_>) -> Vec<(char, SocketAddr, Vec<u8>)> {
+    let mut events = Vec::new();
     while let Some(event) = peer.poll_event() {
         if let Event::Pong { from, data, .. } = event {
-            told.push(('p', from, data.to_vec()));
+            events.push(('p', from, data.to_vec()));
         } else if let Event::OutOfBand { from, data, .. } = event {
-            told.push(('o', from, data.to_vec()));
+            events.push(('o', from, data.to_vec()));
         } else if let Event::Advertisement { from, data, .. } = event {
-            told.push(('a', from, data.to_vec()));
+            events.push(('a', from, data.to_vec()));
         }
     }
-    told
+    events
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn out_of_band_messages_reach_those_who_accept_them() {
         ('a', source, b"a game".to_vec()),
         ('a', source, Vec::new()),
     ];
-    assert_eq!(told(&mut receiver), expected);
+    assert_eq!(take_events(&mut receiver), expected);
     for peer in [sender, receiver] {
         assert_eq!(peer.blocks_available(), peer.blocks());
     }
@@ -96,7 +96,7 @@ fn out_of_band_messages_are_bounded_on_both_sides() {
     (0..1_000).for_each(|_| receiver.handle_datagram(now, to, &flood));
     assert_eq!(receiver.stats().dropped(DropReason::AnswersFull), 992);
     assert_eq!(receiver.blocks() - receiver.blocks_available(), 8);
-    assert_eq!(told(&mut receiver).len(), 8);
+    assert_eq!(take_events(&mut receiver).len(), 8);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn every_server_that_hears_a_broadcast_ping_is_found() {
         ('p', address("192.0.2.7:19132"), b"first".to_vec()),
         ('p', address("192.0.2.8:19132"), b"second".to_vec()),
     ];
-    assert_eq!(told(&mut client), expected);
+    assert_eq!(take_events(&mut client), expected);
     let late = written(&Offline::Pong { time: 0, guid: Guid(1), data: b"late" });
     client.handle_datagram(now + Duration::from_secs(5), address("192.0.2.9:1"), &late);
-    assert!(told(&mut client).is_empty(), "nobody is listening any more");
+    assert!(take_events(&mut client).is_empty(), "nobody is listening any more");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn pongs_that_nobody_asked_for_are_dropped() {
     client.handle_datagram(now, address("192.0.2.3:2"), &pong);
     client.handle_datagram(now, server, &pong);
     client.handle_datagram(now, server, &pong);
-    assert_eq!(told(&mut client).len(), 1);
+    assert_eq!(take_events(&mut client).len(), 1);
     for port in 0..8 {
         assert_eq!(client.ping(now, SocketAddr::from(([192, 0, 2, 9], port))), Ok(()));
     }

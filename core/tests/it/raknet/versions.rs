@@ -8,7 +8,7 @@ use rakwire::raknet::{Config, ConnectFailure, ConnectOptions, Event, Guid, Peer,
 use rakwire::wire::offline::{Offline, PingScope, ServerSecurity};
 use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 
-use crate::support::raknet::{Net, Told, client_config, peer, server_config};
+use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
 const SERVER: SocketAddr =
     SocketAddr::new(core::net::IpAddr::V4(core::net::Ipv4Addr::new(192, 0, 2, 1)), 19132);
@@ -101,7 +101,7 @@ fn a_client_goes_on_with_the_version_that_the_server_names() {
     net.pair.a.disconnect(net.pair.now, client);
     net.run_for(Duration::from_secs(10));
     assert_eq!(net.client.len(), 1);
-    assert!(matches!(net.client[0], Told::Disconnected(..)));
+    assert!(matches!(net.client[0], OwnedEvent::Disconnected(..)));
 }
 
 /// Some servers hear nothing from an address for a while after a request with another version.
@@ -251,8 +251,8 @@ fn the_framing_of_pongs_follows_the_versions_of_the_server() {
     for (versions, expected) in
         [(&[6][..], &raw), (&[6, 10, 11], &raw), (&[11], &prefixed), (&[9, 10, 11], &prefixed), (&[], &raw)]
     {
-        let (wire, told) = pong_of(accepting(versions), client_config(), b"a game");
-        assert_eq!((&wire, &told), (expected, &raw), "{versions:?}");
+        let (wire, events) = pong_of(accepting(versions), client_config(), b"a game");
+        assert_eq!((&wire, &events), (expected, &raw), "{versions:?}");
     }
     assert_eq!(pong_of(accepting(&[11]), client_config(), b"").0, [0, 0]);
     assert_eq!(pong_of(accepting(&[11]), client_config(), &prefixed), (prefixed, raw), "there is one length");

@@ -21,7 +21,7 @@ const STEPS: usize = 200_000;
 
 /// What an application was told, with the bytes copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
     Failed(ConnectionId, ConnectFailure),
     Disconnected(ConnectionId, DisconnectReason),
@@ -50,13 +50,13 @@ pub(crate) fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index % 251) as u8).collect()
 }
 
-pub(crate) fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
+pub(crate) fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>) {
     while let Some(event) = peer.poll_event() {
-        told.push(match event {
-            Event::Connected { id, .. } => Told::Connected(id),
-            Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
-            Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
-            Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
+        events.push(match event {
+            Event::Connected { id, .. } => OwnedEvent::Connected(id),
+            Event::ConnectFailed { id, reason, .. } => OwnedEvent::Failed(id, reason),
+            Event::Disconnected { id, reason, .. } => OwnedEvent::Disconnected(id, reason),
+            Event::Message { id, delivery, message } => OwnedEvent::Message(id, delivery, message.to_vec()),
             Event::Receipt { .. }
             | Event::Progress { .. }
             | Event::Pong { .. }
@@ -68,22 +68,29 @@ pub(crate) fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
 }
 
 /// Everything that a peer is told now.
-pub(crate) fn told(peer: &mut Peer<'_>) -> Vec<Told> {
+pub(crate) fn take_events(peer: &mut Peer<'_>) -> Vec<OwnedEvent> {
     let mut list = Vec::new();
     tell(peer, &mut list);
     list
 }
 
 /// The messages of a list of events.
-pub(crate) fn messages(told: &[Told]) -> Vec<&[u8]> {
-    told.iter()
-        .filter_map(|told| if let Told::Message(_, _, bytes) = told { Some(&bytes[..]) } else { None })
+pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
+    events
+        .iter()
+        .filter_map(
+            |event| if let OwnedEvent::Message(_, _, bytes) = event { Some(&bytes[..]) } else { None },
+        )
         .collect()
 }
 
 /// Why the connection of a list of events ended.
-pub(crate) fn ended(told: &[Told]) -> Option<DisconnectReason> {
-    told.iter().find_map(|told| if let Told::Disconnected(_, reason) = told { Some(*reason) } else { None })
+pub(crate) fn ended(events: &[OwnedEvent]) -> Option<DisconnectReason> {
+    events.iter().find_map(
+        |event| {
+            if let OwnedEvent::Disconnected(_, reason) = event { Some(*reason) } else { None }
+        },
+    )
 }
 
 /// Takes every datagram that a peer has to send.
@@ -105,9 +112,9 @@ pub(crate) fn packets(peer: &mut Peer<'_>, now: Instant) -> Vec<Vec<u8>> {
 pub(crate) fn enter(server: &mut Peer<'_>, now: Instant, address: SocketAddr, salt: u32) -> ConnectionId {
     let seasoning = seasoning(server, now, address, salt);
     server.handle_datagram(now, address, &seasoning);
-    let list = told(server);
+    let list = take_events(server);
     match list[..] {
-        [Told::Connected(id)] => id,
+        [OwnedEvent::Connected(id)] => id,
         _ => panic!("{list:?}"),
     }
 }
@@ -148,8 +155,8 @@ pub(crate) fn dropped(peer: &Peer<'_>, reason: DropReason) -> u64 {
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
     /// What the client, `a`, was told, and what the server, `b`, was told.
-    pub(crate) client: Vec<Told>,
-    pub(crate) server: Vec<Told>,
+    pub(crate) client: Vec<OwnedEvent>,
+    pub(crate) server: Vec<OwnedEvent>,
 }
 
 impl Net {
@@ -180,9 +187,9 @@ impl Net {
             }
             self.pair.transmit();
             let pair = &mut self.pair;
-            let arrivals = [pair.forth().next_arrival(), pair.back().next_arrival()];
+            let deliveries = [pair.forth().next_arrival(), pair.back().next_arrival()];
             let timeouts = [pair.a.poll_timeout(), pair.b.poll_timeout()];
-            if arrivals.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
+            if deliveries.into_iter().chain(timeouts).flatten().min().is_none_or(|next| next > end) {
                 pair.now = end;
                 return false;
             }
@@ -204,7 +211,7 @@ impl Net {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");
         let connected = self.run_until(Duration::from_secs(15), |net| {
-            net.client.contains(&Told::Connected(id)) && connected(&net.server).is_some()
+            net.client.contains(&OwnedEvent::Connected(id)) && connected(&net.server).is_some()
         });
         assert!(connected, "client {:?} server {:?}", self.client, self.server);
         let server = connected_id(&self.server);
@@ -214,10 +221,10 @@ impl Net {
     }
 }
 
-fn connected(told: &[Told]) -> Option<ConnectionId> {
-    told.iter().find_map(|told| if let Told::Connected(id) = told { Some(*id) } else { None })
+fn connected(events: &[OwnedEvent]) -> Option<ConnectionId> {
+    events.iter().find_map(|event| if let OwnedEvent::Connected(id) = event { Some(*id) } else { None })
 }
 
-pub(crate) fn connected_id(told: &[Told]) -> ConnectionId {
-    connected(told).expect("it is connected")
+pub(crate) fn connected_id(events: &[OwnedEvent]) -> ConnectionId {
+    connected(events).expect("it is connected")
 }

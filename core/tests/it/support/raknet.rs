@@ -11,7 +11,7 @@ use rakwire::sim::{Conditions, Pair};
 
 /// What an application was told, with the bytes copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum OwnedEvent {
     Connected(ConnectionId),
     Failed(ConnectionId, ConnectFailure),
     Disconnected(ConnectionId, DisconnectReason),
@@ -39,8 +39,8 @@ pub(crate) fn peer(config: Config) -> Peer<'static> {
 pub(crate) struct Net {
     pub(crate) pair: Pair<Peer<'static>, Peer<'static>>,
     /// What the client, `a`, was told, and what the server, `b`, was told.
-    pub(crate) client: Vec<Told>,
-    pub(crate) server: Vec<Told>,
+    pub(crate) client: Vec<OwnedEvent>,
+    pub(crate) server: Vec<OwnedEvent>,
 }
 
 impl Net {
@@ -88,7 +88,7 @@ impl Net {
         let to = self.pair.b_address;
         let id = self.pair.a.connect(self.now(), to).expect("a free slot");
         let connected = self.run_until(Duration::from_secs(60), |net| {
-            net.client.contains(&Told::Connected(id)) && connected(&net.server).is_some()
+            net.client.contains(&OwnedEvent::Connected(id)) && connected(&net.server).is_some()
         });
         assert!(connected, "client {:?} server {:?}", self.client, self.server);
         let server = connected_id(&self.server);
@@ -98,32 +98,35 @@ impl Net {
     }
 }
 
-fn connected(told: &[Told]) -> Option<ConnectionId> {
-    told.iter().find_map(|told| if let Told::Connected(id) = told { Some(*id) } else { None })
+fn connected(events: &[OwnedEvent]) -> Option<ConnectionId> {
+    events.iter().find_map(|event| if let OwnedEvent::Connected(id) = event { Some(*id) } else { None })
 }
 
-fn connected_id(told: &[Told]) -> ConnectionId {
-    connected(told).expect("it is connected")
+fn connected_id(events: &[OwnedEvent]) -> ConnectionId {
+    connected(events).expect("it is connected")
 }
 
-fn tell(peer: &mut Peer<'_>, told: &mut Vec<Told>) {
+fn tell(peer: &mut Peer<'_>, events: &mut Vec<OwnedEvent>) {
     while let Some(event) = peer.poll_event() {
-        told.push(match event {
-            Event::Connected { id, .. } => Told::Connected(id),
-            Event::ConnectFailed { id, reason, .. } => Told::Failed(id, reason),
-            Event::Disconnected { id, reason, .. } => Told::Disconnected(id, reason),
-            Event::Message { id, delivery, message } => Told::Message(id, delivery, message.to_vec()),
-            Event::Pong { latency, data, .. } => Told::Pong(latency, data.to_vec()),
-            Event::Receipt { receipt, outcome, .. } => Told::Receipt(receipt, outcome),
-            Event::Progress { progress, .. } => Told::Progress(progress),
+        events.push(match event {
+            Event::Connected { id, .. } => OwnedEvent::Connected(id),
+            Event::ConnectFailed { id, reason, .. } => OwnedEvent::Failed(id, reason),
+            Event::Disconnected { id, reason, .. } => OwnedEvent::Disconnected(id, reason),
+            Event::Message { id, delivery, message } => OwnedEvent::Message(id, delivery, message.to_vec()),
+            Event::Pong { latency, data, .. } => OwnedEvent::Pong(latency, data.to_vec()),
+            Event::Receipt { receipt, outcome, .. } => OwnedEvent::Receipt(receipt, outcome),
+            Event::Progress { progress, .. } => OwnedEvent::Progress(progress),
             Event::OutOfBand { .. } | Event::Advertisement { .. } | _ => panic!("{event:?}"),
         });
     }
 }
 
 /// The messages of a list of events.
-pub(crate) fn messages(told: &[Told]) -> Vec<&[u8]> {
-    told.iter()
-        .filter_map(|told| if let Told::Message(_, _, bytes) = told { Some(&bytes[..]) } else { None })
+pub(crate) fn messages(events: &[OwnedEvent]) -> Vec<&[u8]> {
+    events
+        .iter()
+        .filter_map(
+            |event| if let OwnedEvent::Message(_, _, bytes) = event { Some(&bytes[..]) } else { None },
+        )
         .collect()
 }

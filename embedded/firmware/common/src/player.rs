@@ -7,7 +7,7 @@ use embassy_futures::select::{Either, select};
 use embassy_net::Stack;
 use embassy_time::{Duration, Instant, Ticker, Timer, with_timeout};
 use rakwire::game_protocol::{
-    Config, ConnectionStats, DisconnectReason, Redial, Reliability, Resend, SendError,
+    Config, ConnectionStats, DisconnectReason, Redial, Reliability, ResendInterval, SendError,
 };
 use rakwire_embassy::game_protocol::{Connection, Handle, Received};
 use snowfight::client::{Client, Update, View};
@@ -37,7 +37,7 @@ pub fn config(entropy: [u8; 32]) -> Config {
     config.handshake_timeout = core::time::Duration::from_secs(5);
     // On a local network a challenge arrives earlier, so servers of the original get no repeated request.
     config.redial = Redial::SamePort(core::time::Duration::from_millis(500));
-    config.resend = Resend::ROUND_TRIP;
+    config.resend_interval = ResendInterval::MEASURED;
     config
 }
 

@@ -138,7 +138,7 @@ pub(crate) async fn with_server(cell: Cell, seed: u64) -> Result<(), String> {
     let client = endpoint(0, |options| options.config.protocol_version = cell.peer.protocol).await?;
     let connection = client.connect(address).await.map_err(|error| error.to_string())?;
     let result = exchange(&connection, cell.case).await;
-    // Nobody waits for the goodbye: through a lossy path it may take seconds.
+    // Nobody waits for the disconnection notification: through a lossy path it may take seconds.
     drop(connection);
     result
 }
@@ -201,7 +201,7 @@ pub(crate) async fn with_client(cell: Cell, seed: u64) -> Result<(), String> {
     arrived.verdict()
 }
 
-/// Sends everything back until the client says goodbye. Through a lossy path the goodbye may be lost.
+/// Sends everything back until the client disconnects. Through a lossy path its notification may be lost.
 async fn echo(server: &Endpoint, arrived: &mut Arrived) -> Result<(), String> {
     let connection = server.accept().await.ok_or("the endpoint is closed")?;
     while let Some(received) = connection.recv().await {

@@ -11,13 +11,14 @@ use rakwire_native::endpoint::{ConnectError, Endpoint, Options};
 
 use super::by_both_protocols;
 use super::subject::{
-    Subject, client, join, message, numbered, receive, receive_all, server, silent_socket, until,
+    Subject, client, holds_only_addresses, join, message, numbered, receive, receive_all, server,
+    silent_socket, until,
 };
 use crate::support::DEADLINE;
 
 by_both_protocols!(
-    a_goodbye_comes_after_what_was_sent,
-    a_dropped_connection_says_goodbye,
+    an_end_comes_after_what_was_sent,
+    a_dropped_connection_ends_at_the_other_peer_too,
     a_connection_outlives_its_endpoint,
     connecting_can_fail,
     addresses_that_cannot_be_bound_are_named,
@@ -27,7 +28,7 @@ by_both_protocols!(
     whoever_finds_no_place_to_wait_is_turned_away,
 );
 
-async fn a_goodbye_comes_after_what_was_sent<P: Subject>() {
+async fn an_end_comes_after_what_was_sent<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     for number in 0..200 {
@@ -45,7 +46,7 @@ async fn a_goodbye_comes_after_what_was_sent<P: Subject>() {
     assert_eq!(there.send(&[0x90], P::RELIABLE).await, Err(SendError::NotConnected));
 }
 
-async fn a_dropped_connection_says_goodbye<P: Subject>() {
+async fn a_dropped_connection_ends_at_the_other_peer_too<P: Subject>() {
     let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
     let (here, there) = join(&client, &server).await;
     drop(here);
@@ -141,7 +142,7 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     let waiting = unaccepted.connect(address).await.expect("a connection");
     // The server knows that it is open once everything that its client sent was acknowledged.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
-    until("all was acknowledged", || unaccepted.stats().blocks_available == unaccepted.stats().blocks).await;
+    until("all was acknowledged", || holds_only_addresses(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
 
     let accepting = Arc::clone(&server);

@@ -8,7 +8,7 @@ use rakwire::endpoint::Protocol;
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use rakwire_native::endpoint::{Connection, Endpoint, Message, Options};
-use rakwire_native::game_protocol::{self, Redial, Reliability, Resend};
+use rakwire_native::game_protocol::{self, Redial, Reliability, ResendInterval};
 use rakwire_native::raknet::{self, Delivery};
 
 use crate::support::DEADLINE;
@@ -89,7 +89,7 @@ impl Subject for GameProtocol {
     fn resend_handshakes(config: &mut game_protocol::Config) {
         config.redial = Redial::SamePort(Duration::from_millis(50));
         config.handshake_timeout = Duration::from_secs(10);
-        config.resend = Resend::ROUND_TRIP;
+        config.resend_interval = ResendInterval::MEASURED;
     }
 
     fn messages(stats: &game_protocol::ConnectionStats) -> (u64, u64) {
@@ -128,6 +128,14 @@ pub(crate) async fn join<P: Protocol>(
 ) -> (Connection<P>, Connection<P>) {
     let (here, there) = tokio::join!(client.connect(server.local_addr()), server.accept());
     (here.expect("a connection"), there.expect("the same connection"))
+}
+
+/// Whether nothing takes memory but addresses: those of the endpoint, and those that the other peer of each connection
+/// has told. Only peers of RakNet tell them, and each list takes a block.
+pub(crate) fn holds_only_addresses<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
+    let stats = endpoint.stats();
+    let lists = if P::NAME == RakNet::NAME { 1 + stats.connections } else { 0 };
+    stats.blocks - stats.blocks_available == lists
 }
 
 /// Waits until `condition` holds.

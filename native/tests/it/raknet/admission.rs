@@ -29,7 +29,7 @@ fn failure(result: Result<rakwire_native::Connection, ConnectError>) -> ConnectF
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_password_opens_the_door() {
+async fn a_password_is_asked_for() {
     let (server, client) = (server(8).await, server(0).await);
     assert_eq!(server.set_password(&[0; 256]), Err(SetError::PasswordTooLong));
     assert_eq!(server.set_password(b"friends"), Ok(()));

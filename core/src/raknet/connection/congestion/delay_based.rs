@@ -328,7 +328,7 @@ mod tests {
     const DATAGRAM: u32 = 1_000;
     const EMPTY: u32 = 50_000;
 
-    /// A path: its ping_stats, and the next number.
+    /// A path: its time, and the next number.
     struct Path {
         delay_based: DelayBased,
         now: Instant,
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_begins_the_search_anew() {
+    fn persistent_congestion_begins_slow_start_again() {
         let mut path = Path::new();
         path.rounds(6, 0);
         path.delay_based.on_persistent_congestion();

@@ -26,7 +26,7 @@ use crate::raknet::wire::address::AddressList;
 use crate::raknet::wire::control::{Control, MAX_PASSWORD};
 use crate::raknet::wire::offline::Offline;
 use crate::raknet::wire::{Guid, Wire};
-use crate::storage::Link;
+use crate::storage::BlockLink;
 use crate::time::Instant;
 
 /// How long a connection that is over still answers what the other peer sends again.
@@ -43,7 +43,7 @@ pub(super) struct Handshake {
     since: Instant,
     guid: Guid,
     /// What a client says to be let in, until it was sent.
-    password: Link,
+    password: BlockLink,
     /// The connection opened, and the application was not told yet.
     opened: bool,
     /// The connection is open, or was before it ended.
@@ -58,7 +58,7 @@ pub(super) struct Handshake {
     internal_addresses: StoredAddresses,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
-    closing_notification_sent: bool,
+    disconnection_notification_sent: bool,
 }
 
 impl Handshake {
@@ -202,7 +202,7 @@ impl Handshake {
 
     /// The end of the connection for `reason` or, if it was not open yet, for `failure`.
     pub(super) fn abort(&mut self, reason: DisconnectReason, failure: ConnectFailure) -> End {
-        self.closing_notification_sent = false;
+        self.disconnection_notification_sent = false;
         let is_open = self.state.is_open();
         // To the other peer the connection may be open before it is so here. A silent peer would not receive a
         // notification.
@@ -237,12 +237,12 @@ impl Handshake {
 
     /// A datagram arrived that does not belong to the state: the other peer does not know that the connection is over.
     pub(super) const fn on_unexpected_datagram(&mut self) {
-        self.closing_notification_sent = false;
+        self.disconnection_notification_sent = false;
     }
 
     /// Whether a connection that is aborted has to notify the other peer now.
-    pub(super) const fn take_closing_notification(&mut self) -> bool {
-        !core::mem::replace(&mut self.closing_notification_sent, true)
+    pub(super) const fn take_disconnection_notification(&mut self) -> bool {
+        !core::mem::replace(&mut self.disconnection_notification_sent, true)
     }
 
     /// Frees what stands in the pool.
@@ -431,7 +431,7 @@ impl Handshake {
             ) => {
                 cx.stats.drop(DropReason::Unexpected);
             }
-            (Ok(Control::Disconnect), _) => return Err(self.on_closing_notification()),
+            (Ok(Control::Disconnect), _) => return Err(self.on_disconnection_notification()),
             (Err(WireError::UnknownId), _) => cx.stats.drop(DropReason::ReservedId),
             (Ok(_) | Err(_), _) => cx.stats.drop(DropReason::BadControl),
         }
@@ -491,7 +491,7 @@ impl Handshake {
         let refusal = Control::InvalidPassword { guid: Some(cx.config.guid) };
         self.reject(cx.now, ConnectFailure::InvalidPassword);
         // The refusal is the notification.
-        self.closing_notification_sent = true;
+        self.disconnection_notification_sent = true;
         self.send(cx, sender, &refusal, Delivery::RELIABLE)
     }
 
@@ -523,7 +523,7 @@ impl Handshake {
     }
 
     /// The end of the connection by a disconnection notification of the other peer.
-    const fn on_closing_notification(&self) -> End {
+    const fn on_disconnection_notification(&self) -> End {
         let ending = if matches!(self.state, State::Connected) {
             Ending::Disconnected(DisconnectReason::Remote)
         } else if matches!(self.state, State::Closing) {
@@ -541,7 +541,8 @@ impl Handshake {
             ConnectionState::Connecting if self.state == State::AwaitingNewIncoming => {
                 self.reject(cx.now, ConnectFailure::Cancelled);
                 let delivery = Delivery::RELIABLE_ORDERED;
-                self.closing_notification_sent = sender.send_control(cx, &Control::Disconnect, delivery);
+                self.disconnection_notification_sent =
+                    sender.send_control(cx, &Control::Disconnect, delivery);
             }
             ConnectionState::Connecting => return Err(End::failed(ConnectFailure::Cancelled)),
             ConnectionState::Connected => self.enter(cx.now, State::Closing),
@@ -556,8 +557,8 @@ impl Handshake {
         cx: &mut Context<'_, '_>,
         sender: &mut Sender,
     ) -> Result<(), End> {
-        let due = !self.closing_notification_sent;
-        self.closing_notification_sent = true;
+        let due = !self.disconnection_notification_sent;
+        self.disconnection_notification_sent = true;
         if due && sender.send_control(cx, &Control::Disconnect, Delivery::RELIABLE_ORDERED) {
             return Ok(());
         }

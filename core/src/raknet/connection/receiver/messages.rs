@@ -108,7 +108,7 @@ impl Receiver {
             return Ok(());
         }
         let message = self.store(cx, message, payload, Disposition::Deliver)?;
-        self.inbox.push(cx.pool, message);
+        self.receive_queue.push(cx.pool, message);
         self.budget.on_fit();
         Ok(())
     }
@@ -177,12 +177,12 @@ impl Receiver {
 
     /// Queues receipts for the application. Their blocks stay charged to what is sent.
     pub(in super::super) fn push_receipts(&mut self, cx: &mut Context<'_, '_>, receipts: Queue) {
-        self.inbox.append(cx.pool, receipts);
+        self.receive_queue.append(cx.pool, receipts);
     }
 
     /// Whether nothing waits for the application.
     pub(in super::super) const fn is_read(&self) -> bool {
-        self.inbox.is_empty()
+        self.receive_queue.is_empty()
     }
 
     /// Takes the next message or receipt for the application. `clock_difference` is the other peer's clock minus this one.
@@ -191,7 +191,7 @@ impl Receiver {
         cx: &mut Context<'_, '_>,
         clock_difference: impl FnOnce() -> Option<i64>,
     ) -> Option<Block> {
-        let message = self.inbox.pop(cx.pool)?;
+        let message = self.receive_queue.pop(cx.pool)?;
         self.budget.on_fit();
         if cx.pool.header(message).receipt().is_none() {
             self.messages_received += 1;

@@ -25,7 +25,7 @@ use crate::raknet::delivery::Channel;
 use crate::raknet::stats::{ConnectionStats, DropReason};
 use crate::raknet::wire::capsule::{CapsuleHeader, Split};
 use crate::serial::U24;
-use crate::storage::{Arrival, Block, Claim, Link, Queue, SparseWindow};
+use crate::storage::{Arrival, Block, BlockLink, Claim, Queue, SparseWindow};
 use crate::time::Instant;
 
 /// Datagrams after which an acknowledgement no longer waits for more.
@@ -70,7 +70,7 @@ pub(super) struct Receiver {
     channels: Channels<ReorderBuffer>,
     reassembly: Reassembly,
     /// Messages and receipts for the application.
-    inbox: Queue,
+    receive_queue: Queue,
     budget: ReceiveBudget,
     metrics: Metrics<3>,
     messages_received: u64,
@@ -237,7 +237,7 @@ impl Receiver {
         message: IncomingMessage,
         split: Split,
         payload: &[u8],
-    ) -> Result<Link, ReceiveError> {
+    ) -> Result<BlockLink, ReceiveError> {
         let part = ArrivedPart { message, split, payload, channels: &self.channels };
         match self.reassembly.on_part(cx, &mut self.budget, sizes, &part) {
             Err(ReceiveError::NoMemory) => Err(self.no_room(cx)),
@@ -251,7 +251,7 @@ impl Receiver {
     }
 
     fn no_room(&mut self, cx: &Context<'_, '_>) -> ReceiveError {
-        self.budget.on_no_room(cx.now, self.inbox.is_empty());
+        self.budget.on_no_room(cx.now, self.receive_queue.is_empty());
         ReceiveError::NoMemory
     }
 
@@ -301,7 +301,7 @@ impl Receiver {
     /// Frees everything.
     pub(super) fn clear(&mut self, cx: &mut Context<'_, '_>) {
         self.clear_undelivered(cx);
-        self.inbox.free_all(cx.pool);
+        self.receive_queue.free_all(cx.pool);
         self.reassembly.progress = None;
         cx.pool.shares.close(&mut self.budget.share);
         self.budget = ReceiveBudget::default();

@@ -14,7 +14,7 @@ use crate::raknet::connection::context::Context;
 use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::stats::DropReason;
 use crate::raknet::wire::capsule::Split;
-use crate::storage::{Block, Claim, Link, Queue};
+use crate::storage::{Block, BlockLink, Claim, Queue};
 
 /// The records of messages that arrive in parts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +49,7 @@ impl Reassembly {
         budget: &mut ReceiveBudget,
         sizes: Sizes,
         part: &ArrivedPart<'_>,
-    ) -> Result<Link, ReceiveError> {
+    ) -> Result<BlockLink, ReceiveError> {
         let split = part.split;
         let record = match find_partial(cx, split.id) {
             Some(record) if agrees(cx.pool.header(record), part) => record,
@@ -120,8 +120,8 @@ impl Reassembly {
         budget: &mut ReceiveBudget,
         record: Block,
         part: &ArrivedPart<'_>,
-    ) -> Link {
-        let mut whole: Link = None;
+    ) -> BlockLink {
+        let mut whole: BlockLink = None;
         for index in 0..part.split.count {
             let Some(part) = take_part(cx, part.split.id, index) else {
                 continue;
@@ -211,14 +211,14 @@ fn partial_mut<'c>(cx: &'c mut Context<'_, '_>, record: Block) -> Option<&'c mut
     Some(partial)
 }
 
-fn find_partial(cx: &mut Context<'_, '_>, split_id: u16) -> Link {
+fn find_partial(cx: &mut Context<'_, '_>, split_id: u16) -> BlockLink {
     let owner = cx.slot;
     cx.index.find(cx.pool, key::partial(owner, split_id), |header| {
         matches!(header, BlockHeader::Partial(partial) if partial.owner == owner && partial.split_id == split_id)
     })
 }
 
-fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
     let owner = cx.slot;
     cx.index.find(cx.pool, key::part(owner, split_id, index), |header| {
         let BlockHeader::Part(part) = header else { return false };
@@ -226,7 +226,7 @@ fn find_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
     })
 }
 
-fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> Link {
+fn take_part(cx: &mut Context<'_, '_>, split_id: u16, index: u32) -> BlockLink {
     let part = find_part(cx, split_id, index)?;
     cx.index.remove(cx.pool, key::part(cx.slot, split_id, index), part);
     Some(part)

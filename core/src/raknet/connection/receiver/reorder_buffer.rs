@@ -4,7 +4,7 @@ use crate::raknet::connection::block_header::{BlockHeader, IncomingMessage};
 use crate::raknet::connection::channels::{Channels, Packed, pack, unpack};
 use crate::raknet::connection::context::Context;
 use crate::serial::U24;
-use crate::storage::{Block, Link, OrderHeap, Pool};
+use crate::storage::{Block, BlockLink, OrderHeap, Pool};
 
 /// What to do with a message that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +60,12 @@ impl ReorderBuffer {
     }
 
     /// The buffered message that comes first.
-    pub(super) const fn first(&self) -> Link {
+    pub(super) const fn first(&self) -> BlockLink {
         self.buffered.first()
     }
 
     /// Takes the buffered message that comes first.
-    pub(super) fn pop(&mut self, pool: &mut Pool<'_, BlockHeader>) -> Link {
+    pub(super) fn pop(&mut self, pool: &mut Pool<'_, BlockHeader>) -> BlockLink {
         self.buffered.pop(pool, comes_before)
     }
 

@@ -6,7 +6,7 @@ use crate::raknet::connection::block_header::{BlockHeader, OutgoingMessage, Send
 use crate::raknet::connection::congestion::{Loss, LossTrigger};
 use crate::raknet::connection::context::Context;
 use crate::raknet::connection::send_source::SendSource;
-use crate::storage::{Block, Link};
+use crate::storage::{Block, BlockLink};
 
 /// How many of the oldest lost datagrams a newly lost one is compared with to find its place. Messages wait for the oldest
 /// one, so it should be sent first.
@@ -56,7 +56,7 @@ impl LossRecovery {
     }
 
     /// Takes the lost datagram whose messages `source` sends next; they hang on the block that is returned.
-    pub(in super::super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> Link {
+    pub(in super::super) fn take_lost(&mut self, cx: &mut Context<'_, '_>, source: SendSource) -> BlockLink {
         let next = match source {
             SendSource::Usual => self.lost.oldest(),
             SendSource::OldestLost => self.oldest_lost(cx),
@@ -88,14 +88,14 @@ impl LossRecovery {
 
     /// The lost datagram whose first message has the oldest number. The list is sorted only as far as that is cheap, but
     /// while the receiver is blocked everything may depend on this message.
-    fn oldest_lost(&self, cx: &Context<'_, '_>) -> Link {
+    fn oldest_lost(&self, cx: &Context<'_, '_>) -> BlockLink {
         let oldest = self.searched(cx).reduce(|oldest, other| {
             if other.1.reliable.is_older_than(oldest.1.reliable) { other } else { oldest }
         });
         oldest.map(|(first, _)| first)
     }
 
-    fn preferred_lost(&self, cx: &Context<'_, '_>) -> Link {
+    fn preferred_lost(&self, cx: &Context<'_, '_>) -> BlockLink {
         let blocked = self.blocked_receiver?;
         self.searched(cx).find(|(_, message)| blocked.prefers(message)).map(|(first, _)| first)
     }

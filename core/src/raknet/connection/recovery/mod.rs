@@ -19,7 +19,7 @@ use super::send_source::SendSource;
 use crate::raknet::config::CongestionControl;
 use crate::raknet::stats::ConnectionStats;
 use crate::serial::U24;
-use crate::storage::{Block, Link, List};
+use crate::storage::{Block, BlockLink, List};
 use crate::time::{Instant, micros};
 
 /// Timeouts in a row after which the congestion is persistent: the one that only probes, and three after which datagrams
@@ -144,7 +144,7 @@ impl LossRecovery {
         cx.index.insert(cx.pool, key::datagram(owner, number), first);
     }
 
-    fn find(cx: &mut Context<'_, '_>, number: U24) -> Link {
+    fn find(cx: &mut Context<'_, '_>, number: U24) -> BlockLink {
         let owner = cx.slot;
         cx.index.find(cx.pool, key::datagram(owner, number), |header| {
             header.datagram().is_some_and(|datagram| datagram.owner == owner && datagram.number == number)

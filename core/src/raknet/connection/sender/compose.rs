@@ -71,7 +71,7 @@ impl Sender {
     }
 
     /// Composes a disconnection notification that waits for no window and is not sent again.
-    pub(in super::super) fn compose_closing_notification(
+    pub(in super::super) fn compose_disconnection_notification(
         &mut self,
         cx: &Context<'_, '_>,
         buffer: &mut [u8],

@@ -12,7 +12,7 @@ use crate::raknet::connection::sizes::Sizes;
 use crate::raknet::delivery::{Delivery, Priority};
 use crate::raknet::stats::Waiting;
 use crate::serial::U24;
-use crate::storage::{Block, Claim, Link, NoRoom, Queue, Share};
+use crate::storage::{Block, BlockLink, Claim, NoRoom, Queue, Share};
 
 /// The next indices of a channel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -319,7 +319,7 @@ impl SendQueue {
     }
 
     /// Takes the message that [`next`](Self::next) named.
-    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, id: QueueId) -> Link {
+    pub(super) fn pop(&mut self, cx: &mut Context<'_, '_>, id: QueueId) -> BlockLink {
         let message = match id {
             QueueId::Resend => self.resend.pop(cx.pool)?,
             QueueId::New(priority) => self.queue(priority).pop(cx.pool)?,

@@ -12,8 +12,8 @@ use rakwire::wire::protection::{PacketProtection, Plain};
 use rakwire::wire::{Reader, SecuritySizes, Source, Value, Wire, WireError};
 
 use super::laws::written;
-use crate::support::marked::TestProtection;
 use crate::support::recorder::{Field, Recorder};
+use crate::support::test_protection::TestProtection;
 
 /// Bytes that get further than noise does: an id, zeros and versions of addresses among the rest, and the magic at one
 /// of its places.

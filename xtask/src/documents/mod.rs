@@ -1,0 +1,62 @@
+//! Checks that what the documents name exists: tests, paths, commands, and the checks behind the invariants.
+
+mod commands;
+mod index;
+mod invariants;
+mod paths;
+mod rows;
+mod spans;
+
+use std::fs;
+
+use anyhow::{Result, bail};
+
+use self::commands::Known;
+use self::index::TestIndex;
+use self::paths::KnownPaths;
+use crate::shell::Shell;
+use crate::tracked;
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+/// What tells of the past, and may name what is gone.
+const HISTORY: &str = "CHANGELOG.md";
+
+/// Checks every document. `stages` are the names of all stages.
+pub(crate) fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
+    let files = tracked::files(shell)?;
+    let mut index = TestIndex::default();
+    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        index.add(file, &shell.read(file)?)?;
+    }
+    let paths = KnownPaths::new(&files);
+    let known = Known::new(shell, &files, stages)?;
+    let (mut named, mut run) = (0, 0);
+    let mut wrong = Vec::new();
+    for document in files.iter().filter(|file| file.ends_with(".md") && *file != HISTORY) {
+        // The paths of a document are relative to its own folder, not to that of a symbolic link to it.
+        if shell.path(document).is_symlink() {
+            continue;
+        }
+        let text = fs::read_to_string(shell.path(document))?;
+        let (rows, mut problems) = rows::problems(&text, &index);
+        let (commands, more) = known.problems(&text);
+        problems.extend(more);
+        problems.extend(paths.problems(document, &text));
+        if document == ARCHITECTURE {
+            problems.extend(invariants::problems(&text, stages, &index, &paths)?);
+        }
+        wrong.extend(problems.iter().map(|(line, problem)| format!("{document}:{line}: {problem}")));
+        named += rows;
+        run += commands;
+    }
+    if !wrong.is_empty() {
+        bail!("documents name what does not exist:\n  {}", wrong.join("\n  "));
+    }
+    if named == 0 {
+        bail!("no document names a test, but docs/raknet.md does");
+    }
+    shell.print(format_args!(
+        "{named} rows of documents name tests that exist, and {run} commands run what exists"
+    ));
+    Ok(())
+}
