@@ -13,7 +13,7 @@ use static_cell::ConstStaticCell;
 static MEMORY: ConstStaticCell<Sensor<'static>> = ConstStaticCell::new(Sensor::new());
 
 /// Takes the memory; the random bytes must come from the generator of the chip.
-pub fn start(stack: Stack<'static>, rng: &mut impl rand_core::RngCore) -> (Handle<'static>, Runner<'static>) {
+pub fn start(stack: Stack<'static>, rng: &mut impl RngCore) -> (Handle<'static>, Runner<'static>) {
     let config = Config::new(rakwire_embassy::entropy(rng));
     raknet::new(MEMORY.take(), stack, 0, config)
 }
@@ -23,6 +23,7 @@ pub async fn network(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
+/// Another task.
 pub async fn report(
     handle: Handle<'static>,
     server: SocketAddr,
