@@ -23,6 +23,7 @@ mod msrv;
 mod mutants;
 mod npm_size;
 mod own_files;
+mod package;
 mod process;
 mod quickstarts;
 mod runner;

@@ -18,6 +18,7 @@ use crate::msrv;
 use crate::mutants;
 use crate::npm_size;
 use crate::own_files;
+use crate::package;
 use crate::quickstarts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
@@ -180,7 +181,20 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             &[Need::Components],
             fuzz::lints,
         ),
-        Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
+        Stage::new(
+            "doc",
+            "the documentation builds without warnings, as its readers get it",
+            &[Need::WasmTarget],
+            doc,
+        )
+        .uses(Resource::DevProfile),
+        Stage::new(
+            "package",
+            "every published crate packs, and compiles from its package",
+            &[],
+            package::stage,
+        )
+        .uses(Resource::DevProfile),
     ];
     stages.extend(test_stages());
     stages
@@ -207,12 +221,17 @@ fn clippy(shell: &Shell) -> Result<()> {
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
 }
 
+/// With the features and targets that the manifests name in `[package.metadata.docs.rs]`.
 fn doc(shell: &Shell) -> Result<()> {
-    let doc = shell.cmd("cargo", ["doc", "--workspace", "--no-deps"]);
-    doc.with(|command| {
-        command.env("RUSTDOCFLAGS", "-D warnings");
-    })
-    .run()
+    let here = ["doc", "--no-deps", "--all-features", "--workspace"];
+    let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
+    for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
+        doc.with(|command| {
+            command.env("RUSTDOCFLAGS", "-D warnings");
+        })
+        .run()?;
+    }
+    Ok(())
 }
 
 fn targets(shell: &Shell) -> Result<()> {

@@ -37,6 +37,8 @@ pub use crate::bind_error::BindError;
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<GameProtocol>;
+/// A client that asks for a connection, and has got none yet.
+pub type Incoming = crate::endpoint::Incoming<GameProtocol>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<GameProtocol>;
 /// A received message.

@@ -28,6 +28,8 @@ pub use crate::endpoint::UnconnectedKind;
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<RakNet>;
+/// A client that asks for a connection, and has got none yet.
+pub type Incoming = crate::endpoint::Incoming<RakNet>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<RakNet>;
 /// A received message.
