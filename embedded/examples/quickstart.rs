@@ -14,8 +14,7 @@ static MEMORY: ConstStaticCell<Sensor<'static>> = ConstStaticCell::new(Sensor::n
 
 /// Takes the memory; the random bytes must come from the generator of the chip.
 pub fn start(stack: Stack<'static>, rng: &mut impl RngCore) -> (Handle<'static>, Runner<'static>) {
-    let config = Config::new(rakwire_embassy::entropy(rng));
-    raknet::new(MEMORY.take(), stack, 0, config)
+    raknet::new(MEMORY.take(), stack, 0, Config::new(rakwire_embassy::entropy(rng)))
 }
 
 /// A task of its own: `#[embassy_executor::task]`.
