@@ -8,6 +8,7 @@ mod messages;
 #[cfg(target_os = "linux")]
 mod shards;
 mod simulation;
+mod sockets;
 pub(crate) mod subject;
 
 /// Makes two tests of each function that is generic over the protocol.
