@@ -56,6 +56,7 @@ mod shards;
 mod shared;
 mod state;
 mod stats;
+mod streams;
 mod unconnected;
 
 use std::net::{SocketAddr, UdpSocket};
@@ -80,6 +81,7 @@ pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
 pub use self::stats::EndpointStats;
+pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::Protocol;

@@ -9,6 +9,7 @@ mod messages;
 mod shards;
 mod simulation;
 mod sockets;
+mod streams;
 pub(crate) mod subject;
 
 /// Makes two tests of each function that is generic over the protocol.
