@@ -49,6 +49,9 @@ mod simulation;
 mod socket;
 mod wakers;
 
+/// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
+pub use rakwire::codec;
+
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,

@@ -22,6 +22,7 @@ mod admission;
 mod error;
 mod event;
 mod events;
+mod format;
 mod hook;
 mod message;
 mod output;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rakwire::endpoint::{Protocol, Receipt, SendError};
+use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
 
 use super::accept_queue::Unaccepted;
 use super::error::{ConnectError, TryRecvError};
@@ -181,6 +181,12 @@ impl<P: Protocol> Connection<P> {
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id))
+    }
+
+    /// The connection as hooks know it.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        self.reference.id
     }
 
     /// The address of the other peer.

@@ -54,6 +54,7 @@ mod pending_wake;
 mod requests;
 mod shards;
 mod shared;
+mod shared_hook;
 mod state;
 mod stats;
 mod streams;
@@ -80,11 +81,12 @@ pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
 pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
+pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
 pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
-pub use rakwire::endpoint::Protocol;
+pub use rakwire::endpoint::{ConnectionId, Protocol};
 
 pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;

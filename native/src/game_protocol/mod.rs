@@ -25,8 +25,9 @@
 mod dial;
 
 pub use rakwire::game_protocol::{
-    Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, GameProtocol, Hook,
-    PeerStats, Redial, Reliability, ResendInterval, SendError, Verdict,
+    Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
+    GameProtocol, Hook, LineWriter, LogSink, PacketLogger, PcapWriter, PeerStats, Redial, Reliability,
+    ResendInterval, SendError, Verdict,
 };
 
 pub use self::dial::{Attempts, DialError, connect, connect_with};

@@ -155,7 +155,7 @@ impl<P: Dialled> Net<P> {
                     Event::ConnectFailed { id, .. } => OwnedEvent::Failed(id),
                     Event::Disconnected { id, .. } => OwnedEvent::Disconnected(id),
                     Event::Message { .. } => OwnedEvent::Message,
-                    _ => panic!("{event:?}"),
+                    other @ (Event::Receipt { .. } | _) => panic!("{other:?}"),
                 });
             }
         }
@@ -174,7 +174,7 @@ impl<P: Dialled> Net<P> {
     }
 
     /// When something happens without a datagram.
-    pub(super) fn next_timeout(&mut self) -> Option<Instant> {
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.peers.iter().filter_map(Peer::poll_timeout).min()
     }
 

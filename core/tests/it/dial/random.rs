@@ -34,10 +34,12 @@ fn delay(seed: u64, conditions: &Conditions) -> Duration {
 
 fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
     while let Some(event) = peer.poll_event() {
-        events.push(match event {
-            Event::Connected { .. } => "connected".to_owned(),
-            Event::Message { message, .. } => format!("{} bytes", message.len()),
-            other => format!("{other:?}"),
+        events.push(if let Event::Connected { .. } = event {
+            "connected".to_owned()
+        } else if let Event::Message { message, .. } = event {
+            format!("{} bytes", message.len())
+        } else {
+            format!("{event:?}")
         });
     }
 }
@@ -45,8 +47,8 @@ fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
 /// When something happens next, once all datagrams are under way.
 fn next<P: Dialled>(pair: &mut Pair<Peer<'static, P>, Peer<'static, P>>) -> Option<Instant> {
     pair.transmit();
-    let arrivals = [pair.forth().next_arrival(), pair.back().next_arrival()];
-    arrivals.into_iter().chain([pair.a.poll_timeout(), pair.b.poll_timeout()]).flatten().min()
+    let deliveries = [pair.forth().next_arrival(), pair.back().next_arrival()];
+    deliveries.into_iter().chain([pair.a.poll_timeout(), pair.b.poll_timeout()]).flatten().min()
 }
 
 fn dial_both<P: Dialled>(seed: u64) {
@@ -60,7 +62,8 @@ fn dial_both<P: Dialled>(seed: u64) {
     let (mut a, mut b, mut has_dialled) = (Vec::new(), Vec::new(), false);
     while pair.now < ends_at && !(has_dialled && a == ["connected"] && b == ["connected"]) {
         let steps = pair.now < dials_at && pair.step();
-        (drain(&mut pair.a, &mut a), drain(&mut pair.b, &mut b));
+        drain(&mut pair.a, &mut a);
+        drain(&mut pair.b, &mut b);
         if !steps && !has_dialled {
             has_dialled = true;
             match pair.b.connect(pair.now, a_address) {
@@ -70,7 +73,8 @@ fn dial_both<P: Dialled>(seed: u64) {
             }
         }
         pair.step();
-        (drain(&mut pair.a, &mut a), drain(&mut pair.b, &mut b));
+        drain(&mut pair.a, &mut a);
+        drain(&mut pair.b, &mut b);
     }
     assert_eq!(
         (&a[..], &b[..]),
@@ -87,7 +91,8 @@ fn dial_both<P: Dialled>(seed: u64) {
     let ends_at = pair.now + REST;
     while next(&mut pair).is_some_and(|at| at < ends_at) {
         pair.step();
-        (drain(&mut pair.a, &mut a), drain(&mut pair.b, &mut b));
+        drain(&mut pair.a, &mut a);
+        drain(&mut pair.b, &mut b);
     }
     let expected = ["connected".to_owned(), format!("{} bytes", P::MESSAGE.len())];
     assert_eq!((&a[..], &b[..]), (&expected[..], &expected[..]), "seed {seed}");
