@@ -88,6 +88,13 @@ pub trait Protocol: Internals {
         let _ = (peer, addresses);
     }
 
+    /// The addresses that the other peer of a connection has said are its own, where the protocol has a place for them:
+    /// from [`Event::Connected`](super::Event::Connected) until the next event of the connection is asked for.
+    fn told_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
+        let _ = (peer, id);
+        core::iter::empty()
+    }
+
     /// Whether a datagram of a peer without a connection wants an answer, as far as its bytes tell: a handshake or a
     /// ping. A peer keeps only a few answers until they are sent, so where many ask at once a driver hands it a few of
     /// them at a time.

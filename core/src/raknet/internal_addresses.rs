@@ -38,6 +38,11 @@ impl StoredAddresses {
         list.as_bytes().is_empty() || self.0.is_some()
     }
 
+    pub(super) const fn is_some(self) -> bool {
+        self.0.is_some()
+    }
+
+    #[inline]
     pub(super) fn forget(&mut self, pool: &mut Pool<'_, BlockHeader>) {
         if let Some(list) = self.0.take() {
             pool.free_common(list);
@@ -46,8 +51,16 @@ impl StoredAddresses {
 
     /// The addresses.
     pub(super) fn get(self, pool: &Pool<'_, BlockHeader>) -> InternalAddresses {
+        if self.0.is_none() {
+            return InternalAddresses::new();
+        }
         let mut buffer = [0; MAX_ADDRESS_LIST];
         self.copy(pool, &mut buffer).iter().collect()
+    }
+
+    /// How many blocks they take.
+    pub(super) fn blocks(self, pool: &Pool<'_, BlockHeader>) -> usize {
+        self.0.map_or(0, |list| pool.blocks_for(pool.size(list)))
     }
 
     /// The list as this peer sends it. One that no addresses were given to sends unassigned ones.

@@ -49,6 +49,10 @@ impl Protocol for RakNet {
         let _ = peer.set_internal_addresses(addresses.get(..most).unwrap_or(addresses));
     }
 
+    fn told_addresses(peer: &Peer<'_, Self>, id: ConnectionId) -> impl Iterator<Item = SocketAddr> {
+        peer.internal_addresses(id).into_iter()
+    }
+
     fn is_request(datagram: &[u8]) -> bool {
         matches!(
             datagram.first(),
@@ -150,11 +154,37 @@ impl Peer<'_, RakNet> {
         let (stored, pool) = (&mut self.state.internal_addresses, &mut self.tables.pool);
         stored.forget(pool);
         let is_kept = addresses.is_empty() || stored.keep(pool, padded(&self.config, addresses));
+        pool.shares.set_permanent(stored.blocks(pool));
         if is_kept { Ok(()) } else { Err(SetError::NoMemory) }
     }
 
     /// The addresses that the other peer of a connection has said are its own, without those that it left unassigned.
-    /// Nobody has proved them. Empty until the connection is open, and if there was no memory for them.
+    /// Nobody has proved them. They are known from [`Event::Connected`](crate::endpoint::Event::Connected) until the next
+    /// event of the connection is asked for, so that an idle connection takes no memory for them; whoever wants them later
+    /// copies them. Empty at any other time, and if there was no memory for them.
+    ///
+    /// ```
+    /// use rakwire::raknet::{Capacity, Config, Event, Peer};
+    /// use rakwire::sim::{Conditions, Pair};
+    ///
+    /// # let mut config = Config::new([1; 32]);
+    /// # config.max_incoming = 1;
+    /// # let server = Peer::with_capacity(Capacity::default(), config);
+    /// # let client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
+    /// let mut pair = Pair::new(client, server, Conditions::default(), 7);
+    /// let own = ["192.0.2.7:19132".parse()?];
+    /// pair.b.set_internal_addresses(&own)?;
+    /// pair.a.connect(pair.now, pair.b_address)?;
+    /// let id = loop {
+    ///     if let Some(Event::Connected { id, .. }) = pair.a.poll_event() {
+    ///         break id;
+    ///     }
+    ///     pair.step();
+    /// };
+    /// assert_eq!(pair.a.internal_addresses(id)[..], own);
+    /// assert!(pair.a.poll_event().is_none() && pair.a.internal_addresses(id).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn internal_addresses(&self, id: ConnectionId) -> InternalAddresses {
         let stored = self.get(id).map(|slot| slot.connection.internal_addresses());

@@ -73,6 +73,8 @@ pub(crate) struct Shares {
     reserve: usize,
     /// Tables of the common part that stay for as long as a connection.
     tables: usize,
+    /// Blocks of the common part that the peer itself holds for as long as it likes.
+    permanent: usize,
     /// The most blocks that a share may hold by the configuration.
     limit: usize,
     /// Blocks of the last charge that was refused.
@@ -95,6 +97,7 @@ impl Shares {
             free: common,
             reserve: if is_shared { 0 } else { blocks / 4 },
             tables: 0,
+            permanent: 0,
             limit: limit.map_or(half, |limit| half.min(limit as usize)),
             refused: 0,
             is_shared,
@@ -113,7 +116,7 @@ impl Shares {
 
     /// Whether nobody has borrowed anything.
     pub(crate) const fn is_whole(&self) -> bool {
-        self.free == self.common && self.tables == 0
+        self.free == self.common && self.tables == 0 && self.permanent == 0
     }
 
     /// How many blocks a share may hold within the guarantee.
@@ -283,6 +286,11 @@ impl Shares {
         self.free += blocks;
     }
 
+    /// Says how many of the blocks that were charged to the common part do not come back by themselves.
+    pub(crate) const fn set_permanent(&mut self, blocks: usize) {
+        self.permanent = blocks;
+    }
+
     /// Whether a share could hold a message of `blocks` blocks, and a table of `missing` blocks that it needs, once nobody
     /// holds anything but tables.
     pub(crate) fn could_hold(&self, share: &Share, blocks: usize, missing: usize, claim: Claim) -> bool {
@@ -297,7 +305,7 @@ impl Shares {
     pub(crate) fn most(&self, share: &Share, claim: Claim) -> usize {
         let own = self.within(claim).saturating_sub(usize::from(share.tables));
         // The window of message numbers may hold one block for as long as nothing arrives.
-        let free = self.common.saturating_sub(self.tables + 1);
+        let free = self.common.saturating_sub(self.tables + self.permanent + 1);
         let borrowed = match claim {
             Claim::Send if !self.is_shared => free.saturating_sub(self.reserve),
             _ if !self.is_shared => free,
@@ -323,23 +331,23 @@ mod tests {
     fn however_many_take_all_they_can_the_guarantee_is_left() {
         // Ten connections with 32 blocks in each direction, 640 common ones.
         let mut shares = Shares::new(1_280, 10, None);
-        let mut hostile = [Share::default(); 9];
-        for share in &mut hostile {
+        let (mut sent, mut received) = ([Share::default(); 9], [Share::default(); 9]);
+        for share in &mut sent {
             fill(&mut shares, share, Claim::Send);
         }
-        for share in &mut hostile {
+        for share in &mut received {
             fill(&mut shares, share, Claim::Receive);
         }
-        assert!(shares.free() <= 1, "{shares:?}");
+        assert_eq!(shares.free(), 1, "{shares:?}");
         let mut honest = Share::default();
         for _ in 0..100 {
             assert_eq!(shares.charge(&mut honest, 32, Claim::Send), Ok(()));
             shares.release(&mut honest, 32);
         }
         // Who has borrowed gives back, and then there is more for others again.
-        shares.close(&mut hostile[0]);
+        shares.close(&mut sent[0]);
         assert!(fill(&mut shares, &mut honest, Claim::Send) > 32 + 100);
-        for share in hostile.iter_mut().chain([&mut honest]) {
+        for share in sent.iter_mut().chain(&mut received).chain([&mut honest]) {
             shares.close(share);
         }
         assert!(shares.is_whole());

@@ -117,8 +117,10 @@ impl endpoint::Connection<RakNet> for Connection {
 
     fn poll_event(&mut self, cx: &mut Context<'_, '_>) -> Option<ConnectionEvent<RakNet>> {
         if self.handshake.take_opened() {
-            Some(ConnectionEvent::Opened)
-        } else if let Some(progress) = self.take_progress() {
+            return Some(ConnectionEvent::Opened);
+        }
+        self.handshake.forget_internal_addresses(cx);
+        if let Some(progress) = self.take_progress() {
             Some(ConnectionEvent::Progress(progress))
         } else if let Some(message) = self.receiver.take_message(cx, || self.sender.pings.clock_difference())
         {

@@ -41,6 +41,21 @@ fn without_any_none_is_said_and_no_memory_taken() {
 }
 
 #[test]
+fn an_idle_connection_holds_no_memory_for_them() {
+    let mut net = Net::new(Conditions::default(), 1);
+    assert_eq!(net.pair.a.set_internal_addresses(&addresses(3)), Ok(()));
+    let free = [net.pair.a.blocks_available(), net.pair.b.blocks_available()];
+    let (_, server) = net.connect();
+    assert_eq!(&net.pair.b.internal_addresses(server)[..], &addresses(3)[..]);
+    // Everything is acknowledged, and nothing more has happened.
+    net.run_for(core::time::Duration::from_secs(1));
+    while net.pair.a.poll_event().is_some() {}
+    assert!(net.pair.b.poll_event().is_none());
+    assert!(net.pair.b.internal_addresses(server).is_empty());
+    assert_eq!([net.pair.a.blocks_available(), net.pair.b.blocks_available()], free);
+}
+
+#[test]
 fn their_memory_comes_back_with_the_end() {
     let mut net = Net::new(Conditions::default(), 1);
     let free = net.pair.b.blocks_available();

@@ -54,7 +54,8 @@ pub(super) struct Handshake {
     failure: Option<ConnectFailure>,
     /// Whether the other peer, which dialled this end while this end dialled it, may want to hear that it is accepted.
     owes_acceptance: bool,
-    /// The addresses that the other peer has said are its own.
+    /// The addresses that the other peer has said are its own, until the application asks for what happened after the
+    /// connection opened.
     internal_addresses: StoredAddresses,
     /// Whether the disconnection notification was sent. What was sent before it must be acknowledged first: a peer that
     /// has received the notification takes nothing more.
@@ -168,9 +169,9 @@ impl Handshake {
         self.was_open
     }
 
-    /// Whether there is something to tell the application.
+    /// Whether there is something to tell the application, or to free when it asks.
     pub(super) const fn has_events(&self) -> bool {
-        self.opened || self.ending.is_some()
+        self.opened || self.ending.is_some() || self.internal_addresses.is_some()
     }
 
     pub(super) const fn take_opened(&mut self) -> bool {
@@ -248,6 +249,10 @@ impl Handshake {
     /// Frees what stands in the pool.
     pub(super) fn release(&mut self, cx: &mut Context<'_, '_>) {
         self.forget_password(cx);
+        self.forget_internal_addresses(cx);
+    }
+
+    pub(super) fn forget_internal_addresses(&mut self, cx: &mut Context<'_, '_>) {
         self.internal_addresses.forget(cx.pool);
     }
 
