@@ -31,7 +31,8 @@ impl Handle<'_, RakNet> {
 
 impl Connection<'_, RakNet> {
     /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. Empty when nothing is left of the connection.
+    /// them. They are known from when the connection opens until it is first waited for a message or another event, so that
+    /// an idle connection takes no memory for them. Empty at any other time.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
         self.reference
