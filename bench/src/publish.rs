@@ -78,7 +78,7 @@ fn figures(report: &Report, plots: &[String]) -> String {
         text += &format!(
             "Rows of an earlier session, at commit {}, with a load of {before} before and {after} after: {}.\n\n",
             kept.environment.commit,
-            kept.rows.join(", "),
+            names_in_markdown(&kept.rows),
         );
     }
     text += &report.table();
@@ -156,9 +156,13 @@ impl Bar {
 impl Chart {
     /// The names of its rows in Markdown.
     fn row_names(&self) -> String {
-        let names = self.rows.iter().map(|name| format!("`{name}`"));
-        names.collect::<Vec<_>>().join(", ")
+        names_in_markdown(&self.rows)
     }
+}
+
+fn names_in_markdown(rows: &[String]) -> String {
+    let names = rows.iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
 }
 
 /// One chart per row, except for rows that share one.

@@ -135,3 +135,7 @@ pub mod wire {
         datagram, id, local, notice, offline, protection,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

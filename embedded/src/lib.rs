@@ -92,7 +92,7 @@ pub use handle::Handle;
 pub use mac_address::mac_address;
 pub use received::Received;
 pub use runner::Runner;
-pub use state::{State, new};
+pub use state::{State, new, new_with_hook};
 
 /// 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {

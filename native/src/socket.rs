@@ -121,7 +121,7 @@ impl Socket {
     /// Sends datagrams; waits while the system's buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
-            destination: self.route(transmit.to),
+            destination: route(self.local, transmit.to),
             ecn: None,
             contents: transmit.bytes,
             segment_size: (transmit.count > 1).then_some(transmit.size),
@@ -135,13 +135,13 @@ impl Socket {
             }
         }
     }
+}
 
-    /// The destination for this socket: an IPv6 socket needs IPv4-mapped addresses.
-    fn route(&self, to: SocketAddr) -> SocketAddr {
-        match (self.local, to.ip()) {
-            (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
-            _ => to,
-        }
+/// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
+pub(crate) fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match (local, to.ip()) {
+        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
     }
 }
 

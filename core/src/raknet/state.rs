@@ -11,7 +11,7 @@ use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, refill};
+use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, UnconnectedKind, refill};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -83,6 +83,16 @@ impl endpoint::State<RakNet> for State<'_> {
     #[inline]
     fn unconnected(&self) -> Option<&Unconnected<RakNet>> {
         self.unconnected.front()
+    }
+
+    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
+        let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else {
+            return false;
+        };
+        if let Some(those_before) = self.unconnected.make_contiguous().get_mut(..=at) {
+            those_before.rotate_right(1);
+        }
+        true
     }
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {

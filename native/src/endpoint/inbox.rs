@@ -151,6 +151,11 @@ impl<P: Protocol> Inbox<P> {
         self.wait_for(|inner| inner.pop(ReceiveQueue::pop_message))
     }
 
+    /// The next message, if there is one now; `Some(None)` once the connection has ended and all messages have been read.
+    pub(crate) fn try_recv(&self) -> Option<Option<Message<P::Delivery>>> {
+        self.lock().pop(ReceiveQueue::pop_message)
+    }
+
     pub(crate) fn push_receipt(&self, receipt: Receipt, outcome: Outcome) {
         self.update_queue(|queue| queue.receipts.push_back((receipt, outcome)));
     }
@@ -193,6 +198,14 @@ impl<P: Protocol> Inbox<P> {
         self.wait_for(|inner| match inner.phase {
             Phase::Connecting | Phase::Connected(_) => None,
             Phase::Failed(_) | Phase::Disconnected(_) => Some(()),
+        })
+    }
+
+    /// Waits until a connection that was open has ended, and returns why.
+    pub(crate) fn closed(&self) -> impl Future<Output = P::DisconnectReason> {
+        self.wait_for(|inner| match inner.phase {
+            Phase::Connecting | Phase::Connected(_) | Phase::Failed(_) => None,
+            Phase::Disconnected(reason) => Some(reason),
         })
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
+    /// Notified when there are clients to decide about.
+    pub(crate) incoming: Notify,
     /// Notified when there are messages from peers without a connection.
     pub(crate) unconnected: Notify,
 }
@@ -38,6 +40,7 @@ impl<P: Protocol> Shared<P> {
             state: Mutex::new(State::new(options, hook)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
+            incoming: Notify::new(),
             unconnected: Notify::new(),
         }
     }
@@ -65,6 +68,7 @@ impl<P: Protocol> Shared<P> {
         let next = state.drive(now, outgoing);
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
+        let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) {
             // Under the lock, so that nothing can have been sent since.
@@ -76,6 +80,9 @@ impl<P: Protocol> Shared<P> {
         self.unconnected_room.notify_waiters();
         if has_unaccepted {
             self.unaccepted.notify_waiters();
+        }
+        if has_incoming {
+            self.incoming.notify_waiters();
         }
         if has_unconnected {
             self.unconnected.notify_waiters();

@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hooked, Peer, Protocol, Side};
+use rakwire::endpoint::{
+    ConnectError, ConnectionId, ConnectionState, Decision, Event, Hooked, Peer, Protocol, Side,
+};
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
 use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
+use super::incoming::{Deferred, DeferredAdmission};
 use super::message::Message;
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
+use super::shards::LockedAdmission;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::Clock;
@@ -26,6 +30,8 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) hooked: Hooked<'static, P, BoxedHook<P>>,
     pub(crate) dispatcher: Dispatcher<P>,
     pub(crate) requests: Requests,
+    /// The clients for which the application decides, if it does.
+    pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
 }
 
@@ -78,9 +84,35 @@ impl<P: Protocol> State<P> {
             receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
         };
+        let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
         let peer = Peer::with_capacity(options.capacity, options.config);
         let hooked = Hooked::new(peer, hook);
-        Self { hooked, dispatcher, requests: Requests::default(), pending_wake: None }
+        let mut state =
+            Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };
+        if state.deferred.is_some() {
+            state.share_admission(LockedAdmission::default());
+        }
+        state
+    }
+
+    /// Lets this endpoint decide together with others whom it lets in. To be called before there are connections.
+    pub(crate) fn share_admission(&mut self, all: LockedAdmission) {
+        self.hooked.peer.share_admission(match &self.deferred {
+            Some(deferred) => Box::new(DeferredAdmission { all, deferred: Arc::clone(deferred) }),
+            None => Box::new(all),
+        });
+    }
+
+    /// Applies what the application has decided about a client.
+    pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
+        let Some(deferred) = self.deferred.clone() else { return };
+        let Some(request) = deferred.take(remote, decision) else { return };
+        // A closed endpoint does not answer. The hook has seen the request when it arrived.
+        if self.is_open() && decision != Decision::Ignore {
+            self.hooked.peer.handle_datagram(now, remote, &request);
+        }
+        deferred.end_decision();
+        self.dispatch(now);
     }
 
     /// Whether the endpoint accepts new connections, and messages from peers without a connection.
@@ -151,6 +183,9 @@ impl<P: Protocol> State<P> {
         self.hooked.handle_timeout(now);
         for (from, request) in self.requests.take() {
             self.hooked.handle_datagram(now, from, &request);
+            if let Some(deferred) = &self.deferred {
+                deferred.keep(&request);
+            }
         }
         self.dispatch(now);
         while let Some(room) = outgoing.room() {

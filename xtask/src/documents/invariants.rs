@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::index::TestIndex;
-use super::paths::Paths;
+use super::paths::KnownPaths;
 
 const HEADING: &str = "## Invariants";
 
@@ -12,7 +12,7 @@ pub(super) fn problems(
     text: &str,
     stages: &[&str],
     index: &TestIndex,
-    paths: &Paths,
+    paths: &KnownPaths,
 ) -> Result<Vec<(usize, String)>> {
     let Some((before, section)) = text.split_once(HEADING) else { bail!("there is no heading {HEADING}") };
     let section = section.split("\n## ").next().unwrap_or(section);
@@ -51,7 +51,7 @@ mod tests {
     fn every_invariant_names_a_check_that_exists() {
         let mut index = TestIndex::default();
         index.add("core/tests/it/hostile.rs", "#[test] fn holds() {}").unwrap();
-        let paths = Paths::new(&["core/tests/it/hostile.rs".to_owned()]);
+        let paths = KnownPaths::new(&["core/tests/it/hostile.rs".to_owned()]);
         let problems = |text: &str| problems(text, &["words"], &index, &paths).unwrap();
         let good = "# A\n## Invariants\n\n- One [a](b.md) [`words`, `hostile::holds`].\n- Two\n  [`core/tests/it/hostile.rs`].\n";
         assert_eq!(problems(good), []);

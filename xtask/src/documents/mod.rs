@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 
 use self::commands::Known;
 use self::index::TestIndex;
-use self::paths::Paths;
+use self::paths::KnownPaths;
 use crate::shell::Shell;
 use crate::tracked;
 
@@ -28,7 +28,7 @@ pub(crate) fn check(shell: &Shell, stages: &[&str]) -> Result<()> {
     for file in files.iter().filter(|file| file.ends_with(".rs")) {
         index.add(file, &shell.read(file)?)?;
     }
-    let paths = Paths::new(&files);
+    let paths = KnownPaths::new(&files);
     let known = Known::new(shell, &files, stages)?;
     let (mut named, mut run) = (0, 0);
     let mut wrong = Vec::new();

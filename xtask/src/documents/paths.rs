@@ -1,4 +1,4 @@
-//! Paths in documents: what stands in backticks and looks like a path of the repository must be one.
+//! KnownPaths in documents: what stands in backticks and looks like a path of the repository must be one.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ const ENDINGS: [&str; 10] = [".rs", ".ts", ".mjs", ".toml", ".json", ".yml", ".s
 const BUILT: [&str; 5] = ["target/", "wasm/pkg/", "wasm/dist/", "web/dist", "node_modules/"];
 
 /// The files of the repository, and all folders that have some.
-pub(super) struct Paths(BTreeSet<String>);
+pub(super) struct KnownPaths(BTreeSet<String>);
 
-impl Paths {
+impl KnownPaths {
     pub(super) fn new(files: &[String]) -> Self {
         let mut paths = BTreeSet::new();
         for file in files {
@@ -61,7 +61,7 @@ mod tests {
     fn paths_must_exist() {
         let files = ["core/src/lib.rs", "cli/README.md", "cli/setup.sh"].map(str::to_owned);
         let problems = |text: &str| {
-            let found = Paths::new(&files).problems("cli/README.md", text);
+            let found = KnownPaths::new(&files).problems("cli/README.md", text);
             found.into_iter().map(|(line, problem)| format!("{line} {problem}")).collect::<Vec<_>>()
         };
         let good = "`core/src/lib.rs` `core/src` `core/` `setup.sh` `cli/` `a/b` `bytes/s` `/echo.html` `target/x.json` `.rs`";

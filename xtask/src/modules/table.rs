@@ -249,6 +249,7 @@ const XTASK: Crate = Crate {
         Layer::apart(&[
             "checks",
             "citations",
+            "features",
             "fuzz",
             "interop",
             "mcu",
@@ -256,6 +257,7 @@ const XTASK: Crate = Crate {
             "msrv",
             "own_files",
             "npm_size",
+            "quickstarts",
             "size",
             "smoke",
             "words",

@@ -1,8 +1,11 @@
 //! The tables of docs/glossary.md.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::{Context, Result, bail};
 
-use super::pattern::Pattern;
+use super::pattern::{Candidate, Pattern};
+use super::text::Kind;
 
 /// A row of the table of words that must not occur.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +22,7 @@ pub(super) struct Rule {
 /// A word that stays although a pattern fits it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kept {
+    line: usize,
     word: String,
     places: Vec<String>,
 }
@@ -56,9 +60,8 @@ impl Glossary {
                         bail!("line {line} keeps {first} without a reason");
                     }
                     let places = in_backticks(second);
-                    kept.extend(
-                        in_backticks(first).into_iter().map(|word| Kept { word, places: places.clone() }),
-                    );
+                    let words = in_backticks(first).into_iter();
+                    kept.extend(words.map(|word| Kept { line, word, places: places.clone() }));
                 }
             }
         }
@@ -71,6 +74,20 @@ impl Glossary {
     /// Whether a word of a file is one of those that stay.
     pub(super) fn keeps(&self, path: &str, word: &str) -> bool {
         self.kept.iter().any(|kept| kept.word == word && is_at(&kept.places, path))
+    }
+
+    /// The entries of the second table that keep nothing: no file has such a word, or no pattern fits it.
+    pub(super) fn unused(&self, words: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+        let is_used = |kept: &Kept| {
+            let candidate = Candidate::new(&kept.word, Kind::Code);
+            let rules = || {
+                self.rules.iter().filter(|rule| rule.patterns.iter().any(|pattern| pattern.fits(&candidate)))
+            };
+            let keeps = |path: &String| is_at(&kept.places, path) && rules().any(|rule| rule.is_for(path));
+            words.get(&kept.word).is_some_and(|paths| paths.iter().any(keeps))
+        };
+        let unused = self.kept.iter().filter(|kept| !is_used(kept));
+        unused.map(|kept| format!("line {} keeps {}, which is nowhere", kept.line, kept.word)).collect()
     }
 }
 

@@ -36,12 +36,23 @@ pub(crate) fn stage(shell: &Shell) -> Result<()> {
         Glossary::parse(&shell.read(GLOSSARY)?).with_context(|| format!("{GLOSSARY} is no glossary"))?;
     let mut problems = Vec::new();
     let mut files = 0;
+    let mut used: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for path in tracked::files(shell)?.iter().filter(|path| is_read(path)) {
+        // What a link leads to is read in its own place.
+        if shell.path(path).is_symlink() {
+            continue;
+        }
         // What is no text has no words.
         let Ok(text) = fs::read_to_string(shell.path(path)) else { continue };
         files += 1;
         problems.extend(problems_of(&glossary, path, &text));
+        for word in text::words(path, &text) {
+            if glossary.keeps(path, word.text) {
+                used.entry(word.text.to_owned()).or_default().insert(path.clone());
+            }
+        }
     }
+    problems.extend(glossary.unused(&used).into_iter().map(|problem| format!("{GLOSSARY}: {problem}")));
     if !problems.is_empty() {
         bail!("words are not those of {GLOSSARY}, in {} places:\n\n{}", problems.len(), problems.join("\n"));
     }
@@ -153,6 +164,18 @@ mod tests {
     fn words_that_are_kept_are_kept_where_it_says() {
         assert!(problems("core/a.rs", "let shelf_life = 1;").is_empty());
         assert_eq!(problems("core/b.rs", "let shelf_life = 1;").len(), 1);
+    }
+
+    #[test]
+    fn what_is_kept_must_be_somewhere() {
+        let glossary = Glossary::parse(GLOSSARY).unwrap();
+        let words =
+            |path: &str| BTreeMap::from([("shelf_life".to_owned(), BTreeSet::from([path.to_owned()]))]);
+        assert!(glossary.unused(&words("core/a.rs")).is_empty());
+        assert_eq!(glossary.unused(&words("core/b.rs")), ["line 10 keeps shelf_life, which is nowhere"]);
+        // Without a pattern that fits it there is nothing to keep.
+        let other = Glossary::parse(&GLOSSARY.replace("*shelf*", "*board*")).unwrap();
+        assert_eq!(other.unused(&words("core/a.rs")).len(), 1);
     }
 
     #[test]

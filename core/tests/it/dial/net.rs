@@ -155,12 +155,7 @@ impl<P: Dialled> Net<P> {
                     Event::ConnectFailed { id, .. } => OwnedEvent::Failed(id),
                     Event::Disconnected { id, .. } => OwnedEvent::Disconnected(id),
                     Event::Message { .. } => OwnedEvent::Message,
-                    Event::Receipt { .. }
-                    | Event::Progress { .. }
-                    | Event::Pong { .. }
-                    | Event::OutOfBand { .. }
-                    | Event::Advertisement { .. }
-                    | _ => panic!("{event:?}"),
+                    other @ (Event::Receipt { .. } | _) => panic!("{other:?}"),
                 });
             }
         }

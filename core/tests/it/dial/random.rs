@@ -47,8 +47,8 @@ fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
 /// When something happens next, once all datagrams are under way.
 fn next<P: Dialled>(pair: &mut Pair<Peer<'static, P>, Peer<'static, P>>) -> Option<Instant> {
     pair.transmit();
-    let arrivals = [pair.forth().next_arrival(), pair.back().next_arrival()];
-    arrivals.into_iter().chain([pair.a.poll_timeout(), pair.b.poll_timeout()]).flatten().min()
+    let deliveries = [pair.forth().next_arrival(), pair.back().next_arrival()];
+    deliveries.into_iter().chain([pair.a.poll_timeout(), pair.b.poll_timeout()]).flatten().min()
 }
 
 fn dial_both<P: Dialled>(seed: u64) {

@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_millis(100);
 const MESSAGES_A_TICK: usize = 4;
 /// Clients 0 to 99 vanish, and the application of the server does not read clients 100 to 199.
 const VANISHED: core::ops::Range<usize> = 0..100;
-const UNREAD: core::ops::Range<usize> = 100..200;
+const UNREAD_MESSAGES: core::ops::Range<usize> = 100..200;
 const HEALTHY: core::ops::Range<usize> = 200..1_000;
 
 /// Sends until there is no more room, for a message of any size.
@@ -39,11 +39,11 @@ fn healthy_players_do_not_wait<P: Protocol>(config: P::Config, reliable: P::Deli
         star.clients[client].is_alive = false;
         assert!(fill(|message| star.send_to(client, message, reliable)) > 0);
     }
-    for client in UNREAD {
+    for client in UNREAD_MESSAGES {
         star.server.pause(star.clients[client].at_server.expect("a connection"));
     }
     for tick in 1..=50 {
-        for client in UNREAD {
+        for client in UNREAD_MESSAGES {
             fill(|message| star.send_from(client, message, reliable));
         }
         for client in HEALTHY {

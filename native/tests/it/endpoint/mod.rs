@@ -2,6 +2,7 @@
 
 mod fairness;
 mod hooks;
+mod incoming;
 mod lifecycle;
 mod messages;
 #[cfg(target_os = "linux")]
