@@ -9,7 +9,7 @@ use rakwire::endpoint::{
     SendError,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, InternalAddresses, RakNet};
+use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
@@ -56,6 +56,8 @@ type Dial<P> = fn(&mut Peer<'static, P>, Instant, &[u8]) -> Result<ConnectionId,
 pub(crate) struct Client<P: Protocol> {
     peer: Peer<'static, P>,
     id: Option<ConnectionId>,
+    /// The addresses that the server has said are its own, once the peer no longer knows them.
+    internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
     /// What RakNet's server asks for; empty in the Game Protocol.
     password: Vec<u8>,
@@ -86,8 +88,8 @@ impl Client<RakNet> {
 
 impl Client<RakNet> {
     /// The addresses that the server has said are its own.
-    pub(crate) fn internal_addresses(&self) -> InternalAddresses {
-        self.id.map_or_else(InternalAddresses::new, |id| self.peer.internal_addresses(id))
+    pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.id.map_or_else(Vec::new, |id| self.addresses_of(id))
     }
 
     /// The GUID of the server, while there is a connection.
@@ -113,7 +115,14 @@ impl<P: Protocol> Client<P> {
         }
         let Memory { blocks, block_size } = memory;
         let peer = Peer::with_capacity(Capacity { connections: 1, blocks, block_size }, config);
-        Ok(Self { peer, id: None, buffer: vec![0; P::MAX_DATAGRAM], password: password.to_vec(), dial })
+        Ok(Self {
+            peer,
+            id: None,
+            internal_addresses: Vec::new(),
+            buffer: vec![0; P::MAX_DATAGRAM],
+            password: password.to_vec(),
+            dial,
+        })
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
@@ -157,7 +166,18 @@ impl<P: Protocol> Client<P> {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
+        // The peer forgets them with the next event.
+        if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
+            self.internal_addresses = P::told_addresses(&self.peer, id).collect();
+        }
         self.peer.poll_event()
+    }
+
+    fn addresses_of(&self, id: ConnectionId) -> Vec<SocketAddr> {
+        match &self.internal_addresses[..] {
+            [] => P::told_addresses(&self.peer, id).collect(),
+            kept => kept.to_vec(),
+        }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {

@@ -31,7 +31,8 @@ impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
 
 impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
     /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. Empty when nothing is left of the connection.
+    /// them. They are known from when the connection opens until it is first waited for a message or another event, so that
+    /// an idle connection takes no memory for them. Empty at any other time.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
         self.reference.update(|hooked, _, id| {

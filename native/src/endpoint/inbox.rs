@@ -34,7 +34,8 @@ pub(crate) struct Inbox<P: Protocol> {
 
 #[derive(Debug)]
 struct Inner<P: Protocol> {
-    /// Allocated when something arrives, because most connections of a large server are idle.
+    /// Allocated when something arrives, because most connections of a large server are idle, or when the other peer says
+    /// addresses.
     queue: Option<Box<ReceiveQueue<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
@@ -49,11 +50,19 @@ struct ReceiveQueue<P: Protocol> {
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
+    /// The addresses that the other peer says are its own.
+    internal_addresses: Box<[SocketAddr]>,
 }
 
 impl<P: Protocol> Default for ReceiveQueue<P> {
     fn default() -> Self {
-        Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
+        Self {
+            messages: VecDeque::new(),
+            bytes: 0,
+            receipts: VecDeque::new(),
+            progress: VecDeque::new(),
+            internal_addresses: Box::default(),
+        }
     }
 }
 
@@ -161,6 +170,21 @@ impl<P: Protocol> Inbox<P> {
         let Some(id) = waker.take() else { return };
         let removed = self.lock().wakers.remove(id);
         drop(removed);
+    }
+
+    /// The connection is open, and the other peer says that `addresses` are its own.
+    pub(crate) fn set_connected(&self, identity: P::Identity, addresses: Box<[SocketAddr]>) {
+        self.update(|inner| {
+            inner.phase = Phase::Connected(identity);
+            if !addresses.is_empty() {
+                inner.queue.get_or_insert_default().internal_addresses = addresses;
+            }
+        });
+    }
+
+    /// The addresses that the other peer says are its own.
+    pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.lock().queue.as_ref().map_or_else(Vec::new, |queue| queue.internal_addresses.to_vec())
     }
 
     /// Waits for the next message; `None` once the connection has ended and all messages have been read.

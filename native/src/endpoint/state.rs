@@ -165,7 +165,13 @@ impl<P: Protocol> State<P> {
     /// Dispatches all events.
     pub(crate) fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.hooked.poll_event() {
-            self.dispatcher.dispatch(event);
+            if let Event::Connected { id, remote, identity, side } = event {
+                // They are known until the next event.
+                let addresses = P::told_addresses(&self.hooked.peer, id).collect();
+                self.dispatcher.on_connected(id, remote, identity, side, addresses);
+            } else {
+                self.dispatcher.dispatch(event);
+            }
         }
         for id in std::mem::take(&mut self.dispatcher.rejected) {
             self.hooked.peer.disconnect(now, id);
@@ -281,14 +287,6 @@ impl<P: Protocol> Dispatcher<P> {
 
     fn dispatch(&mut self, event: Event<'_, P>) {
         match event {
-            Event::Connected { id, remote, identity, side } => match side {
-                Side::Client => {
-                    if let Some(inbox) = self.inboxes.get(&id) {
-                        inbox.set_phase(Phase::Connected(identity));
-                    }
-                }
-                Side::Server => self.on_incoming(id, remote, identity),
-            },
             Event::ConnectFailed { id, reason, .. } => self.finish(id, Phase::Failed(reason)),
             Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Disconnected(reason)),
             Event::Message { id, delivery, message } => {
@@ -320,8 +318,8 @@ impl<P: Protocol> Dispatcher<P> {
                 let kind = UnconnectedKind::Advertisement;
                 self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
             }
-            // `Event` is non-exhaustive.
-            _ => {}
+            // A connection that opened is told to `on_connected`, and `Event` is non-exhaustive.
+            Event::Connected { .. } | _ => {}
         }
     }
 
@@ -338,15 +336,30 @@ impl<P: Protocol> Dispatcher<P> {
         }
     }
 
-    /// Queues a connection that another peer has opened.
-    fn on_incoming(&mut self, id: ConnectionId, remote: SocketAddr, identity: P::Identity) {
-        if !self.accept_queue.admits() {
-            self.rejected.push(id);
-            return;
+    /// Tells who waits for it that a connection is open, or queues it if another peer has opened it. `addresses` are those
+    /// that the other peer says are its own.
+    fn on_connected(
+        &mut self,
+        id: ConnectionId,
+        remote: SocketAddr,
+        identity: P::Identity,
+        side: Side,
+        addresses: Box<[SocketAddr]>,
+    ) {
+        let inbox = match side {
+            Side::Client => self.inboxes.get(&id).cloned(),
+            Side::Server if !self.accept_queue.admits() => {
+                self.rejected.push(id);
+                None
+            }
+            Side::Server => Some(Arc::new(Inbox::new(remote, Phase::Connecting))),
+        };
+        let Some(inbox) = inbox else { return };
+        inbox.set_connected(identity, addresses);
+        if side == Side::Server {
+            self.inboxes.insert(id, Arc::clone(&inbox));
+            self.accept_queue.push(Unaccepted { id, identity, inbox });
         }
-        let inbox = Arc::new(Inbox::new(remote, Phase::Connected(identity)));
-        self.inboxes.insert(id, Arc::clone(&inbox));
-        self.accept_queue.push(Unaccepted { id, identity, inbox });
     }
 
     fn finish(&mut self, id: ConnectionId, phase: Phase<P>) {

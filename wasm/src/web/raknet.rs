@@ -54,11 +54,10 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 }
 
 impl Connection {
-    /// The addresses that the server has said are its own, without those that it left unassigned. Empty when the
-    /// connection is over.
+    /// The addresses that the server has said are its own, without those that it left unassigned.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
-        self.driver.borrow().client.internal_addresses().to_vec()
+        self.driver.borrow().client.internal_addresses()
     }
 
     /// The GUID of the server, which chose it itself; nothing when the connection is over.

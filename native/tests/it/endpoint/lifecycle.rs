@@ -11,8 +11,8 @@ use rakwire_native::endpoint::{ConnectError, Endpoint, Options, TryAcceptError, 
 
 use super::by_both_protocols;
 use super::subject::{
-    Subject, client, holds_only_addresses, join, message, numbered, receive, receive_all, server,
-    silent_socket, until,
+    Subject, client, has_no_messages, join, message, numbered, receive, receive_all, server, silent_socket,
+    until,
 };
 use crate::support::DEADLINE;
 
@@ -146,7 +146,7 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     let waiting = unaccepted.connect(address).await.expect("a connection");
     // The server knows that it is open once everything that its client sent was acknowledged.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
-    until("all was acknowledged", || holds_only_addresses(&unaccepted)).await;
+    until("all was acknowledged", || has_no_messages(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
 
     let accepting = Arc::clone(&server);
