@@ -13,9 +13,8 @@ use static_cell::ConstStaticCell;
 static MEMORY: ConstStaticCell<Sensor<'static>> = ConstStaticCell::new(Sensor::new());
 
 /// Takes the memory; the random bytes must come from the generator of the chip.
-pub fn start(stack: Stack<'static>, rng: &mut impl rand_core::RngCore) -> (Handle<'static>, Runner<'static>) {
-    let config = Config::new(rakwire_embassy::entropy(rng));
-    raknet::new(MEMORY.take(), stack, 0, config)
+pub fn start(stack: Stack<'static>, rng: &mut impl RngCore) -> (Handle<'static>, Runner<'static>) {
+    raknet::new(MEMORY.take(), stack, 0, Config::new(rakwire_embassy::entropy(rng)))
 }
 
 /// A task of its own: `#[embassy_executor::task]`.
@@ -23,6 +22,7 @@ pub async fn network(mut runner: Runner<'static>) -> ! {
     runner.run().await
 }
 
+/// Another task.
 pub async fn report(
     handle: Handle<'static>,
     server: SocketAddr,

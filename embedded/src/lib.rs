@@ -56,7 +56,7 @@
 //! - `server`, `unconnected` and `delay-based` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
-//! - `defmt`: errors implement `defmt::Format`.
+//! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

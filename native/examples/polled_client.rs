@@ -29,7 +29,12 @@ fn main() -> Result<(), Box<dyn Error>> {
                     println!("{}", String::from_utf8_lossy(message.to_vec().get(1..).unwrap_or_default()));
                     is_done = true;
                 }
-                _ => {}
+                Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
             }
         }
         if is_open {

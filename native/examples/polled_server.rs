@@ -31,7 +31,13 @@ fn main() -> Result<(), Box<dyn Error>> {
                     clients.retain(|client| *client != id);
                 }
                 Event::Message { message, .. } => said.push(message.to_vec()),
-                _ => {}
+                Event::ConnectFailed { .. }
+                | Event::Receipt { .. }
+                | Event::Progress { .. }
+                | Event::Pong { .. }
+                | Event::OutOfBand { .. }
+                | Event::Advertisement { .. }
+                | _ => {}
             }
         }
         for message in &said {

@@ -77,7 +77,9 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot share a port by sender"))
     }
 
-    fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
+    /// Uses a socket that is bound.
+    pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
@@ -90,11 +92,6 @@ impl Socket {
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.local
-    }
-
-    /// Whether IPv6 addresses can be reached; IPv4 addresses always can.
-    pub(crate) const fn has_ipv6(&self) -> bool {
-        self.local.is_ipv6()
     }
 
     /// How many datagrams to one address a call can send.

@@ -26,7 +26,7 @@ const README: &str = "README.md";
 /// Lines of a document.
 const LONGEST: usize = 80;
 /// The ports in the documents. Others may be in use here.
-const PORTS: [&str; 3] = ["19132", "8999", "8080"];
+const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Checks every quickstart.
@@ -96,7 +96,7 @@ impl Here {
             ("cargo xtask".to_owned(), name(&own)),
         ];
         // All are bound before any is free again, so that they differ.
-        let bound = PORTS.map(|port| (port, free_port()));
+        let bound = USED_PORTS.map(|port| (port, free_port()));
         for (port, bound) in bound {
             replaced.push((format!(":{port}"), format!(":{}", bound?.0)));
         }

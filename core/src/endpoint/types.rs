@@ -100,3 +100,10 @@ pub struct Progress {
     /// Parts in all.
     pub parts: u32,
 }
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for ConnectionId {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u16}.{=u32}", self.slot, self.generation);
+    }
+}

@@ -238,6 +238,13 @@ impl From<Ipv6Addr> for AddressPattern {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for AddressPattern {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}", defmt::Display2Format(self));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -122,6 +122,47 @@ impl<P: Protocol> Inbox<P> {
         self.update(|inner| inner.phase = phase);
     }
 
+    /// Polls for the next message; `None` once the connection has ended and all messages have been read. `waker` is what
+    /// the last poll registered; who polls no more must [forget](Self::forget) it.
+    pub(crate) fn poll_recv(
+        &self,
+        cx: &Context<'_>,
+        waker: &mut Option<WakerId>,
+    ) -> Poll<Option<Message<P::Delivery>>> {
+        self.poll(cx, waker, |inner| inner.pop(ReceiveQueue::pop_message))
+    }
+
+    /// Polls for the end of the connection, like [`poll_recv`](Self::poll_recv).
+    pub(crate) fn poll_ended(&self, cx: &Context<'_>, waker: &mut Option<WakerId>) -> Poll<()> {
+        self.poll(cx, waker, |inner| has_ended(inner.phase).then_some(()))
+    }
+
+    /// Polls until `found` returns a value.
+    fn poll<T>(
+        &self,
+        cx: &Context<'_>,
+        waker: &mut Option<WakerId>,
+        found: impl FnOnce(&mut Inner<P>) -> Option<T>,
+    ) -> Poll<T> {
+        let mut inner = self.lock();
+        let found = found(&mut inner);
+        let removed = waker.take().map(|id| inner.wakers.remove(id));
+        if found.is_none() {
+            *waker = Some(inner.wakers.register(cx.waker()));
+        }
+        drop(inner);
+        // Dropping a waker may drop its task, whose futures may lock this inbox.
+        drop(removed);
+        found.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Removes the waker of who polls no more.
+    pub(crate) fn forget(&self, waker: &mut Option<WakerId>) {
+        let Some(id) = waker.take() else { return };
+        let removed = self.lock().wakers.remove(id);
+        drop(removed);
+    }
+
     /// Waits for the next message; `None` once the connection has ended and all messages have been read.
     pub(crate) fn recv(&self) -> impl Future<Output = Option<Message<P::Delivery>>> {
         self.wait_for(|inner| inner.pop(ReceiveQueue::pop_message))
@@ -171,10 +212,7 @@ impl<P: Protocol> Inbox<P> {
 
     /// Waits until the connection has ended.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> {
-        self.wait_for(|inner| match inner.phase {
-            Phase::Connecting | Phase::Connected(_) => None,
-            Phase::Failed(_) | Phase::Disconnected(_) => Some(()),
-        })
+        self.wait_for(|inner| has_ended(inner.phase).then_some(()))
     }
 
     /// Waits until a connection that was open has ended, and returns why.
@@ -191,6 +229,10 @@ impl<P: Protocol> Inbox<P> {
     }
 }
 
+const fn has_ended<P: Protocol>(phase: Phase<P>) -> bool {
+    matches!(phase, Phase::Failed(_) | Phase::Disconnected(_))
+}
+
 /// The future of [`Inbox::wait_for`].
 struct Wait<'i, P: Protocol, F> {
     inbox: &'i Inbox<P>,
@@ -203,25 +245,14 @@ impl<P: Protocol, T, F: FnMut(&mut Inner<P>) -> Option<T> + Unpin> Future for Wa
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let this = &mut *self;
-        let mut inner = this.inbox.lock();
-        let found = (this.poll)(&mut inner);
-        let removed = this.waker.take().map(|id| inner.wakers.remove(id));
-        if found.is_none() {
-            this.waker = Some(inner.wakers.register(cx.waker()));
-        }
-        drop(inner);
-        // Dropping a waker may drop its task, whose futures may lock this inbox.
-        drop(removed);
-        found.map_or(Poll::Pending, Poll::Ready)
+        let Self { inbox, poll, waker } = &mut *self;
+        inbox.poll(cx, waker, poll)
     }
 }
 
 impl<P: Protocol, F> Drop for Wait<'_, P, F> {
     fn drop(&mut self) {
-        let Some(id) = self.waker else { return };
-        let removed = self.inbox.lock().wakers.remove(id);
-        drop(removed);
+        self.inbox.forget(&mut self.waker);
     }
 }
 

@@ -57,11 +57,12 @@ mod shared;
 mod shared_hook;
 mod state;
 mod stats;
+mod streams;
 mod unconnected;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
@@ -82,6 +83,7 @@ pub use self::message::Message;
 pub use self::options::Options;
 pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
+pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
 pub use rakwire::endpoint::{ConnectionId, Protocol};
@@ -113,11 +115,9 @@ pub(crate) use self::state::State;
 #[derive(Clone, Debug)]
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
-    _handles: Arc<Handles<P>>,
+    handles: Arc<Handles<P>>,
     /// All endpoints of the same server, of which this is one.
     pub(crate) shards: Arc<Shards<P>>,
-    local: SocketAddr,
-    has_ipv6: bool,
 }
 
 impl<P: Protocol> Endpoint<P> {
@@ -129,6 +129,33 @@ impl<P: Protocol> Endpoint<P> {
     pub async fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
         Ok(Self::start(socket, options, BoxedHook::NONE))
+    }
+
+    /// Uses a socket that is bound already, for example one with options of its own or one that a service manager has
+    /// passed on. It becomes non-blocking, and gets larger buffers and the permission to broadcast if the system allows
+    /// it.
+    ///
+    /// # Errors
+    /// If the system refuses to make it non-blocking, or cannot tell its address.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// ```
+    /// use std::net::UdpSocket;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// let server = Endpoint::from_std(socket, Options::server(8)?)?;
+    /// assert_eq!(server.local_addr(), address);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_std(socket: UdpSocket, options: Options<P>) -> std::io::Result<Self> {
+        Ok(Self::start(Socket::over(socket)?, options, BoxedHook::NONE))
     }
 
     /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
@@ -252,10 +279,9 @@ impl<P: Protocol> Endpoint<P> {
     ) -> Self {
         let local = socket.local_addr();
         P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
-        let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        let handles = Arc::new(Handles { shared: Arc::clone(&shared) });
-        Self { shared, _handles: handles, shards: Arc::clone(shards), local, has_ipv6 }
+        let handles = Arc::new(Handles { shared: Arc::clone(&shared), local: Mutex::new(local) });
+        Self { shared, handles, shards: Arc::clone(shards) }
     }
 
     /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
@@ -380,13 +406,55 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Whether the socket can reach this address.
     pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
-        self.has_ipv6 || address.is_ipv4()
+        self.local_addr().is_ipv6() || address.is_ipv4()
     }
 
     /// The address of the socket, with its actual port.
     #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.local
+    pub fn local_addr(&self) -> SocketAddr {
+        *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the socket, for example after a mobile device has changed its network, or has closed the sockets of a
+    /// program that was in the background. What the old socket has received and this endpoint has not is lost, and
+    /// the other peers resend what is reliable. The old socket is closed soon after.
+    ///
+    /// Both protocols know a peer by its address. A connection therefore survives only if the other peer still sees the
+    /// same address and port: a server that is bound to its old port again, a client whose address translator keeps
+    /// the port. Otherwise the other peer hears nothing any more, the connection ends as lost on both sides after the
+    /// `timeout` of the configuration, and the application has to connect again. In RakNet the endpoint says the addresses
+    /// of the new socket to whomever it connects with from now on, as if it was bound to it.
+    ///
+    /// # Errors
+    /// If the system refuses to make the socket non-blocking, or the endpoint has ended.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// ```
+    /// use std::net::UdpSocket;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::from_std(UdpSocket::bind("127.0.0.1:0")?, Options::client()?)?;
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// endpoint.rebind(socket)?;
+    /// assert_eq!(endpoint.local_addr(), address);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rebind(&self, socket: UdpSocket) -> std::io::Result<()> {
+        if *self.shared.io.ended.borrow() {
+            return Err(std::io::Error::new(std::io::ErrorKind::NotConnected, "the endpoint has ended"));
+        }
+        let socket = Socket::over(socket)?;
+        let local = socket.local_addr();
+        P::tell_addresses(&mut self.shared.lock().hooked.peer, &interfaces::own_addresses(local));
+        *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
+        self.shared.io.replace_socket(socket);
+        Ok(())
     }
 
     /// The counters of the endpoint.
@@ -434,6 +502,8 @@ impl<P: Protocol> Endpoint<P> {
 #[derive(Debug)]
 struct Handles<P: Protocol> {
     shared: Arc<Shared<P>>,
+    /// The address of the socket.
+    local: Mutex<SocketAddr>,
 }
 
 impl<P: Protocol> Drop for Handles<P> {

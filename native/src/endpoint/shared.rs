@@ -154,6 +154,30 @@ impl<P: Protocol> ConnectionRef<P> {
         sent
     }
 
+    /// Sends a message if there is room for it; has the task woken when there is, if there is none. `wait` is the name under
+    /// which it waits; who polls no more must [stop waiting](Self::stop_waiting).
+    pub(crate) fn poll_send(
+        &self,
+        cx: &Context<'_>,
+        wait: &mut Option<WaitId>,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Poll<Result<Option<Receipt>, SendError>> {
+        self.stop_waiting(wait);
+        let sent = self.try_send_or(message, delivery, |senders| {
+            *wait = Some(senders.register(self.id, cx.waker()));
+        });
+        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+    }
+
+    /// Takes a task out of those that wait.
+    pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
+        let Some(wait) = wait.take() else { return };
+        let removed = self.shared.lock().dispatcher.blocked_senders.remove(self.id, wait);
+        // A waker may own its task, which needs the lock when it is dropped.
+        drop(removed);
+    }
+
     /// Sends a message as soon as there is room for it.
     pub(crate) fn send_when_room<'m>(
         &self,
@@ -178,35 +202,20 @@ pub(crate) struct SendWhenRoom<'c, 'm, P: Protocol> {
     wait: Option<WaitId>,
 }
 
-impl<P: Protocol> SendWhenRoom<'_, '_, P> {
-    /// Takes the task out of those that wait.
-    fn stop_waiting(&mut self) {
-        let Some(wait) = self.wait.take() else { return };
-        let removed = self.reference.shared.lock().dispatcher.blocked_senders.remove(self.reference.id, wait);
-        // A waker may own its task, which needs the lock when it is dropped.
-        drop(removed);
-    }
-}
-
 impl<P: Protocol> Unpin for SendWhenRoom<'_, '_, P> {}
 
 impl<P: Protocol> Future for SendWhenRoom<'_, '_, P> {
     type Output = Result<Option<Receipt>, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.stop_waiting();
-        let (id, wait) = (this.reference.id, &mut this.wait);
-        let sent = this.reference.try_send_or(this.message, this.delivery, |senders| {
-            *wait = Some(senders.register(id, cx.waker()));
-        });
-        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+        let Self { reference, message, delivery, wait } = &mut *self;
+        reference.poll_send(cx, wait, message, *delivery)
     }
 }
 
 impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
     fn drop(&mut self) {
-        self.stop_waiting();
+        self.reference.stop_waiting(&mut self.wait);
     }
 }
 

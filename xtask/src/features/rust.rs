@@ -135,14 +135,16 @@ impl Crate {
     ) -> Result<()> {
         self.modules.entry(module.to_vec()).or_default();
         for item in items {
-            match item {
-                Item::Mod(inner) if is_for_tests(&inner.attrs) => {}
-                Item::Mod(inner) => self.add_module(inner, folder, module, source)?,
-                Item::Impl(item) if item.trait_.is_none() => {
-                    let Some(name) = type_path(&item.self_ty).pop() else { continue };
-                    self.methods.entry(name).or_default().extend(item.items.iter().filter_map(public_member));
+            if let Item::Mod(inner) = item {
+                if !is_for_tests(&inner.attrs) {
+                    self.add_module(inner, folder, module, source)?;
                 }
-                other => self.modules.entry(module.to_vec()).or_default().add(&other),
+            } else if let Item::Impl(item) = item {
+                let of = type_path(&item.self_ty).pop().filter(|_| item.trait_.is_none());
+                let methods = of.map(|name| self.methods.entry(name).or_default());
+                methods.into_iter().for_each(|all| all.extend(item.items.iter().filter_map(public_member)));
+            } else {
+                self.modules.entry(module.to_vec()).or_default().add(&item);
             }
         }
         Ok(())
@@ -199,7 +201,15 @@ impl Module {
             }
             Item::Use(item) => return self.add_use(&item.tree, &mut Vec::new(), is_public(&item.vis)),
             Item::Macro(item) => return self.add_tokens(item.mac.tokens.clone()),
-            _ => return,
+            Item::ExternCrate(_)
+            | Item::ForeignMod(_)
+            | Item::Impl(_)
+            | Item::Mod(_)
+            | Item::Static(_)
+            | Item::TraitAlias(_)
+            | Item::Union(_)
+            | Item::Verbatim(_)
+            | _ => return,
         };
         self.insert(name.to_string(), Entry { is_public: is_public(visibility), kind: Kind::Item(members) });
     }
@@ -246,9 +256,9 @@ impl Module {
                 continue;
             };
             if public == "pub" && word == "enum" && body.delimiter() == Delimiter::Brace {
-                let idents = body.stream().into_iter().filter_map(|token| match token {
-                    TokenTree::Ident(ident) => Some(ident.to_string()),
-                    _ => None,
+                let idents = body.stream().into_iter().filter_map(|token| {
+                    let TokenTree::Ident(ident) = token else { return None };
+                    Some(ident.to_string())
                 });
                 let kind = Kind::Item(idents.collect());
                 self.insert(name.to_string(), Entry { is_public: true, kind });
@@ -259,12 +269,10 @@ impl Module {
 
 /// Whether what has these attributes is compiled for tests alone.
 fn is_for_tests(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) => {
-            let condition = list.tokens.to_string();
-            list.path.is_ident("cfg") && ["test", "doctest"].contains(&condition.as_str())
-        }
-        _ => false,
+    attributes.iter().any(|attribute| {
+        let Meta::List(list) = &attribute.meta else { return false };
+        let condition = list.tokens.to_string();
+        list.path.is_ident("cfg") && ["test", "doctest"].contains(&condition.as_str())
     })
 }
 
@@ -278,26 +286,23 @@ fn fields(fields: &Fields) -> BTreeSet<String> {
 }
 
 fn public_member(item: &ImplItem) -> Option<String> {
-    match item {
-        ImplItem::Fn(function) if is_public(&function.vis) => Some(function.sig.ident.to_string()),
-        ImplItem::Const(constant) if is_public(&constant.vis) => Some(constant.ident.to_string()),
-        _ => None,
-    }
+    let (visibility, name) = match item {
+        ImplItem::Fn(function) => (&function.vis, &function.sig.ident),
+        ImplItem::Const(constant) => (&constant.vis, &constant.ident),
+        ImplItem::Type(_) | ImplItem::Macro(_) | ImplItem::Verbatim(_) | _ => return None,
+    };
+    is_public(visibility).then(|| name.to_string())
 }
 
 fn required(item: &TraitItem) -> Option<String> {
-    match item {
-        TraitItem::Fn(function) => Some(function.sig.ident.to_string()),
-        _ => None,
-    }
+    let TraitItem::Fn(function) = item else { return None };
+    Some(function.sig.ident.to_string())
 }
 
 /// The path of a type, without what is between angle brackets.
 fn type_path(of: &Type) -> Vec<String> {
-    match of {
-        Type::Path(path) => path.path.segments.iter().map(|segment| segment.ident.to_string()).collect(),
-        _ => Vec::new(),
-    }
+    let Type::Path(path) = of else { return Vec::new() };
+    path.path.segments.iter().map(|segment| segment.ident.to_string()).collect()
 }
 
 #[cfg(test)]
