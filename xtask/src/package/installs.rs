@@ -11,6 +11,8 @@ use crate::tracked;
 
 /// Where the documents say that a clone of the repository lies, seen from the folder of a user's project.
 const CLONE: &str = "../rakwire/";
+/// The folder of the npm package.
+const NPM: &str = "wasm";
 /// What the names of all our packages begin with.
 const OURS: &str = "rakwire";
 
@@ -23,7 +25,7 @@ pub(crate) enum Install {
     Add { folder: String, more: Vec<String> },
     /// Lines for a manifest: the name of a crate, its folder and the whole line.
     Manifest(Vec<Dependency>),
-    /// `npm install FILE`.
+    /// `npm install FILE`, a packed file or the folder of the package in a clone.
     Npm { file: String },
 }
 
@@ -84,6 +86,7 @@ fn check(install: &Install, packages: &[Published], tarball: &str) -> Result<(),
             dependencies.iter().try_for_each(|line| package(&line.folder).map(|_| ()))?;
             wrong.map_or(Ok(()), |line| Err(format!("{} does not lie in {}", line.name, line.folder)))
         }
+        Install::Npm { file } if file.strip_prefix(CLONE) == Some(NPM) => Ok(()),
         Install::Npm { file } if file.rsplit('/').next() == Some(tarball) => Ok(()),
         Install::Npm { file } => Err(format!("`npm pack` writes {tarball}, not {file}")),
     }
@@ -141,7 +144,8 @@ fn command(text: &str) -> Option<Found> {
     match (words.first().copied(), does, path) {
         (Some("npm"), ..) => {
             let file = rest.iter().find(|word| word.contains(OURS))?;
-            let packed = file.ends_with(".tgz").then(|| Install::Npm { file: (*file).to_owned() });
+            let can_be_had = file.ends_with(".tgz") || file.strip_prefix(CLONE) == Some(NPM);
+            let packed = can_be_had.then(|| Install::Npm { file: (*file).to_owned() });
             Some(packed.ok_or_else(|| format!("{file} is not published; install a packed file")))
         }
         (_, "install", Some(folder)) => Some(Ok(Install::Program { folder: folder.to_owned() })),
@@ -219,6 +223,7 @@ mod tests {
         assert_eq!(tarball(r#"{"name":"rakwire","version":"0.2.0"}"#).unwrap(), "rakwire-0.2.0.tgz");
         let npm = |file: &str| check(&Install::Npm { file: file.to_owned() }, &[], "rakwire-0.2.0.tgz");
         assert_eq!(npm("../rakwire-0.2.0.tgz"), Ok(()));
+        assert_eq!(npm("../rakwire/wasm"), Ok(()));
         assert!(npm("rakwire-0.1.0.tgz").is_err());
         assert!(check(&Install::Program { folder: "cli".to_owned() }, &[], "").is_err());
     }

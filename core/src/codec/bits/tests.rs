@@ -20,7 +20,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         2 => proptest::collection::vec(any::<u8>(), 0..40).prop_map(Piece::Bytes),
         1 => Just(Piece::Align),
     ];
-    proptest::collection::vec(piece, 0..30)
+    proptest::collection::vec(piece, 0..if cfg!(miri) { 4 } else { 30 })
 }
 
 fn masked(number: u64, count: u32) -> u64 {
