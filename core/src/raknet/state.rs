@@ -89,10 +89,21 @@ impl endpoint::State<RakNet> for State<'_> {
         let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else {
             return false;
         };
-        if let Some(those_before) = self.unconnected.make_contiguous().get_mut(..=at) {
-            those_before.rotate_right(1);
+        if at == 0 {
+            return true;
         }
-        true
+        // Every message goes round once, so the others keep their order.
+        let mut found = None;
+        for place in 0..self.unconnected.len() {
+            let message = self.unconnected.pop_front();
+            if place == at {
+                found = message;
+            } else if let Some(message) = message {
+                // There is room: one was taken out.
+                let _ = self.unconnected.push_back(message);
+            }
+        }
+        found.is_some_and(|message| self.unconnected.push_front(message).is_ok())
     }
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {
