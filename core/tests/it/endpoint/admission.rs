@@ -286,21 +286,21 @@ fn the_application_decides<P: Protocol>(
     config: P::Config,
     client: impl Fn(u64, Instant) -> Peer<'static, P>,
     guid: Option<u64>,
-    refused: &Told<P>,
-    ignored: &Told<P>,
+    refused: &LastEvent<P>,
+    ignored: &LastEvent<P>,
 ) where
-    Told<P>: PartialEq + core::fmt::Debug,
+    LastEvent<P>: PartialEq + core::fmt::Debug,
 {
     let mut now = Instant::ZERO;
     let deciding = Deciding::default();
     let mut server = Peer::<P>::with_capacity(CAPACITY, config);
     server.share_admission(Box::new(deciding.clone()));
-    for (decision, told) in
-        [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &Told::Connected)]
+    for (decision, last) in
+        [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &LastEvent::Connected)]
     {
         *deciding.decision.lock().expect("nobody panicked") = decision;
         let mut client = client(9, now);
-        assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), told, "{decision:?}");
+        assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), last, "{decision:?}");
         let asked = std::mem::take(&mut *deciding.asked.lock().expect("nobody panicked"));
         assert!(asked.iter().all(|asked| *asked == Client::new(address(1), guid)), "{asked:?}");
         assert!(!asked.is_empty());
@@ -312,7 +312,7 @@ fn the_application_decides<P: Protocol>(
 #[test]
 fn the_application_decides_about_clients_of_raknet() {
     let full = refused(Refusal::NoFreeIncomingConnections);
-    the_application_decides(raknet_config(), raknet_client, Some(9), &full, &Told::Nothing);
+    the_application_decides(raknet_config(), raknet_client, Some(9), &full, &LastEvent::Nothing);
 }
 
 /// A client of the Game Protocol takes the challenge for the beginning of its connection.
@@ -321,5 +321,5 @@ fn the_application_decides_about_clients_of_the_game_protocol() {
     let mut config = game_protocol::Config::new([2; 32]);
     config.max_incoming = 3;
     let client = |number: u64, now| game_client(u8::try_from(number).expect("a small number"), now);
-    the_application_decides(config, client, None, &Told::Ended, &Told::Connected);
+    the_application_decides(config, client, None, &LastEvent::Ended, &LastEvent::Connected);
 }
