@@ -295,12 +295,12 @@ fn the_application_decides<P: Protocol>(
     let deciding = Deciding::default();
     let mut server = Peer::<P>::with_capacity(CAPACITY, config);
     server.share_admission(Box::new(deciding.clone()));
-    for (decision, told) in
+    for (decision, last) in
         [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &LastEvent::Connected)]
     {
         *deciding.decision.lock().expect("nobody panicked") = decision;
         let mut client = client(9, now);
-        assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), told, "{decision:?}");
+        assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), last, "{decision:?}");
         let asked = std::mem::take(&mut *deciding.asked.lock().expect("nobody panicked"));
         assert!(asked.iter().all(|asked| *asked == Client::new(address(1), guid)), "{asked:?}");
         assert!(!asked.is_empty());
