@@ -40,6 +40,7 @@
 //! ```
 
 mod accept_queue;
+mod admission;
 mod blocked_senders;
 mod boxed_hook;
 mod connection;
@@ -67,8 +68,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
 
+use self::admission::LockedAdmission;
 use self::boxed_hook::BoxedHook;
-use self::shards::{LockedAdmission, Shards};
+use self::shards::Shards;
 use self::shared::ConnectionRef;
 use crate::bind_error::BindError;
 use crate::clock::Clock;

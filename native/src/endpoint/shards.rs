@@ -3,20 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rakwire::Instant;
-use rakwire::endpoint::{Admission, Protocol, SharedAdmission};
+use rakwire::endpoint::Protocol;
 
 use super::shared::Shared;
 use super::state::State;
-
-/// Whom the shards of a server have let in.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LockedAdmission(Arc<Mutex<Admission>>);
-
-impl SharedAdmission for LockedAdmission {
-    fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
-        decide(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
 
 /// All endpoints of a server: one, or its shards.
 #[derive(Debug)]

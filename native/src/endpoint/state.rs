@@ -10,15 +10,14 @@ use rakwire::endpoint::{
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
+use super::admission::{Deferred, DeferredAdmission, LockedAdmission};
 use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
-use super::incoming::{Deferred, DeferredAdmission};
 use super::message::Message;
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
-use super::shards::LockedAdmission;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::Clock;

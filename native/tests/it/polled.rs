@@ -16,21 +16,21 @@ const LOCAL: &str = "127.0.0.1:0";
 
 /// What an endpoint was told.
 #[derive(Debug)]
-struct OwnedEvent<P: Subject> {
+struct Events<P: Subject> {
     connected: Option<ConnectionId>,
     failed: Option<P::ConnectFailure>,
     ended: Option<P::DisconnectReason>,
     messages: Vec<Vec<u8>>,
 }
 
-impl<P: Subject> Default for OwnedEvent<P> {
+impl<P: Subject> Default for Events<P> {
     fn default() -> Self {
         Self { connected: None, failed: None, ended: None, messages: Vec::new() }
     }
 }
 
 /// One frame of an endpoint.
-fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut OwnedEvent<P>) {
+fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut Events<P>) {
     endpoint.update();
     while let Some(event) = endpoint.poll_event() {
         match event {
@@ -53,15 +53,15 @@ fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut OwnedEvent<P>) {
 struct Pair<P: Subject> {
     server: Endpoint<P>,
     client: Endpoint<P>,
-    there: OwnedEvent<P>,
-    here: OwnedEvent<P>,
+    there: Events<P>,
+    here: Events<P>,
 }
 
 impl<P: Subject> Pair<P> {
     fn new() -> Self {
         let server = Endpoint::bind(LOCAL, Options::server(8).expect("entropy")).expect("a free port");
         let client = Endpoint::bind(LOCAL, Options::client().expect("entropy")).expect("a free port");
-        Self { server, client, there: OwnedEvent::default(), here: OwnedEvent::default() }
+        Self { server, client, there: Events::default(), here: Events::default() }
     }
 
     /// Runs frames of both until `condition` holds.
@@ -107,7 +107,7 @@ fn a_server_that_does_not_answer_is_told<P: Subject>() {
     assert_eq!(client.connect(v6), Err(ConnectError::AddressFamily));
     client.connect(silent).expect("a free slot");
     assert!(client.timeout().is_some_and(|timeout| timeout.is_zero()), "the request is to be sent");
-    let (mut told, begin) = (OwnedEvent::default(), Instant::now());
+    let (mut told, begin) = (Events::default(), Instant::now());
     while told.failed.is_none() {
         assert!(begin.elapsed() < DEADLINE, "the attempt never failed");
         frame(&mut client, &mut told);
@@ -122,7 +122,7 @@ fn what_no_peer_sends_is_counted<P: Subject>() {
     assert!(matches!(taken, Err(BindError::Socket { .. })));
     let (socket, _) = silent_socket();
     socket.send_to(&[0x84; 2_049], server.local_addr()).expect("room");
-    let (mut told, begin) = (OwnedEvent::default(), Instant::now());
+    let (mut told, begin) = (Events::default(), Instant::now());
     while server.stats().too_long == 0 {
         assert!(begin.elapsed() < DEADLINE, "it never arrived");
         frame(&mut server, &mut told);

@@ -151,7 +151,7 @@ const NATIVE: Crate = Crate {
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
         Layer::together(&["endpoint"]),
-        Layer::apart(&["raknet", "game_protocol"]),
+        Layer::apart(&["polled", "raknet", "game_protocol"]),
         Layer::together(&["crate"]),
     ],
     never: &[],

@@ -108,11 +108,11 @@ async fn clients_beyond_the_backlog_are_not_kept<P: Subject>() {
 async fn a_closed_endpoint_decides_about_nobody<P: Subject>() {
     let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
     let address = server.local_addr();
-    let connecting = tokio::spawn(async move { client.connect(address).await });
+    let attempt = tokio::spawn(async move { client.connect(address).await });
     let incoming = server.incoming().await.expect("a client");
     server.close().await;
     incoming.accept();
     assert!(server.incoming().await.is_none());
     assert_eq!(server.stats().connections, 0);
-    connecting.abort();
+    attempt.abort();
 }
