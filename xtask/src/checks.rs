@@ -11,6 +11,7 @@ use crate::targets::WASM;
 /// All that the core may pull in: small crates that need no operating system, whatever features are on.
 const CORE_MAY_USE: [&str; 13] = [
     "adler2",
+    // Of defmt.
     "bitflags",
     "byteorder",
     "defmt",

@@ -41,11 +41,12 @@ fn bans_last_until_they_are_lifted_or_over() {
             matches!(bans[..], [(banned, Some(left))] if banned == pattern && left > Duration::from_secs(3_000))
         );
         let refused = loop {
-            match client.handle.connect(server.address).await.expect_err("a ban") {
-                // The last connection is still being ended.
-                ConnectError::NotTried(_) => tokio::task::yield_now().await,
-                failed => break failed,
+            let error = client.handle.connect(server.address).await.expect_err("a ban");
+            if !matches!(error, ConnectError::NotTried(_)) {
+                break error;
             }
+            // The last connection is still being ended.
+            tokio::task::yield_now().await;
         };
         assert_eq!(refused, ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned)));
         for number in 1..64_u8 {
