@@ -10,6 +10,7 @@ macro_rules! error_enum {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         pub enum $name {
             $($(#[$value_meta])* $value,)+
         }
@@ -36,6 +37,7 @@ macro_rules! drop_reasons {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         #[non_exhaustive]
         pub enum $name {
             $($(#[$value_meta])* $value,)+

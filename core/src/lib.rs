@@ -79,7 +79,8 @@
 //! # Features
 //!
 //! `alloc`: memory sized at run time ([`raknet::Peer::with_capacity`]). `deflate`: compressed aggregates of messages
-//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. None is on by default.
+//! ([`codec::aggregate`]). `sim`: the simulator. `derive`: `#[derive(Pack)]` for [`codec::rabbit`]. `defmt`: events,
+//! reasons, errors and names implement `defmt::Format`. None is on by default.
 // Parts that are left out leave some of their helpers without a caller; the whole is checked.
 #![cfg_attr(not(all(feature = "delay-based", feature = "server", feature = "unconnected")), allow(dead_code))]
 #![no_std]
@@ -135,3 +136,7 @@ pub mod wire {
         datagram, id, local, notice, offline, protection,
     };
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

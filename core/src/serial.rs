@@ -72,6 +72,13 @@ impl U24 {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for U24 {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u32}", self.get());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

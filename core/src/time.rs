@@ -106,3 +106,10 @@ impl Add<Duration> for Instant {
         self.plus_long(long_micros(duration))
     }
 }
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Instant {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u64:us}", self.as_micros());
+    }
+}

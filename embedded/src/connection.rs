@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use core::task::Poll;
 
-use rakwire::endpoint::{Outcome, Progress, Protocol, Receipt, SendError};
+use rakwire::endpoint::{ConnectionId, Hook, Outcome, Progress, Protocol, Receipt, SendError};
 
 use crate::received::Received;
 use crate::reference::ConnectionRef;
@@ -12,9 +12,9 @@ use crate::shared::EventInfo;
 /// An event of a connection. [`Connection::next`] has an example.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'d, P: Protocol> {
+pub enum Event<'d, P: Protocol, H: Hook<P> = ()> {
     /// A received message.
-    Message(Received<'d, P>),
+    Message(Received<'d, P, H>),
     /// The outcome of a message that was sent with receipt; only in RakNet.
     Receipt {
         /// The receipt that `send` returned.
@@ -25,6 +25,18 @@ pub enum Event<'d, P: Protocol> {
     /// The progress of a large message; only in RakNet
     /// ([`Config::progress_interval`](rakwire::raknet::Config::progress_interval)).
     Progress(Progress),
+}
+
+// A derived implementation would require `P: Format`.
+#[cfg(feature = "defmt")]
+impl<P: Protocol, H: Hook<P>> defmt::Format for Event<'_, P, H> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self {
+            Self::Message(message) => defmt::write!(f, "Message({})", message),
+            Self::Receipt { receipt, outcome } => defmt::write!(f, "Receipt({}, {})", receipt, outcome),
+            Self::Progress(progress) => defmt::write!(f, "Progress({})", progress),
+        }
+    }
 }
 
 /// An open connection with another peer.
@@ -61,16 +73,23 @@ pub enum Event<'d, P: Protocol> {
 /// assert_eq!(here.try_send(&[0xFE, 3], Delivery::RELIABLE), Err(SendError::NotConnected));
 /// # Ok(()) }) }
 /// ```
-#[derive(Clone, Debug)]
-pub struct Connection<'d, P: Protocol> {
-    pub(crate) reference: ConnectionRef<'d, P>,
+#[derive(Debug)]
+pub struct Connection<'d, P: Protocol, H: Hook<P> = ()> {
+    pub(crate) reference: ConnectionRef<'d, P, H>,
     remote: SocketAddr,
     identity: P::Identity,
 }
 
-impl<'d, P: Protocol> Connection<'d, P> {
+// A derived implementation would require `H: Clone`.
+impl<P: Protocol, H: Hook<P>> Clone for Connection<'_, P, H> {
+    fn clone(&self) -> Self {
+        Self { reference: self.reference.clone(), remote: self.remote, identity: self.identity }
+    }
+}
+
+impl<'d, P: Protocol, H: Hook<P>> Connection<'d, P, H> {
     pub(crate) const fn new(
-        reference: ConnectionRef<'d, P>,
+        reference: ConnectionRef<'d, P, H>,
         remote: SocketAddr,
         identity: P::Identity,
     ) -> Self {
@@ -87,12 +106,13 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// # Errors
     /// [`SendError::NotConnected`] once the connection has ended or is ending; [`SendError::Empty`];
     /// [`SendError::NeverFits`] for a message that is larger than what a connection may hold; [`SendError::ReservedId`] for an id
-    /// below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol.
+    /// below 0x1B in RakNet; [`SendError::TooLong`] for a message beyond the limit of the Game Protocol;
+    /// [`SendError::Filtered`] for one that the hook drops.
     pub async fn send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
-            .wait(|peer, now, id| {
+            .wait(|hooked, now, id| {
                 let Some(id) = id else { return Poll::Ready(Err(SendError::NotConnected)) };
-                match peer.send(now, id, message, delivery) {
+                match hooked.send(now, id, message, delivery) {
                     Err(SendError::QuotaExceeded | SendError::PoolExhausted) => Poll::Pending,
                     result => Poll::Ready(result),
                 }
@@ -107,13 +127,13 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// until others have been acknowledged.
     pub fn try_send(&self, message: &[u8], delivery: P::Delivery) -> Result<Option<Receipt>, SendError> {
         self.reference
-            .update(|peer, now, id| peer.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
+            .update(|hooked, now, id| hooked.send(now, id.ok_or(SendError::NotConnected)?, message, delivery))
     }
 
     /// Waits for the next message. Returns `None` once the connection has ended and all messages have been received; see
     /// [`closed_reason`](Self::closed_reason). Receipts and progress before the message are discarded; use
     /// [`next`](Self::next) to get them.
-    pub async fn recv(&self) -> Option<Received<'d, P>> {
+    pub async fn recv(&self) -> Option<Received<'d, P, H>> {
         loop {
             if let EventInfo::Message(delivery) = self.reference.next().await? {
                 return Some(Received::new(self.reference.shared(), delivery));
@@ -122,7 +142,7 @@ impl<'d, P: Protocol> Connection<'d, P> {
     }
 
     /// The next message, if one has arrived. Discards receipts and progress like [`recv`](Self::recv).
-    pub fn try_recv(&self) -> Option<Received<'d, P>> {
+    pub fn try_recv(&self) -> Option<Received<'d, P, H>> {
         loop {
             if let EventInfo::Message(delivery) = self.reference.try_next()? {
                 return Some(Received::new(self.reference.shared(), delivery));
@@ -146,16 +166,16 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// assert_eq!((Some(receipt), outcome), (sent, Outcome::Acknowledged));
     /// # Ok(()) }) }
     /// ```
-    pub async fn next(&self) -> Option<Event<'d, P>> {
+    pub async fn next(&self) -> Option<Event<'d, P, H>> {
         self.reference.next().await.map(|info| self.event(info))
     }
 
     /// The next event, if there is one.
-    pub fn try_next(&self) -> Option<Event<'d, P>> {
+    pub fn try_next(&self) -> Option<Event<'d, P, H>> {
         self.reference.try_next().map(|info| self.event(info))
     }
 
-    const fn event(&self, info: EventInfo<P>) -> Event<'d, P> {
+    const fn event(&self, info: EventInfo<P>) -> Event<'d, P, H> {
         match info {
             EventInfo::Message(delivery) => Event::Message(Received::new(self.reference.shared(), delivery)),
             EventInfo::Receipt(receipt, outcome) => Event::Receipt { receipt, outcome },
@@ -167,9 +187,9 @@ impl<'d, P: Protocol> Connection<'d, P> {
     /// most the `close_timeout` of the configuration, and then the other peer is notified. Discards messages that arrive in
     /// the meantime. This continues if the future is dropped.
     pub async fn disconnect(&self) {
-        self.reference.update(|peer, now, id| {
+        self.reference.update(|hooked, now, id| {
             if let Some(id) = id {
-                peer.disconnect(now, id);
+                hooked.peer.disconnect(now, id);
             }
         });
         while self.recv().await.is_some() {}
@@ -185,6 +205,12 @@ impl<'d, P: Protocol> Connection<'d, P> {
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.stats()
+    }
+
+    /// The name of the connection in its peer, for a [hook](crate::Handle::with_hook); `None` when nothing is left of it.
+    #[must_use]
+    pub fn id(&self) -> Option<ConnectionId> {
+        self.reference.id()
     }
 
     /// The address of the other peer.

@@ -4,7 +4,7 @@ use core::future::poll_fn;
 use core::net::SocketAddr;
 use core::task::Poll;
 
-use rakwire::endpoint::{PeerStats, Protocol};
+use rakwire::endpoint::{Hook, PeerStats, Protocol};
 
 use crate::connection::Connection;
 use crate::error::ConnectError;
@@ -30,12 +30,21 @@ use crate::shared::Shared;
 /// assert!(server.stats().datagrams_received > 0);
 /// # Ok(()) }) }
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Handle<'d, P: Protocol> {
-    pub(crate) shared: &'d Shared<'d, P>,
+#[derive(Debug)]
+pub struct Handle<'d, P: Protocol, H: Hook<P> = ()> {
+    pub(crate) shared: &'d Shared<'d, P, H>,
 }
 
-impl<'d, P: Protocol> Handle<'d, P> {
+// Derived implementations would require those of `H`.
+impl<P: Protocol, H: Hook<P>> Clone for Handle<'_, P, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P: Protocol, H: Hook<P>> Copy for Handle<'_, P, H> {}
+
+impl<'d, P: Protocol, H: Hook<P>> Handle<'d, P, H> {
     /// Opens a connection and waits until it is open.
     ///
     /// In the Game Protocol a connection counts as open when this client has answered the challenge of the server. The
@@ -44,7 +53,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
     ///
     /// # Errors
     /// A [`ConnectError`].
-    pub async fn connect(&self, to: SocketAddr) -> Result<Connection<'d, P>, ConnectError<P>> {
+    pub async fn connect(&self, to: SocketAddr) -> Result<Connection<'d, P, H>, ConnectError<P>> {
         self.connect_with(to, &P::ConnectOptions::default()).await
     }
 
@@ -57,7 +66,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
         &self,
         to: SocketAddr,
         options: &P::ConnectOptions<'_>,
-    ) -> Result<Connection<'d, P>, ConnectError<P>> {
+    ) -> Result<Connection<'d, P, H>, ConnectError<P>> {
         let slot = self.shared.update(|inner, now| inner.connect(now, to, options));
         let reference = ConnectionRef::new(self.shared, slot.map_err(ConnectError::NotTried)?);
         let identity = reference.connected().await.map_err(ConnectError::Failed)?;
@@ -66,7 +75,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
 
     /// Waits for the next incoming connection. There is none unless the feature `server` is enabled and `max_incoming` of
     /// the configuration is above 0.
-    pub async fn accept(&self) -> Connection<'d, P> {
+    pub async fn accept(&self) -> Connection<'d, P, H> {
         let accepted = poll_fn(|cx| {
             self.shared.poll(cx, |inner, _| inner.slots.accept().map_or(Poll::Pending, Poll::Ready))
         });
@@ -75,7 +84,7 @@ impl<'d, P: Protocol> Handle<'d, P> {
 
     /// The next incoming connection, if there is one.
     #[must_use]
-    pub fn try_accept(&self) -> Option<Connection<'d, P>> {
+    pub fn try_accept(&self) -> Option<Connection<'d, P, H>> {
         let accepted = self.shared.update(|inner, _| inner.slots.accept())?;
         Some(self.accepted(accepted))
     }
@@ -83,19 +92,39 @@ impl<'d, P: Protocol> Handle<'d, P> {
     const fn accepted(
         &self,
         (slot, remote, identity): (usize, SocketAddr, P::Identity),
-    ) -> Connection<'d, P> {
+    ) -> Connection<'d, P, H> {
         Connection::new(ConnectionRef::new(self.shared, slot), remote, identity)
     }
 
     /// The counters of the peer.
     #[must_use]
     pub fn stats(&self) -> PeerStats<P::DropReason> {
-        self.shared.read(|inner| *inner.peer.stats())
+        self.shared.read(|inner| *inner.hooked.peer.stats())
+    }
+
+    /// The number of connections, with those that are being opened or are ending.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.read(|inner| inner.hooked.peer.connections().count())
+    }
+
+    /// The number of all blocks.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.shared.read(|inner| inner.hooked.peer.blocks())
     }
 
     /// The number of free blocks.
     #[must_use]
     pub fn blocks_available(&self) -> usize {
-        self.shared.read(|inner| inner.peer.blocks_available())
+        self.shared.read(|inner| inner.hooked.peer.blocks_available())
+    }
+
+    /// Reads or changes the hook of the peer; [`new_with_hook`](crate::new_with_hook) has an example.
+    ///
+    /// # Panics
+    /// If `change` calls anything of the same peer.
+    pub fn with_hook<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
+        self.shared.update(|inner, _| change(&mut inner.hooked.hook))
     }
 }

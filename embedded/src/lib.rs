@@ -56,7 +56,7 @@
 //! - `server`, `unconnected` and `delay-based` (default): those of the crate [`rakwire`]. A board that only joins games can
 //!   disable them to save flash.
 //! - `ipv4` (default) and `ipv6`: the address families of the network.
-//! - `defmt`: errors implement `defmt::Format`.
+//! - `defmt`: events, reasons, errors and names implement `defmt::Format`, here and in the crate `rakwire`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -92,7 +92,7 @@ pub use handle::Handle;
 pub use mac_address::mac_address;
 pub use received::Received;
 pub use runner::Runner;
-pub use state::{State, new};
+pub use state::{State, new, new_with_hook};
 
 /// 32 random bytes for a configuration. The generator must not be predictable; use that of the chip.
 pub fn entropy(rng: &mut impl rand_core::RngCore) -> [u8; 32] {

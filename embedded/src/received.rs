@@ -1,6 +1,6 @@
 //! A received message.
 
-use rakwire::endpoint::{Message, Protocol};
+use rakwire::endpoint::{Hook, Message, Protocol};
 
 use crate::read_guard::ReadGuard;
 use crate::shared::Shared;
@@ -28,13 +28,13 @@ use crate::shared::Shared;
 /// ```
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
-pub struct Received<'d, P: Protocol> {
-    bytes: ReadGuard<'d, P>,
+pub struct Received<'d, P: Protocol, H: Hook<P> = ()> {
+    bytes: ReadGuard<'d, P, H>,
     delivery: P::Delivery,
 }
 
-impl<'d, P: Protocol> Received<'d, P> {
-    pub(crate) const fn new(shared: &'d Shared<'d, P>, delivery: P::Delivery) -> Self {
+impl<'d, P: Protocol, H: Hook<P>> Received<'d, P, H> {
+    pub(crate) const fn new(shared: &'d Shared<'d, P, H>, delivery: P::Delivery) -> Self {
         Self { bytes: ReadGuard::new(shared), delivery }
     }
 
@@ -68,5 +68,13 @@ impl<'d, P: Protocol> Received<'d, P> {
     #[must_use]
     pub fn copy_to<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
         self.read(|message| message.copy_to(buffer))
+    }
+}
+
+// A derived implementation would require `P: Format`.
+#[cfg(feature = "defmt")]
+impl<P: Protocol, H: Hook<P>> defmt::Format for Received<'_, P, H> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=usize} bytes, {}", self.len(), self.delivery);
     }
 }

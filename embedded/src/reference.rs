@@ -4,38 +4,38 @@ use core::future::poll_fn;
 use core::task::Poll;
 
 use rakwire::Instant;
-use rakwire::endpoint::{ConnectionId, Peer, Protocol};
+use rakwire::endpoint::{ConnectionId, Hook, Hooked, Protocol};
 
 use crate::shared::{EventInfo, Shared};
 use crate::slots::Phase;
 
 /// A reference to a connection. Dropping the last one closes the connection.
 #[derive(Debug)]
-pub(crate) struct ConnectionRef<'d, P: Protocol> {
-    shared: &'d Shared<'d, P>,
+pub(crate) struct ConnectionRef<'d, P: Protocol, H: Hook<P>> {
+    shared: &'d Shared<'d, P, H>,
     slot: usize,
 }
 
-impl<P: Protocol> Clone for ConnectionRef<'_, P> {
+impl<P: Protocol, H: Hook<P>> Clone for ConnectionRef<'_, P, H> {
     fn clone(&self) -> Self {
         self.shared.update(|inner, _| inner.slots.retain(self.slot));
         Self { shared: self.shared, slot: self.slot }
     }
 }
 
-impl<P: Protocol> Drop for ConnectionRef<'_, P> {
+impl<P: Protocol, H: Hook<P>> Drop for ConnectionRef<'_, P, H> {
     fn drop(&mut self) {
         self.shared.update(|inner, now| inner.release(now, self.slot));
     }
 }
 
-impl<'d, P: Protocol> ConnectionRef<'d, P> {
+impl<'d, P: Protocol, H: Hook<P>> ConnectionRef<'d, P, H> {
     /// A reference that the slot has already counted.
-    pub(crate) const fn new(shared: &'d Shared<'d, P>, slot: usize) -> Self {
+    pub(crate) const fn new(shared: &'d Shared<'d, P, H>, slot: usize) -> Self {
         Self { shared, slot }
     }
 
-    pub(crate) const fn shared(&self) -> &'d Shared<'d, P> {
+    pub(crate) const fn shared(&self) -> &'d Shared<'d, P, H> {
         self.shared
     }
 
@@ -44,15 +44,15 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
         poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_connected(self.slot))).await
     }
 
-    /// Waits until `attempt` is ready. It gets the id of the connection.
+    /// Waits until `attempt` is ready. It gets the peer, the time and the id of the connection.
     pub(crate) async fn wait<R>(
         &self,
-        mut attempt: impl FnMut(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> Poll<R>,
+        mut attempt: impl FnMut(&mut Hooked<'d, P, H>, Instant, Option<ConnectionId>) -> Poll<R>,
     ) -> R {
         poll_fn(|cx| {
             self.shared.poll(cx, |inner, now| {
                 let id = inner.slots.get(self.slot).map(|slot| slot.id);
-                attempt(&mut inner.peer, now, id)
+                attempt(&mut inner.hooked, now, id)
             })
         })
         .await
@@ -61,11 +61,11 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
     /// Calls the peer with the id of the connection.
     pub(crate) fn update<R>(
         &self,
-        update: impl FnOnce(&mut Peer<'d, P>, Instant, Option<ConnectionId>) -> R,
+        update: impl FnOnce(&mut Hooked<'d, P, H>, Instant, Option<ConnectionId>) -> R,
     ) -> R {
         self.shared.update(|inner, now| {
             let id = inner.slots.get(self.slot).map(|slot| slot.id);
-            update(&mut inner.peer, now, id)
+            update(&mut inner.hooked, now, id)
         })
     }
 
@@ -89,7 +89,11 @@ impl<'d, P: Protocol> ConnectionRef<'d, P> {
         })
     }
 
+    pub(crate) fn id(&self) -> Option<ConnectionId> {
+        self.shared.read(|inner| inner.slots.get(self.slot).map(|slot| slot.id))
+    }
+
     pub(crate) fn stats(&self) -> Option<P::ConnectionStats> {
-        self.shared.read(|inner| inner.peer.connection_stats(inner.slots.get(self.slot)?.id))
+        self.shared.read(|inner| inner.hooked.peer.connection_stats(inner.slots.get(self.slot)?.id))
     }
 }

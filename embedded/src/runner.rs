@@ -6,7 +6,7 @@ use core::task::{Context, Poll};
 use core::time::Duration;
 
 use embassy_time::Timer;
-use rakwire::endpoint::Protocol;
+use rakwire::endpoint::{Hook, Protocol};
 
 use crate::clock;
 use crate::shared::Shared;
@@ -17,16 +17,16 @@ const BATCH: usize = 8;
 /// The interval of timeouts while the send buffer is full.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// The task of a peer, with its socket and timer. The [crate](crate) has an example.
+/// The task of a peer, with its socket and timer. The [crate] has an example.
 #[derive(Debug)]
-pub struct Runner<'d, P: Protocol> {
+pub struct Runner<'d, P: Protocol, H: Hook<P> = ()> {
     socket: Socket<'d>,
-    shared: &'d Shared<'d, P>,
+    shared: &'d Shared<'d, P, H>,
     timer: Timer,
 }
 
-impl<'d, P: Protocol> Runner<'d, P> {
-    pub(crate) fn new(socket: Socket<'d>, shared: &'d Shared<'d, P>) -> Self {
+impl<'d, P: Protocol, H: Hook<P>> Runner<'d, P, H> {
+    pub(crate) fn new(socket: Socket<'d>, shared: &'d Shared<'d, P, H>) -> Self {
         Self { socket, shared, timer: Timer::at(embassy_time::Instant::MAX) }
     }
 

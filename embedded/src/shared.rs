@@ -5,10 +5,11 @@ use core::net::SocketAddr;
 use core::task::{Context, Poll};
 
 use embassy_sync::waitqueue::{MultiWakerRegistration, WakerRegistration};
-use rakwire::Instant;
+
 use rakwire::endpoint::{
-    ConnectError, ConnectionId, Event, Outcome, Peer, Progress, Protocol, Receipt, Side,
+    ConnectError, ConnectionId, Event, Hook, Hooked, Outcome, Progress, Protocol, Receipt, Side,
 };
+use rakwire::{Instant, Machine as _};
 
 use crate::clock;
 use crate::slots::{Phase, Slot, Slots};
@@ -26,8 +27,8 @@ pub(crate) enum EventInfo<P: Protocol> {
 
 /// Everything but the socket and the timer.
 #[derive(Debug)]
-pub(crate) struct Inner<'d, P: Protocol> {
-    pub(crate) peer: Peer<'d, P>,
+pub(crate) struct Inner<'d, P: Protocol, H: Hook<P>> {
+    pub(crate) hooked: Hooked<'d, P, H>,
     pub(crate) slots: Slots<'d, P>,
     /// Whether the peer lends bytes to a task.
     pub(crate) is_lending: bool,
@@ -35,24 +36,27 @@ pub(crate) struct Inner<'d, P: Protocol> {
     wants_fresh_port: bool,
     /// The number of tasks that wait for pongs.
     pub(crate) pending_pings: u8,
+    /// Whether messages from peers without a connection are kept for a task that reads them.
+    pub(crate) keeps_messages: bool,
     runner: WakerRegistration,
     wakers: MultiWakerRegistration<WAKERS>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Shared<'d, P: Protocol> {
-    inner: RefCell<Inner<'d, P>>,
+pub(crate) struct Shared<'d, P: Protocol, H: Hook<P>> {
+    inner: RefCell<Inner<'d, P, H>>,
 }
 
-impl<'d, P: Protocol> Shared<'d, P> {
-    pub(crate) const fn new(peer: Peer<'d, P>, slots: &'d mut [Option<Slot<P>>]) -> Self {
+impl<'d, P: Protocol, H: Hook<P>> Shared<'d, P, H> {
+    pub(crate) const fn new(hooked: Hooked<'d, P, H>, slots: &'d mut [Option<Slot<P>>]) -> Self {
         let inner = Inner {
-            peer,
+            hooked,
             slots: Slots(slots),
             is_lending: false,
             wants_fresh_port: false,
             pending_pings: 0,
+            keeps_messages: false,
             runner: WakerRegistration::new(),
             wakers: MultiWakerRegistration::new(),
         };
@@ -60,12 +64,12 @@ impl<'d, P: Protocol> Shared<'d, P> {
     }
 
     /// Reads the state.
-    pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner<'d, P>) -> R) -> R {
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Inner<'d, P, H>) -> R) -> R {
         read(&self.inner.borrow())
     }
 
     /// Changes the state and wakes the runner.
-    pub(crate) fn update<R>(&self, update: impl FnOnce(&mut Inner<'d, P>, Instant) -> R) -> R {
+    pub(crate) fn update<R>(&self, update: impl FnOnce(&mut Inner<'d, P, H>, Instant) -> R) -> R {
         let mut inner = self.inner.borrow_mut();
         let result = update(&mut inner, clock::now());
         inner.runner.wake();
@@ -76,7 +80,7 @@ impl<'d, P: Protocol> Shared<'d, P> {
     pub(crate) fn poll<R>(
         &self,
         cx: &Context<'_>,
-        attempt: impl FnOnce(&mut Inner<'d, P>, Instant) -> Poll<R>,
+        attempt: impl FnOnce(&mut Inner<'d, P, H>, Instant) -> Poll<R>,
     ) -> Poll<R> {
         let mut inner = self.inner.borrow_mut();
         let result = attempt(&mut inner, clock::now());
@@ -91,23 +95,23 @@ impl<'d, P: Protocol> Shared<'d, P> {
     pub(crate) fn give_back(&self) {
         self.update(|inner, _| {
             inner.is_lending = false;
-            inner.peer.give_back();
+            inner.hooked.peer.give_back();
             inner.wakers.wake();
         });
     }
 }
 
 /// The calls of the runner.
-impl<P: Protocol> Shared<'_, P> {
+impl<P: Protocol, H: Hook<P>> Shared<'_, P, H> {
     /// Handles a received datagram.
     pub(crate) fn handle_datagram(&self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        self.inner.borrow_mut().peer.handle_datagram(now, from, datagram);
+        self.inner.borrow_mut().hooked.handle_datagram(now, from, datagram);
     }
 
     /// Handles timeouts, and wakes all waiting tasks.
     pub(crate) fn handle_timeout(&self, now: Instant) {
         let mut inner = self.inner.borrow_mut();
-        inner.peer.handle_timeout(now);
+        inner.hooked.handle_timeout(now);
         inner.take_unclaimed(now);
         inner.wakers.wake();
     }
@@ -115,7 +119,7 @@ impl<P: Protocol> Shared<'_, P> {
     /// Composes the next datagram.
     pub(crate) fn poll_transmit(&self, now: Instant, buffer: &mut [u8]) -> Option<(SocketAddr, usize)> {
         let mut inner = self.inner.borrow_mut();
-        let transmit = inner.peer.poll_transmit(now, buffer)?;
+        let transmit = inner.hooked.poll_transmit(now, buffer)?;
         Some((transmit.to, transmit.payload.len()))
     }
 
@@ -128,11 +132,11 @@ impl<P: Protocol> Shared<'_, P> {
     pub(crate) fn poll_timeout(&self, cx: &Context<'_>) -> Option<Instant> {
         let mut inner = self.inner.borrow_mut();
         inner.runner.register(cx.waker());
-        inner.peer.poll_timeout()
+        inner.hooked.poll_timeout()
     }
 }
 
-impl<P: Protocol> Inner<'_, P> {
+impl<P: Protocol, H: Hook<P>> Inner<'_, P, H> {
     /// Starts to open a connection and returns the index of its slot.
     pub(crate) fn connect(
         &mut self,
@@ -143,11 +147,11 @@ impl<P: Protocol> Inner<'_, P> {
         // An ended connection occupies its slot until its last events are taken.
         self.take_unclaimed(now);
         // Other connections, including those that are closing, still need the current port.
-        let is_alone = self.peer.connections().next().is_none();
-        let id = self.peer.connect_with(now, to, options)?;
+        let is_alone = self.hooked.peer.connections().next().is_none();
+        let id = self.hooked.peer.connect_with(now, to, options)?;
         self.wants_fresh_port |= P::FRESH_PORT && is_alone;
         self.slots.insert(Slot { id, phase: Phase::Connecting, references: 1 }).ok_or_else(|| {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
             ConnectError::Full
         })
     }
@@ -157,24 +161,27 @@ impl<P: Protocol> Inner<'_, P> {
         if self.is_lending {
             return;
         }
-        while let Some(id) = self.peer.poll_readable() {
+        while let Some(id) = self.hooked.poll_readable() {
             if !self.slots.contains(id) {
                 self.take_unclaimed_of(now, id);
             }
         }
         if self.pending_pings == 0 {
-            while self.peer.poll_unconnected().is_some() {}
+            while self.hooked.poll_pong().is_some() {}
+        }
+        if !self.keeps_messages {
+            while self.hooked.poll_out_of_band().is_some() {}
         }
     }
 
     /// Takes the events of a connection without references. A new incoming connection gets a slot, where it waits to be
     /// accepted.
     fn take_unclaimed_of(&mut self, now: Instant, id: ConnectionId) {
-        while let Some(event) = self.peer.poll_event_of(id) {
+        while let Some(event) = self.hooked.poll_event_of(id) {
             if let Event::Connected { side: Side::Server, remote, identity, .. } = event {
                 let phase = Phase::Incoming { remote, identity };
                 if self.slots.insert(Slot { id, phase, references: 0 }).is_none() {
-                    self.peer.disconnect(now, id);
+                    self.hooked.peer.disconnect(now, id);
                 }
                 // The following events are for the task that accepts it.
                 return;
@@ -186,7 +193,7 @@ impl<P: Protocol> Inner<'_, P> {
     pub(crate) fn release(&mut self, now: Instant, at: usize) {
         let Some(Slot { id, phase, .. }) = self.slots.release(at) else { return };
         if !matches!(phase, Phase::Ended(_)) {
-            self.peer.disconnect(now, id);
+            self.hooked.peer.disconnect(now, id);
         }
         if !self.is_lending {
             self.take_unclaimed_of(now, id);
@@ -200,7 +207,7 @@ impl<P: Protocol> Inner<'_, P> {
         }
         let Some(slot) = self.slots.get_mut(at) else { return Poll::Pending };
         // Whoever waits is woken only for what comes after the last event, so no event of another kind may be left.
-        while let Some(event) = self.peer.poll_event_of(slot.id) {
+        while let Some(event) = self.hooked.poll_event_of(slot.id) {
             if let Event::Connected { identity, .. } = event {
                 slot.phase = Phase::Connected;
                 return Poll::Ready(Ok(identity));
@@ -220,7 +227,7 @@ impl<P: Protocol> Inner<'_, P> {
         }
         loop {
             let Some(slot) = self.slots.get_mut(at) else { return Poll::Ready(None) };
-            let Some(event) = self.peer.poll_event_of(slot.id) else {
+            let Some(event) = self.hooked.poll_event_of(slot.id) else {
                 return if matches!(slot.phase, Phase::Ended(_)) { Poll::Ready(None) } else { Poll::Pending };
             };
             let info = match event {

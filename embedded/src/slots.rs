@@ -63,6 +63,14 @@ impl<P: Protocol> Slots<'_, P> {
         None
     }
 
+    /// Adds a reference to this connection if it is open and a task refers to it, and returns the index of its slot.
+    pub(crate) fn retain_connected(&mut self, id: ConnectionId) -> Option<usize> {
+        let is_it = |slot: &Slot<P>| slot.id == id && matches!(slot.phase, Phase::Connected);
+        let at = self.0.iter().position(|slot| slot.as_ref().is_some_and(is_it))?;
+        self.retain(at);
+        Some(at)
+    }
+
     /// Adds a reference.
     pub(crate) fn retain(&mut self, at: usize) {
         if let Some(slot) = self.get_mut(at) {

@@ -5,7 +5,7 @@ use core::mem::ManuallyDrop;
 
 use embassy_net::Stack;
 use heapless::Vec;
-use rakwire::endpoint::{Peer, Protocol, Resources};
+use rakwire::endpoint::{Hook, Hooked, Peer, Protocol, Resources};
 
 use crate::handle::Handle;
 use crate::runner::Runner;
@@ -28,12 +28,13 @@ pub struct State<
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
     const DATAGRAM_SIZE: usize,
+    H: Hook<P> = (),
 > {
     // `ManuallyDrop`, because a field that is never dropped may borrow from another one.
     resources: ManuallyDrop<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>,
     slots: ManuallyDrop<Vec<Option<Slot<P>>, CONNECTIONS>>,
     buffers: Buffers<DATAGRAMS, DATAGRAM_SIZE>,
-    shared: OnceCell<ManuallyDrop<Shared<'d, P>>>,
+    shared: OnceCell<ManuallyDrop<Shared<'d, P, H>>>,
 }
 
 impl<
@@ -43,7 +44,8 @@ impl<
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
     const DATAGRAM_SIZE: usize,
-> State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE>
+    H: Hook<P>,
+> State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE, H>
 {
     /// The size of the [`Resources`] in bytes, without the socket and the peer itself.
     pub const RESOURCES_BYTES: usize = size_of::<Resources<P, CONNECTIONS, BLOCKS, BLOCK_SIZE>>();
@@ -71,7 +73,8 @@ impl<
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
     const DATAGRAM_SIZE: usize,
-> Default for State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE>
+    H: Hook<P>,
+> Default for State<'_, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE, H>
 {
     fn default() -> Self {
         Self::new()
@@ -100,10 +103,66 @@ pub fn new<
     port: u16,
     config: P::Config,
 ) -> (Handle<'d, P>, Runner<'d, P>) {
+    new_with_hook(state, stack, port, config, ())
+}
+
+/// Like [`new`], with a hook that sees, filters and injects datagrams, messages and events. The memory is that of a peer
+/// with such a hook. Without a hook this costs nothing.
+///
+/// ```
+/// use embassy_futures::join::join;
+/// use rakwire::raknet::{Config, Delivery, FilterGroup, MessageFilter, RakNet};
+/// use rakwire_embassy::raknet::{State, new_with_hook};
+/// use static_cell::ConstStaticCell;
+///
+/// static MEMORY: ConstStaticCell<State<'static, 2, 64, 128, 4, MessageFilter<2>>> =
+///     ConstStaticCell::new(State::new());
+///
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+/// # let (client, _) = loopback::peers::<RakNet>(stack);
+/// let mut config = Config::new(rakwire_embassy::entropy(&mut loopback::Rng));
+/// config.max_incoming = 2;
+/// let mut filter = MessageFilter::new();
+/// filter.forbid(FilterGroup::EVERYONE, [0x90]);
+/// let (server, mut runner) = new_with_hook(MEMORY.take(), stack, 19_133, config, filter);
+/// # tokio::task::spawn_local(async move { runner.run().await });
+/// # let address = (loopback::SERVER.ip(), 19_133).into();
+/// let (opened, accepted) = join(client.connect(address), server.accept()).await;
+/// let (guest, id) = (opened?, accepted.id().ok_or("the connection has ended")?);
+/// guest.send(b"\x90dropped", Delivery::RELIABLE_ORDERED).await?;
+/// guest.send(b"\x86passed", Delivery::RELIABLE_ORDERED).await?;
+/// assert_eq!(accepted.recv().await.and_then(|message| message.read(|bytes| bytes.as_slice().map(|b| b[0]))), Some(0x86));
+/// assert_eq!(server.with_hook(|filter| filter.dropped()), 1);
+///
+/// assert!(server.with_hook(|filter| filter.put(id, FilterGroup(1))));
+/// guest.send(b"\x90passed", Delivery::RELIABLE_ORDERED).await?;
+/// assert!(accepted.recv().await.is_some());
+/// # Ok(()) }) }
+/// ```
+///
+/// # Panics
+/// As [`new`].
+pub fn new_with_hook<
+    'd,
+    P: Protocol,
+    H: Hook<P>,
+    const CONNECTIONS: usize,
+    const BLOCKS: usize,
+    const BLOCK_SIZE: usize,
+    const DATAGRAMS: usize,
+    const DATAGRAM_SIZE: usize,
+>(
+    state: &'d mut State<'d, P, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, DATAGRAM_SIZE, H>,
+    stack: Stack<'d>,
+    port: u16,
+    config: P::Config,
+    hook: H,
+) -> (Handle<'d, P, H>, Runner<'d, P, H>) {
     let State { resources, slots, buffers, shared } = state;
     slots.clear();
     while slots.push(None).is_ok() {}
-    let peer = Peer::new(resources, config);
-    let shared: &'d Shared<'d, P> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(peer, slots)));
+    let hooked = Hooked::new(Peer::new(resources, config), hook);
+    let shared: &'d Shared<'d, P, H> = shared.get_or_init(|| ManuallyDrop::new(Shared::new(hooked, slots)));
     (Handle { shared }, Runner::new(Socket::new(buffers, stack, port), shared))
 }

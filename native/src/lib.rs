@@ -2,7 +2,8 @@
 //!
 //! An [`Endpoint`] is a socket that opens and accepts connections and pings servers. A [`Connection`] sends and receives
 //! messages. The root of the crate re-exports the types of [`raknet`]; [`game_protocol`] has the same types for the Game
-//! Protocol, and [`endpoint`] for code that supports both.
+//! Protocol, and [`endpoint`] for code that supports both. A game without a runtime calls [`polled::Endpoint`] once a
+//! frame.
 //!
 //! An endpoint runs in two tasks of the tokio runtime in which it was bound. One receives datagrams with their times of
 //! arrival, and the other one drives the protocol. A delay of the second task therefore does not affect measured
@@ -42,17 +43,21 @@ pub mod game_protocol;
 mod interfaces;
 mod network_emulator;
 mod outgoing;
+pub mod polled;
 pub mod raknet;
 mod simulation;
 mod socket;
 mod wakers;
 
+/// Encodings for the contents of messages: bit streams, Rabbit, aggregates, advertisements.
+pub use rakwire::codec;
+
 pub use raknet::{
     AddressPattern, BanListFull, BindError, Capacity, Channel, Config, ConnectError, ConnectFailure,
     ConnectOptions, Connection, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason,
-    DropReason, Endpoint, EndpointStats, Guid, Message, Options, OutOfBand, OutOfBandError, Outcome,
-    PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability, SendError,
-    SetError, Unconnected, UnconnectedKind, id,
+    DropReason, Endpoint, EndpointStats, Guid, Incoming, Message, Options, OutOfBand, OutOfBandError,
+    Outcome, PeerStats, PingError, PingScope, Pong, PongFraming, Priority, Progress, Receipt, Reliability,
+    SendError, SetError, Unconnected, UnconnectedKind, id,
 };
 pub use simulation::{Simulation, SimulationSyntaxError};
 

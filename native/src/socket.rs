@@ -77,7 +77,9 @@ impl Socket {
         Err(io::Error::new(io::ErrorKind::Unsupported, "this system cannot share a port by sender"))
     }
 
-    fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
+    /// Uses a socket that is bound.
+    pub(crate) fn over(socket: std::net::UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // The system may limit the sizes; any size works.
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
@@ -90,11 +92,6 @@ impl Socket {
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
         self.local
-    }
-
-    /// Whether IPv6 addresses can be reached; IPv4 addresses always can.
-    pub(crate) const fn has_ipv6(&self) -> bool {
-        self.local.is_ipv6()
     }
 
     /// How many datagrams to one address a call can send.
@@ -121,7 +118,7 @@ impl Socket {
     /// Sends datagrams; waits while the system's buffer is full.
     pub(crate) async fn send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
-            destination: self.route(transmit.to),
+            destination: route(self.local, transmit.to),
             ecn: None,
             contents: transmit.bytes,
             segment_size: (transmit.count > 1).then_some(transmit.size),
@@ -135,13 +132,13 @@ impl Socket {
             }
         }
     }
+}
 
-    /// The destination for this socket: an IPv6 socket needs IPv4-mapped addresses.
-    fn route(&self, to: SocketAddr) -> SocketAddr {
-        match (self.local, to.ip()) {
-            (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
-            _ => to,
-        }
+/// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
+pub(crate) fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match (local, to.ip()) {
+        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
     }
 }
 

@@ -5,10 +5,11 @@ use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::endpoint::{
-    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
+    Capacity, ConnectError, ConnectionId, ConnectionState, Event, Peer, PeerStats, Protocol, Receipt,
+    SendError,
 };
 use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{ConnectOptions, DialledAddress, InternalAddresses, RakNet};
+use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
@@ -55,6 +56,8 @@ type Dial<P> = fn(&mut Peer<'static, P>, Instant, &[u8]) -> Result<ConnectionId,
 pub(crate) struct Client<P: Protocol> {
     peer: Peer<'static, P>,
     id: Option<ConnectionId>,
+    /// The addresses that the server has said are its own, once the peer no longer knows them.
+    internal_addresses: Vec<SocketAddr>,
     buffer: Vec<u8>,
     /// What RakNet's server asks for; empty in the Game Protocol.
     password: Vec<u8>,
@@ -85,8 +88,14 @@ impl Client<RakNet> {
 
 impl Client<RakNet> {
     /// The addresses that the server has said are its own.
-    pub(crate) fn internal_addresses(&self) -> InternalAddresses {
-        self.id.map_or_else(InternalAddresses::new, |id| self.peer.internal_addresses(id))
+    pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.id.map_or_else(Vec::new, |id| self.addresses_of(id))
+    }
+
+    /// The GUID of the server, while there is a connection.
+    pub(crate) fn server_guid(&self) -> Option<Guid> {
+        let connection = self.peer.connection(self.id?)?;
+        (connection.state == ConnectionState::Connected).then_some(connection.identity)
     }
 }
 
@@ -106,7 +115,14 @@ impl<P: Protocol> Client<P> {
         }
         let Memory { blocks, block_size } = memory;
         let peer = Peer::with_capacity(Capacity { connections: 1, blocks, block_size }, config);
-        Ok(Self { peer, id: None, buffer: vec![0; P::MAX_DATAGRAM], password: password.to_vec(), dial })
+        Ok(Self {
+            peer,
+            id: None,
+            internal_addresses: Vec::new(),
+            buffer: vec![0; P::MAX_DATAGRAM],
+            password: password.to_vec(),
+            dial,
+        })
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
@@ -150,7 +166,18 @@ impl<P: Protocol> Client<P> {
     }
 
     pub(crate) fn poll_event(&mut self) -> Option<Event<'_, P>> {
+        // The peer forgets them with the next event.
+        if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
+            self.internal_addresses = P::told_addresses(&self.peer, id).collect();
+        }
         self.peer.poll_event()
+    }
+
+    fn addresses_of(&self, id: ConnectionId) -> Vec<SocketAddr> {
+        match &self.internal_addresses[..] {
+            [] => P::told_addresses(&self.peer, id).collect(),
+            kept => kept.to_vec(),
+        }
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
@@ -160,7 +187,6 @@ impl<P: Protocol> Client<P> {
     /// Whether nothing more can arrive; events may still wait.
     #[cfg(any(feature = "npm", test))]
     pub(crate) fn is_over(&self) -> bool {
-        use rakwire::endpoint::ConnectionState;
         self.id.is_some_and(|id| {
             let connection = self.peer.connection(id);
             connection.is_none_or(|connection| connection.state == ConnectionState::Disconnected)
@@ -225,6 +251,36 @@ mod tests {
         };
         assert_eq!(connect(&[7; 255]), Ok(()));
         assert_eq!(connect(&[7; 256]), Err(ConnectError::PasswordTooLong));
+    }
+
+    #[test]
+    fn the_guid_of_the_server_is_known_while_it_is_connected() {
+        let mut config = RakNet::config([2; 32]);
+        config.max_incoming = 1;
+        let guid = config.guid;
+        let capacity = Capacity { connections: 1, blocks: 64, block_size: 128 };
+        let mut server = Peer::<RakNet>::with_capacity(capacity, config);
+        let mut client = raknet(6);
+        let (page, mut buffer, mut now) =
+            (SocketAddr::from(([192, 0, 2, 2], 1)), vec![0; 2_048], Instant::ZERO);
+        client.connect(now).unwrap();
+        assert_eq!(client.server_guid(), None);
+        while !matches!(client.poll_event(), Some(Event::Connected { .. })) {
+            while let Some(datagram) = client.poll_transmit(now).map(<[u8]>::to_vec) {
+                server.handle_datagram(now, page, &datagram);
+            }
+            while let Some(transmit) = server.poll_transmit(now, &mut buffer) {
+                client.handle(now, transmit.payload);
+            }
+            while server.poll_event().is_some() {}
+            now =
+                [client.poll_timeout(), server.poll_timeout()].into_iter().flatten().min().unwrap().max(now);
+            client.handle_timeout(now);
+            server.handle_timeout(now);
+        }
+        assert_eq!(client.server_guid(), Some(guid));
+        client.disconnect(now);
+        assert_eq!(client.server_guid(), None);
     }
 
     #[test]

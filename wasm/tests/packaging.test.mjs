@@ -11,11 +11,13 @@ import { before, after, test } from "node:test";
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 let folder;
 let contents;
+let filename;
 
 before(() => {
   folder = mkdtempSync(join(tmpdir(), "rakwire-package-"));
   const packed = execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" });
-  const [{ filename, files }] = Object.values(JSON.parse(packed));
+  const [{ filename: name, files }] = Object.values(JSON.parse(packed));
+  filename = name;
   contents = files.map(({ path }) => path).sort();
   cpSync(join(PACKAGE, "tests/fixture"), join(folder, "fixture"), { recursive: true });
   execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join("..", filename)], {
@@ -32,6 +34,12 @@ test("the package contains the required files and nothing else", () => {
   }
   const unexpected = contents.filter((path) => !/^(dist|pkg|ts)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
   assert.deepEqual(unexpected, []);
+});
+
+test("the file that the README tells to install is the packed one", () => {
+  const readme = readFileSync(join(PACKAGE, "README.md"), "utf8");
+  const told = [...readme.matchAll(/^npm install \S*?([^/\s]+)$/gm)].map(([, file]) => file);
+  assert.deepEqual(told, [filename]);
 });
 
 test("every map leads to a source that is in the package", () => {

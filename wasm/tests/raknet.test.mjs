@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "node:test";
+import { WebSocket } from "ws";
 
-import { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "rakwire";
+import { FIRST_ALLOWED_ID, FIRST_FREE_ID, ping } from "rakwire";
 
 import { connectTo, echoFixture, RAKNET } from "./protocols.mjs";
 import { fails, next, nextNumbers, numbered, pattern, startCpp, startEcho, startRelay } from "./support.mjs";
@@ -16,6 +17,15 @@ test("a message of 1 MB passes in both directions", async (t) => {
   connection.send(pattern(1_000_000));
   assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(1_000_000)));
   await connection.close();
+});
+
+test("the GUID of the server is that of its pong, until the connection ends", async (t) => {
+  const { open, relay } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  const { guid } = await ping(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket });
+  assert.equal(connection.serverGuid, guid);
+  await connection.close();
+  assert.equal(connection.serverGuid, undefined);
 });
 
 test("a C++ server echoes short and long messages in order", async (t) => {

@@ -123,6 +123,10 @@ export class PeerConnection extends EventTarget implements Connection {
     return this.#session.internalAddresses();
   }
 
+  get serverGuid(): bigint | undefined {
+    return this.#session.serverGuid;
+  }
+
   override addEventListener(
     type: string,
     listener: Listener | null,

@@ -175,6 +175,11 @@ export class Session implements TransportEvents {
     return this.#lastStats === undefined && "internalAddresses" in peer ? peer.internalAddresses() : [];
   }
 
+  get serverGuid(): bigint | undefined {
+    const peer = this.#peer;
+    return this.#lastStats === undefined && "serverGuid" in peer ? peer.serverGuid : undefined;
+  }
+
   onOpen(): void {
     this.#change(() => this.#peer.connect(performance.now()));
   }

@@ -319,6 +319,12 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   stats(): ConnectionStats;
 
   /**
+   * The GUID of a RakNet server, which is the one in its {@link Pong}: the server chose it itself. None in the Game
+   * Protocol, and none once the connection is closing or has ended.
+   */
+  readonly serverGuid: bigint | undefined;
+
+  /**
    * The addresses that a RakNet server has said are its own, such as `192.0.2.7:19132` or `[2001:db8::7]:19132`; nobody
    * has proved them. None in the Game Protocol, and none once the connection has ended.
    */

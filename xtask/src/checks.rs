@@ -9,9 +9,11 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 
 /// All that the core may pull in: small crates that need no operating system, whatever features are on.
-const CORE_MAY_USE: [&str; 11] = [
+const CORE_MAY_USE: [&str; 13] = [
     "adler2",
+    "bitflags",
     "byteorder",
+    "defmt",
     "hash32",
     "heapless",
     "libm",

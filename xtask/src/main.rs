@@ -11,18 +11,23 @@ mod cli;
 mod corpus;
 mod demo;
 mod documents;
+mod features;
 mod firmware;
 mod fuzz;
 mod interop;
 mod log;
 mod mcu;
 mod measurements;
+mod miri;
 mod modules;
 mod msrv;
 mod mutants;
 mod npm_size;
 mod own_files;
+mod package;
 mod process;
+mod quickstarts;
+mod release;
 mod runner;
 mod schedule;
 mod service;
@@ -75,6 +80,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Soak(options) => fuzz::soak(&shell, &options),
         Command::Mutants(options) => mutants::command(&shell, &options),
         Command::Bench(options) => bench::command(&shell, &options),
+        Command::Release(options) => release::command(&shell, &options),
         Command::Test(selection) => run_stages(&shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&shell, &test::ci_stages(), &selection),
     }

@@ -8,15 +8,19 @@ use crate::checks;
 use crate::citations;
 use crate::demo;
 use crate::documents;
+use crate::features;
 use crate::firmware;
 use crate::fuzz;
 use crate::interop;
 use crate::mcu;
+use crate::miri;
 use crate::modules;
 use crate::msrv;
 use crate::mutants;
 use crate::npm_size;
 use crate::own_files;
+use crate::package;
+use crate::quickstarts;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -36,6 +40,12 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("words", "names and texts use the words of the glossary", &[], words::stage),
         Stage::new("citations", "what comments cite of docs/ exists", &[], citations::stage),
         Stage::new("docs", "what documents name exists: tests, files, commands", &[], documents),
+        Stage::new(
+            "features",
+            "the public items exist that the table of features names",
+            &[],
+            features::check,
+        ),
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
@@ -43,6 +53,13 @@ pub(crate) fn test_stages() -> Vec<Stage> {
             &[Need::HostTests],
             cargo_tests,
         ),
+        Stage::new(
+            "quickstarts",
+            "the commands of the quickstarts print what is written there",
+            &[Need::HostTests],
+            quickstarts::check,
+        )
+        .load(Load::Half),
         Stage::new(
             "interop",
             "our endpoint with foreign RakNet peers, and the page of what was found",
@@ -109,9 +126,15 @@ fn embedded_stages() -> [Stage; 3] {
 }
 
 /// Generated input, and measurements.
-fn measuring_stages() -> [Stage; 4] {
+fn measuring_stages() -> [Stage; 5] {
     [
         Stage::new("mutants", "the models find every fault that is put into the core", &[], mutants::stage),
+        Stage::new(
+            "miri",
+            "no undefined behaviour where the core computes with indices and bits",
+            &miri::NEEDS,
+            miri::stage,
+        ),
         Stage::new(
             "fuzz",
             "generated input against the core and the game, for a minute",
@@ -165,7 +188,20 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             &[Need::Components],
             fuzz::lints,
         ),
-        Stage::new("doc", "the documentation builds without warnings", &[], doc).uses(Resource::DevProfile),
+        Stage::new(
+            "doc",
+            "the documentation builds without warnings, as its readers get it",
+            &[Need::WasmTarget],
+            doc,
+        )
+        .uses(Resource::DevProfile),
+        Stage::new(
+            "package",
+            "every published crate packs, and compiles from its package",
+            &[],
+            package::stage,
+        )
+        .uses(Resource::DevProfile),
     ];
     stages.extend(test_stages());
     stages
@@ -192,12 +228,17 @@ fn clippy(shell: &Shell) -> Result<()> {
     shell.cmd_for(WASM, ".", "cargo", for_browsers).run()
 }
 
+/// With the features and targets that the manifests name in `[package.metadata.docs.rs]`.
 fn doc(shell: &Shell) -> Result<()> {
-    let doc = shell.cmd("cargo", ["doc", "--workspace", "--no-deps"]);
-    doc.with(|command| {
-        command.env("RUSTDOCFLAGS", "-D warnings");
-    })
-    .run()
+    let here = ["doc", "--no-deps", "--all-features", "--workspace"];
+    let for_browsers = ["doc", "--no-deps", "--all-features", "-p", "rakwire-wasm", "--target", WASM];
+    for doc in [shell.cmd("cargo", here), shell.cmd_for(WASM, ".", "cargo", for_browsers)] {
+        doc.with(|command| {
+            command.env("RUSTDOCFLAGS", "-D warnings");
+        })
+        .run()?;
+    }
+    Ok(())
 }
 
 fn targets(shell: &Shell) -> Result<()> {

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::fmt::Debug;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use super::reservation::{Rejection, Request};
@@ -74,6 +74,76 @@ struct Guest {
 pub trait SharedAdmission: Debug + Send + Sync {
     /// Calls `decide` once, while nobody else decides.
     fn with(&self, decide: &mut dyn FnMut(&mut Admission));
+
+    /// Whether to let in a client for which there is room. Called before anything of it is kept, and again whenever the
+    /// client asks again. It must not block. By default every client is let in.
+    ///
+    /// In RakNet this is at the client's second request, after its cookie has proved the address. A refused client is
+    /// told that there are no free incoming connections (0x14). In the Game Protocol it is when the client answers its
+    /// challenge; a refused client is told END, as by a full server.
+    ///
+    /// A RakNet peer that this one dials at the same time is not asked about: this side wants that connection.
+    fn decide(&self, client: &Client) -> Decision {
+        let _ = client;
+        Decision::Accept
+    }
+}
+
+/// A client that asks for a connection.
+///
+/// ```
+/// use rakwire::endpoint::{Admission, Client, Decision, SharedAdmission};
+///
+/// /// Lets in clients of the local network alone.
+/// #[derive(Debug, Default)]
+/// struct LocalOnly(std::sync::Mutex<Admission>);
+///
+/// impl SharedAdmission for LocalOnly {
+///     fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+///         decide(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+///     }
+///
+///     fn decide(&self, client: &Client) -> Decision {
+///         match client.remote.ip() {
+///             std::net::IpAddr::V4(ip) if ip.is_private() => Decision::Accept,
+///             _ => Decision::Refuse,
+///         }
+///     }
+/// }
+///
+/// let admission = LocalOnly::default();
+/// let client = |remote| Client::new(remote, None);
+/// assert_eq!(admission.decide(&client("192.168.0.9:4000".parse()?)), Decision::Accept);
+/// assert_eq!(admission.decide(&client("192.0.2.9:4000".parse()?)), Decision::Refuse);
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Client {
+    /// Where it is.
+    pub remote: SocketAddr,
+    /// In RakNet its GUID, which it chose itself; nothing in the Game Protocol.
+    pub guid: Option<u64>,
+}
+
+impl Client {
+    /// A client at this address, with this GUID if it has one.
+    #[must_use]
+    pub const fn new(remote: SocketAddr, guid: Option<u64>) -> Self {
+        Self { remote, guid }
+    }
+}
+
+/// What becomes of a client that asks for a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decision {
+    /// It gets a connection.
+    #[default]
+    Accept,
+    /// It is told that it gets none.
+    Refuse,
+    /// It gets no answer, and may ask again.
+    Ignore,
 }
 
 impl Admission {
@@ -93,12 +163,12 @@ impl Admission {
             return Err(Rejection::Known);
         }
         if let Some(interval) = request.interval {
-            self.note_recent(now, request.address, interval)?;
+            self.note_recent(now, request.address.ip(), interval)?;
         }
         if self.places.len() >= request.max_incoming.into() {
             return Err(Rejection::Full);
         }
-        let half_open = request.half_open.map(|limit| (network(request.address), limit));
+        let half_open = request.half_open.map(|limit| (network(request.address.ip()), limit));
         if let Some((network, limit)) = half_open {
             let count = self.half_open.entry(network).or_default();
             if *count >= limit {
@@ -170,6 +240,11 @@ impl Member {
     }
 
     pub(crate) fn reserve(&self, now: Instant, slot: u16, request: &Request) -> Result<(), Rejection> {
+        match self.shared.decide(&Client::new(request.address, request.identity)) {
+            Decision::Accept => {}
+            Decision::Refuse => return Err(Rejection::Refused),
+            Decision::Ignore => return Err(Rejection::Ignored),
+        }
         let reserved = self.with(|all| all.reserve(now, (self.number, slot), request));
         reserved.unwrap_or(Err(Rejection::Full))
     }

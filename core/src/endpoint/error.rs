@@ -23,9 +23,9 @@ error_enum! {
         InvalidMtu => "the largest MTU must be 576 to 1492 bytes",
         /// Every connection slot is taken.
         Full => "every connection slot is taken",
-        /// The password is longer than 255 bytes.
+        /// The password is longer than 255 bytes; only in RakNet.
         PasswordTooLong => "a password has at most 255 bytes",
-        /// There is no memory to keep the password until it is sent.
+        /// There is no memory to keep the password until it is sent; only in RakNet.
         NoMemory => "there is no memory for the password",
     }
 }

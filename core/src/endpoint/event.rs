@@ -130,3 +130,46 @@ pub struct ConnectionInfo<P: Protocol> {
     /// How far it has come.
     pub state: ConnectionState,
 }
+
+// A derived implementation would require `P: Format`.
+#[cfg(feature = "defmt")]
+impl<P: Protocol> defmt::Format for ConnectionInfo<P> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        let Self { remote, identity, side, state } = self;
+        defmt::write!(f, "{} ({}), {}, {}", remote, identity, side, state);
+    }
+}
+
+// A derived implementation would require `P: Format`.
+#[cfg(feature = "defmt")]
+impl<P: Protocol> defmt::Format for Event<'_, P> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self {
+            Self::Connected { id, remote, identity, side } => {
+                defmt::write!(f, "Connected({}, {}, {}, {})", id, remote, identity, side);
+            }
+            Self::ConnectFailed { id, remote, reason } => {
+                defmt::write!(f, "ConnectFailed({}, {}, {})", id, remote, reason);
+            }
+            Self::Disconnected { id, remote, reason } => {
+                defmt::write!(f, "Disconnected({}, {}, {})", id, remote, reason);
+            }
+            Self::Message { id, delivery, message } => {
+                defmt::write!(f, "Message({}, {}, {})", id, delivery, message);
+            }
+            Self::Receipt { id, receipt, outcome } => {
+                defmt::write!(f, "Receipt({}, {}, {})", id, receipt, outcome);
+            }
+            Self::Progress { id, progress } => defmt::write!(f, "Progress({}, {})", id, progress),
+            Self::Pong { from, identity, latency, data } => {
+                defmt::write!(f, "Pong({}, {}, {}, {})", from, identity, latency, data);
+            }
+            Self::OutOfBand { from, identity, data } => {
+                defmt::write!(f, "OutOfBand({}, {}, {})", from, identity, data);
+            }
+            Self::Advertisement { from, identity, data } => {
+                defmt::write!(f, "Advertisement({}, {}, {})", from, identity, data);
+            }
+        }
+    }
+}

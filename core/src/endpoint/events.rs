@@ -20,13 +20,40 @@ impl<P: Protocol> Peer<'_, P> {
     }
 
     /// What happened next that passes `judge`; what does not is dropped.
-    pub(crate) fn poll_event_if(
+    pub(crate) fn poll_event_if(&mut self, judge: impl FnMut(&Event<'_, P>) -> bool) -> Option<Event<'_, P>> {
+        self.tell_if(Self::next, judge)
+    }
+
+    /// What happened next on one connection that passes `judge`; what does not is dropped.
+    pub(crate) fn poll_event_of_if(
         &mut self,
+        id: ConnectionId,
+        judge: impl FnMut(&Event<'_, P>) -> bool,
+    ) -> Option<Event<'_, P>> {
+        self.tell_if(|peer| peer.next_of_id(id), judge)
+    }
+
+    /// What a peer without a connection said first of the kind that is `wanted`, if it passes `judge`; what does not is
+    /// dropped.
+    pub(crate) fn poll_unconnected_if(
+        &mut self,
+        wanted: fn(&UnconnectedKind) -> bool,
+        judge: impl FnMut(&Event<'_, P>) -> bool,
+    ) -> Option<Event<'_, P>> {
+        self.tell_if(
+            |peer| if peer.state.bring_forward(wanted) { peer.next_unconnected() } else { None },
+            judge,
+        )
+    }
+
+    fn tell_if(
+        &mut self,
+        mut next: impl FnMut(&mut Self) -> Option<Next<P>>,
         mut judge: impl FnMut(&Event<'_, P>) -> bool,
     ) -> Option<Event<'_, P>> {
         loop {
             self.give_back();
-            let next = self.next()?;
+            let next = next(self)?;
             if self.tell(next).is_some_and(|event| judge(&event)) {
                 return self.tell(next);
             }
@@ -113,14 +140,17 @@ impl<P: Protocol> Peer<'_, P> {
     /// [`poll_event`](Self::poll_event) does.
     pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
         self.give_back();
+        let next = self.next_of_id(id)?;
+        self.tell(next)
+    }
+
+    fn next_of_id(&mut self, id: ConnectionId) -> Option<Next<P>> {
         self.get(id)?;
-        match self.next_of(id.slot) {
-            Some(next) => self.tell(next),
-            None => {
-                self.release_if_finished(id.slot);
-                None
-            }
+        let next = self.next_of(id.slot);
+        if next.is_none() {
+            self.release_if_finished(id.slot);
         }
+        next
     }
 
     /// What a peer without a connection said, if any did; only in RakNet. It gives back what the last event lent, as
@@ -129,6 +159,17 @@ impl<P: Protocol> Peer<'_, P> {
         self.give_back();
         let next = self.next_unconnected()?;
         self.tell(next)
+    }
+
+    /// As [`poll_unconnected`](Self::poll_unconnected), for pongs alone: messages stay for later.
+    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_if(UnconnectedKind::is_pong, |_| true)
+    }
+
+    /// As [`poll_unconnected`](Self::poll_unconnected), for out-of-band messages and advertisements alone: pongs stay
+    /// for later.
+    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_if(UnconnectedKind::is_message, |_| true)
     }
 
     /// Gives back what the last event lent, so that its memory is free before another event is asked for.

@@ -7,13 +7,14 @@ use core::net::SocketAddr;
 
 use super::error::SendError;
 use super::event::Event;
-use super::protocol::{Peer, Protocol};
+use super::protocol::{Peer, Protocol, UnconnectedKind};
 use super::types::{ConnectionId, Receipt};
 use crate::machine::{Machine, Transmit};
 use crate::time::Instant;
 
 /// What happens to something that a hook was shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Verdict {
     /// It goes on.
     #[default]
@@ -85,6 +86,11 @@ pub trait Hook<P: Protocol> {
         Verdict::Pass
     }
 
+    /// Whether [`on_event`](Self::on_event) is to be called. A hook that answers no spares each event the way to it.
+    fn watches_events(&self) -> bool {
+        true
+    }
+
     /// The application sends a message. Dropped, [`Hooked::send`] says that it was refused.
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         let _ = (now, id, message, delivery);
@@ -102,6 +108,13 @@ pub trait Hook<P: Protocol> {
     }
 }
 
+/// No hook.
+impl<P: Protocol> Hook<P> for () {
+    fn watches_events(&self) -> bool {
+        false
+    }
+}
+
 impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
     fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
         self.0.on_received(now, from, datagram).and(self.1.on_received(now, from, datagram))
@@ -113,6 +126,10 @@ impl<P: Protocol, A: Hook<P>, B: Hook<P>> Hook<P> for (A, B) {
 
     fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
         self.0.on_event(now, event).and(self.1.on_event(now, event))
+    }
+
+    fn watches_events(&self) -> bool {
+        self.0.watches_events() || self.1.watches_events()
     }
 
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
@@ -136,20 +153,19 @@ pub struct Hooked<'a, P: Protocol, H> {
     pub peer: Peer<'a, P>,
     /// The hook.
     pub hook: H,
-    last_now: Instant,
 }
 
 impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
     /// Lets a hook watch a peer.
     #[must_use]
     pub const fn new(peer: Peer<'a, P>, hook: H) -> Self {
-        Self { peer, hook, last_now: Instant::ZERO }
+        Self { peer, hook }
     }
 
     /// Moves the clock; it never steps back, as that of the peer.
     fn advance(&mut self, now: Instant) -> Instant {
-        self.last_now = self.last_now.max(now);
-        self.last_now
+        self.peer.advance(now);
+        self.peer.last_now
     }
 
     /// As [`Peer::send`], past the hook.
@@ -172,8 +188,45 @@ impl<'a, P: Protocol, H: Hook<P>> Hooked<'a, P, H> {
 
     /// As [`Peer::poll_event`], past the hook.
     pub fn poll_event(&mut self) -> Option<Event<'_, P>> {
-        let (hook, now) = (&mut self.hook, self.last_now);
+        if !self.hook.watches_events() {
+            return self.peer.poll_event();
+        }
+        let (hook, now) = (&mut self.hook, self.peer.last_now);
         self.peer.poll_event_if(|event| hook.on_event(now, event) == Verdict::Pass)
+    }
+
+    /// As [`Peer::poll_readable`]. The hook may drop all that the connection has to tell.
+    pub fn poll_readable(&mut self) -> Option<ConnectionId> {
+        self.peer.poll_readable()
+    }
+
+    /// As [`Peer::poll_event_of`], past the hook.
+    pub fn poll_event_of(&mut self, id: ConnectionId) -> Option<Event<'_, P>> {
+        if !self.hook.watches_events() {
+            return self.peer.poll_event_of(id);
+        }
+        let (hook, now) = (&mut self.hook, self.peer.last_now);
+        self.peer.poll_event_of_if(id, |event| hook.on_event(now, event) == Verdict::Pass)
+    }
+
+    /// As [`Peer::poll_unconnected`], past the hook.
+    pub fn poll_unconnected(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_of(|_| true)
+    }
+
+    /// As [`Peer::poll_pong`], past the hook.
+    pub fn poll_pong(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_of(UnconnectedKind::is_pong)
+    }
+
+    /// As [`Peer::poll_out_of_band`], past the hook.
+    pub fn poll_out_of_band(&mut self) -> Option<Event<'_, P>> {
+        self.poll_unconnected_of(UnconnectedKind::is_message)
+    }
+
+    fn poll_unconnected_of(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> Option<Event<'_, P>> {
+        let (hook, now) = (&mut self.hook, self.peer.last_now);
+        self.peer.poll_unconnected_if(wanted, |event| hook.on_event(now, event) == Verdict::Pass)
     }
 }
 

@@ -114,3 +114,11 @@ impl<P: Protocol> Chunks for Message<'_, P> {
         self.pool.piece(self.first, at)
     }
 }
+
+/// Its length; the bytes are those of the application.
+#[cfg(feature = "defmt")]
+impl<P: Protocol> defmt::Format for Message<'_, P> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=usize} bytes", self.len());
+    }
+}

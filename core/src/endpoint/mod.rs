@@ -22,6 +22,7 @@ mod admission;
 mod error;
 mod event;
 mod events;
+mod format;
 mod hook;
 mod message;
 mod output;
@@ -38,7 +39,7 @@ mod types;
 mod writable;
 
 #[cfg(all(feature = "alloc", feature = "server"))]
-pub use admission::{Admission, SharedAdmission};
+pub use admission::{Admission, Client, Decision, SharedAdmission};
 pub use error::{ConnectError, SendError};
 pub use event::{ConnectionInfo, Event};
 pub use hook::{Hook, Hooked, Verdict};

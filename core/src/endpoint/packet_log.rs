@@ -62,6 +62,10 @@ impl<P: Protocol, S: LogSink> Hook<P> for PacketLogger<S> {
         self.0.record(now, Direction::Sending, to, datagram);
         Verdict::Pass
     }
+
+    fn watches_events(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes of IPv6 and UDP headers that a capture puts before each datagram.

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::admission::Member;
 use super::error::{ConnectError, SendError};
+use super::format::Format;
 use super::stats::{DropReasons, PeerStats};
 use super::tables::Tables;
 use super::types::{ConnectionId, ConnectionState, Outcome, Progress, Receipt, Side};
@@ -65,15 +66,15 @@ pub trait Protocol: Internals {
     /// How one connection is opened, where that differs from the configuration.
     type ConnectOptions<'o>: Copy + Debug + Default + Send + Sync;
     /// Who a peer is beside its address.
-    type Identity: Copy + Debug + Eq + Hash + Send + Sync;
+    type Identity: Copy + Debug + Eq + Format + Hash + Send + Sync;
     /// How a message travels.
-    type Delivery: Copy + Debug + Default + PartialEq + Send + Sync;
+    type Delivery: Copy + Debug + Default + Format + PartialEq + Send + Sync;
     /// Why a connection could not be opened.
-    type ConnectFailure: Copy + core::error::Error + Eq + Send + Sync;
+    type ConnectFailure: Copy + core::error::Error + Eq + Format + Send + Sync;
     /// Why a connection ended.
-    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq + Send + Sync;
+    type DisconnectReason: Copy + core::fmt::Display + Debug + Eq + Format + Send + Sync;
     /// Why something that arrived was dropped.
-    type DropReason: DropReasons + Debug + Send + Sync;
+    type DropReason: DropReasons + Debug + Format + Send + Sync;
     /// Counters and measurements of one connection.
     type ConnectionStats: Copy + Debug + Default + Send + Sync;
 
@@ -191,6 +192,12 @@ pub(crate) trait State<P: Protocol>: Debug {
     /// The first message of a peer without a connection that the application was not told yet.
     fn unconnected(&self) -> Option<&Unconnected<P>> {
         None
+    }
+
+    /// Moves the first such message of a kind that is `wanted` before the others; false if there is none.
+    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
+        let _ = wanted;
+        false
     }
 
     /// Takes what [`unconnected`](Self::unconnected) shows out of its queue.
@@ -336,6 +343,16 @@ pub(crate) enum UnconnectedKind {
     Pong(Duration),
     OutOfBand,
     Advertisement,
+}
+
+impl UnconnectedKind {
+    pub(crate) const fn is_pong(&self) -> bool {
+        matches!(self, Self::Pong(_))
+    }
+
+    pub(crate) const fn is_message(&self) -> bool {
+        !self.is_pong()
+    }
 }
 
 /// A message of a peer without a connection; its bytes stand in the pool.

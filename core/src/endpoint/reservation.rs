@@ -1,6 +1,6 @@
 //! What a peer asks those with whom it decides whom it lets in.
 
-use core::net::IpAddr;
+use core::net::SocketAddr;
 use core::time::Duration;
 
 /// A client that wants a connection.
@@ -12,7 +12,7 @@ use core::time::Duration;
 pub(crate) struct Request {
     /// The GUID, where there is one.
     pub(crate) identity: Option<u64>,
-    pub(crate) address: IpAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) max_incoming: u16,
     /// How long an address must wait between two connections.
     pub(crate) interval: Option<Duration>,
@@ -35,4 +35,8 @@ pub(crate) enum Rejection {
     Full,
     /// As many connections of the network as may be are half open.
     HalfOpen,
+    /// The application turns the client away.
+    Refused,
+    /// The application leaves the client without an answer.
+    Ignored,
 }

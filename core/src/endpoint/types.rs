@@ -30,6 +30,7 @@ impl core::fmt::Display for ConnectionId {
 
 /// Who opened a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Side {
     /// This peer. If both dialled each other at once, each of them is a client.
     #[default]
@@ -40,6 +41,7 @@ pub enum Side {
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ConnectionState {
     /// The handshake is under way.
     Connecting,
@@ -53,10 +55,12 @@ pub enum ConnectionState {
 
 /// Names a message of one connection whose sender wants to know what becomes of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Receipt(pub u32);
 
 /// What became of a message that was sent with a receipt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Outcome {
     /// The other peer has it, all its parts.
     #[default]
@@ -68,6 +72,7 @@ pub enum Outcome {
 
 /// Which way a datagram, or a message in parts, goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Direction {
     /// To the other peer.
     Sending,
@@ -84,6 +89,7 @@ pub enum Direction {
 /// assert_eq!(progress.done * 100 / progress.parts, 25);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Progress {
     /// Which way it goes.
     pub direction: Direction,
@@ -93,4 +99,11 @@ pub struct Progress {
     pub done: u32,
     /// Parts in all.
     pub parts: u32,
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for ConnectionId {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u16}.{=u32}", self.slot, self.generation);
+    }
 }

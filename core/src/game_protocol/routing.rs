@@ -9,7 +9,7 @@ use super::responder;
 use super::stats::DropReason;
 use super::types::GameProtocol;
 use super::wire::{HEADER, HandshakeWord};
-use crate::endpoint::{Connection as _, Peer, Request};
+use crate::endpoint::{Connection as _, Peer, Rejection, Request};
 
 /// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
 const LATE_ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
@@ -68,7 +68,7 @@ impl Peer<'_, GameProtocol> {
     /// What is asked of the peers that decide together with this one.
     fn reservation(&self, from: SocketAddr) -> Request {
         let max_incoming = self.config.max_incoming;
-        Request { identity: None, address: from.ip(), max_incoming, interval: None, half_open: None }
+        Request { identity: None, address: from, max_incoming, interval: None, half_open: None }
     }
 
     /// Gives a client that has proved its address a slot, or tells it that there is none.
@@ -76,21 +76,22 @@ impl Peer<'_, GameProtocol> {
         // A connection with this address that is over is evicted.
         self.find_or_evict(&from);
         let slot = if self.incoming < self.config.max_incoming { self.vacant_slot() } else { None };
-        let slot = slot.filter(|slot| {
-            let is_reserved = self.reserve(*slot, &self.reservation(from)).is_ok();
-            if !is_reserved {
-                self.tables.vacant.push(*slot);
+        let reserved = slot.map(|slot| {
+            let reserved = self.reserve(slot, &self.reservation(from));
+            if reserved.is_err() {
+                self.tables.vacant.push(slot);
             }
-            is_reserved
+            reserved.map(|()| slot)
         });
-        match slot {
-            Some(slot) => {
+        match reserved {
+            Some(Ok(slot)) => {
                 let Ok(()) = self.insert(slot, from, |connection, cx| {
                     connection.accept(cx, token);
                     Ok::<_, Infallible>(())
                 });
             }
-            None => {
+            Some(Err(Rejection::Ignored)) => {}
+            Some(Err(_)) | None => {
                 self.stats.drop(DropReason::Full);
                 self.state.responder.reject(&mut self.stats, from);
             }

@@ -30,6 +30,7 @@ const KNOWN: u8 = 0x0F;
 
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
     /// Sent once: may be lost, never arrives twice.
     Unreliable,

@@ -33,6 +33,7 @@ pub struct AddressPattern {
 /// assert_eq!("192.0.*.1".parse::<AddressPattern>(), Err(PatternSyntaxError));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct PatternSyntaxError;
 
 impl core::fmt::Display for PatternSyntaxError {
@@ -164,6 +165,7 @@ pub struct BanList {
 
 /// A [`BanList`] holds as many bans as it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BanListFull;
 
 impl core::fmt::Display for BanListFull {
@@ -233,6 +235,13 @@ impl From<Ipv6Addr> for AddressPattern {
             Some(address) => address.into(),
             None => Self { address: address.into(), bits: 128 },
         }
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for AddressPattern {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}", defmt::Display2Format(self));
     }
 }
 

@@ -9,6 +9,7 @@
 /// assert!(!Reliability::UnreliableSequenced.is_reliable());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Reliability {
     /// Sent once: may be lost, may arrive out of order, never twice.
     Unreliable,
@@ -109,6 +110,7 @@ impl Reliability {
 /// assert!(Channel::new(32).is_none());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Channel(u8);
 
 impl Channel {
@@ -134,6 +136,7 @@ impl Channel {
 ///
 /// Under load each priority gets several times the share of the next. Priorities delay, they never starve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Priority {
     /// About 5 messages for each of high priority.
     Immediate,
@@ -169,6 +172,7 @@ impl Priority {
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Delivery {
     /// What is promised.
     pub reliability: Reliability,

@@ -8,6 +8,7 @@ use crate::time::Instant;
 
 /// A group of peers with the same rights: 0 is the group of everyone who was put into no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FilterGroup(pub u8);
 
 impl FilterGroup {

@@ -77,6 +77,13 @@ impl NetworkIdGenerator {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for NetworkId {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u64:016x}", self.0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

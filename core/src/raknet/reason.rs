@@ -4,6 +4,7 @@ use super::wire::offline::Refusal;
 
 /// Why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConnectFailure {
     /// Nothing came back.

@@ -281,14 +281,14 @@ impl Peer<'_, RakNet> {
         let limits_half_open = self.config.cookies == CookiePolicy::Off;
         Request {
             identity: Some(guid.0),
-            address: from.ip(),
+            address: from,
             max_incoming: self.config.max_incoming,
             interval: self.config.connection_interval,
             half_open: limits_half_open.then_some(self.config.max_half_open_per_network),
         }
     }
 
-    /// What a client is told for which there is no place at all the peers together.
+    /// What a client is told for which there is no place at all the peers together, or which the application does not let in.
     fn turn_away(&mut self, rejection: Rejection) -> Option<Answer> {
         match rejection {
             Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
@@ -298,6 +298,8 @@ impl Peer<'_, RakNet> {
                 self.stats.drop(DropReason::HalfOpenLimit);
                 None
             }
+            Rejection::Refused => Some(Answer::Refused(Refusal::NoFreeIncomingConnections)),
+            Rejection::Ignored => None,
         }
     }
 

@@ -11,7 +11,7 @@ use super::responder::StatelessResponder;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;
-use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, refill};
+use crate::endpoint::{self, Connection as _, ConnectionId, Peer, Unconnected, UnconnectedKind, refill};
 use crate::serial::U24;
 use crate::storage::{SlotEntry, SlotIndex, Slots};
 
@@ -83,6 +83,27 @@ impl endpoint::State<RakNet> for State<'_> {
     #[inline]
     fn unconnected(&self) -> Option<&Unconnected<RakNet>> {
         self.unconnected.front()
+    }
+
+    fn bring_forward(&mut self, wanted: fn(&UnconnectedKind) -> bool) -> bool {
+        let Some(at) = self.unconnected.iter().position(|message| wanted(&message.kind)) else {
+            return false;
+        };
+        if at == 0 {
+            return true;
+        }
+        // Every message goes round once, so the others keep their order.
+        let mut found = None;
+        for place in 0..self.unconnected.len() {
+            let message = self.unconnected.pop_front();
+            if place == at {
+                found = message;
+            } else if let Some(message) = message {
+                // There is room: one was taken out.
+                let _ = self.unconnected.push_back(message);
+            }
+        }
+        found.is_some_and(|message| self.unconnected.push_front(message).is_ok())
     }
 
     fn pop_unconnected(&mut self) -> Option<Unconnected<RakNet>> {

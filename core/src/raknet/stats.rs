@@ -54,6 +54,7 @@ drop_reasons! {
 
 /// Bytes of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Amount {
     /// Since the connection began.
     pub total: u64,
@@ -63,6 +64,7 @@ pub struct Amount {
 
 /// Messages that wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Waiting {
     /// How many capsules; a split message has several.
     pub messages: u32,

@@ -372,6 +372,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_peer_itself_holds_is_no_room_for_a_message() {
+        let mut shares = Shares::new(16, 1, None);
+        let share = Share::default();
+        assert!(shares.could_hold(&share, 8, 0, Claim::Send));
+        assert!(shares.charge_common(5));
+        shares.set_permanent(5);
+        assert!(!shares.could_hold(&share, 8, 0, Claim::Send));
+        assert!(shares.could_hold(&share, 6, 0, Claim::Send));
+        shares.set_permanent(0);
+        shares.release_common(5);
+        assert!(shares.is_whole());
+    }
+
+    #[test]
     fn a_single_connection_may_hold_all_but_leaves_a_quarter_of_it_to_receiving() {
         let mut shares = Shares::new(16, 1, None);
         let (mut sent, mut received) = (Share::default(), Share::default());

@@ -23,6 +23,10 @@ impl<T: Default> Slots<'_, T> {
 impl<T: Default> Slots<'_, T> {
     /// Makes sure that the table of the allocator, which may grow to `capacity` values, has one at `place`. It grows by
     /// an eighth at a time: memory that nobody uses is never written.
+    #[cfg_attr(
+        not(feature = "alloc"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only a table of the allocator grows")
+    )]
     #[inline]
     pub(crate) fn reach(&mut self, place: usize, capacity: usize) {
         #[cfg(feature = "alloc")]

@@ -36,20 +36,20 @@ pub mod profiles;
 use rakwire::game_protocol::GameProtocol;
 use rakwire::game_protocol::wire::MAX_PACKET;
 
-pub use crate::state::new;
+pub use crate::state::{new, new_with_hook};
 
 /// A handle of a peer of the Game Protocol.
-pub type Handle<'d> = crate::Handle<'d, GameProtocol>;
+pub type Handle<'d, H = ()> = crate::Handle<'d, GameProtocol, H>;
 /// An open connection of the Game Protocol.
-pub type Connection<'d> = crate::Connection<'d, GameProtocol>;
+pub type Connection<'d, H = ()> = crate::Connection<'d, GameProtocol, H>;
 /// An event of a connection of the Game Protocol.
-pub type Event<'d> = crate::Event<'d, GameProtocol>;
+pub type Event<'d, H = ()> = crate::Event<'d, GameProtocol, H>;
 /// A received message of the Game Protocol.
-pub type Received<'d> = crate::Received<'d, GameProtocol>;
+pub type Received<'d, H = ()> = crate::Received<'d, GameProtocol, H>;
 /// Why a connection of the Game Protocol could not be opened.
 pub type ConnectError = crate::ConnectError<GameProtocol>;
 /// The task of a peer of the Game Protocol.
-pub type Runner<'d> = crate::Runner<'d, GameProtocol>;
+pub type Runner<'d, H = ()> = crate::Runner<'d, GameProtocol, H>;
 
 /// The memory of a peer, like [`raknet::State`](crate::raknet::State).
 ///
@@ -62,4 +62,5 @@ pub type State<
     const BLOCKS: usize,
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
-> = crate::State<'d, GameProtocol, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_PACKET>;
+    H = (),
+> = crate::State<'d, GameProtocol, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_PACKET, H>;

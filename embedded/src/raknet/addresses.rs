@@ -2,12 +2,12 @@
 
 use core::net::SocketAddr;
 
-use rakwire::raknet::{InternalAddresses, RakNet, SetError};
+use rakwire::raknet::{Hook, InternalAddresses, RakNet, SetError};
 
 use crate::connection::Connection;
 use crate::handle::Handle;
 
-impl Handle<'_, RakNet> {
+impl<H: Hook<RakNet>> Handle<'_, RakNet, H> {
     /// Sets the addresses that this peer says are its own in the handshake of every connection from now on. Without any,
     /// which is the default, it says none. They take 7 or 29 bytes each of the blocks.
     ///
@@ -25,16 +25,18 @@ impl Handle<'_, RakNet> {
     /// # Errors
     /// [`SetError::TooManyAddresses`] if there are more than the configuration lists, and [`SetError::NoMemory`].
     pub fn set_internal_addresses(&self, addresses: &[SocketAddr]) -> Result<(), SetError> {
-        self.shared.update(|inner, _| inner.peer.set_internal_addresses(addresses))
+        self.shared.update(|inner, _| inner.hooked.peer.set_internal_addresses(addresses))
     }
 }
 
-impl Connection<'_, RakNet> {
+impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
     /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. Empty when nothing is left of the connection.
+    /// them. They are known from when the connection opens until it is first waited for a message or another event, so that
+    /// an idle connection takes no memory for them. Empty at any other time.
     #[must_use]
     pub fn internal_addresses(&self) -> InternalAddresses {
-        self.reference
-            .update(|peer, _, id| id.map_or_else(InternalAddresses::new, |id| peer.internal_addresses(id)))
+        self.reference.update(|hooked, _, id| {
+            id.map_or_else(InternalAddresses::new, |id| hooked.peer.internal_addresses(id))
+        })
     }
 }

@@ -1,20 +1,27 @@
 //! RakNet clients and small servers.
 //!
-//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate](crate) has an example.
+//! [`new`] creates a [`Handle`] and a [`Runner`] in the memory of a [`State`]. The [crate] has an example.
 
 mod addresses;
+mod identity;
 #[cfg(feature = "unconnected")]
 mod ping;
 pub mod profiles;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "unconnected")]
+mod unconnected;
 
 use rakwire::raknet::RakNet;
 use rakwire::wire::MAX_DATAGRAM;
 
-pub use crate::state::new;
+pub use crate::state::{new, new_with_hook};
 #[cfg(feature = "unconnected")]
 pub use ping::{PingError, Pong};
+#[cfg(feature = "server")]
+pub use server::BanError;
+#[cfg(feature = "unconnected")]
+pub use unconnected::{Unconnected, UnconnectedKind};
 
 /// The memory of a peer: `CONNECTIONS` connections that share `BLOCKS` blocks of `BLOCK_SIZE` bytes, and a receive buffer
 /// for `DATAGRAMS` datagrams.
@@ -38,17 +45,18 @@ pub type State<
     const BLOCKS: usize,
     const BLOCK_SIZE: usize,
     const DATAGRAMS: usize,
-> = crate::State<'d, RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_DATAGRAM>;
+    H = (),
+> = crate::State<'d, RakNet, CONNECTIONS, BLOCKS, BLOCK_SIZE, DATAGRAMS, MAX_DATAGRAM, H>;
 
 /// A handle of a RakNet peer.
-pub type Handle<'d> = crate::Handle<'d, RakNet>;
+pub type Handle<'d, H = ()> = crate::Handle<'d, RakNet, H>;
 /// An open RakNet connection.
-pub type Connection<'d> = crate::Connection<'d, RakNet>;
+pub type Connection<'d, H = ()> = crate::Connection<'d, RakNet, H>;
 /// An event of a RakNet connection.
-pub type Event<'d> = crate::Event<'d, RakNet>;
+pub type Event<'d, H = ()> = crate::Event<'d, RakNet, H>;
 /// A received RakNet message.
-pub type Received<'d> = crate::Received<'d, RakNet>;
+pub type Received<'d, H = ()> = crate::Received<'d, RakNet, H>;
 /// Why a RakNet connection could not be opened.
 pub type ConnectError = crate::ConnectError<RakNet>;
 /// The task of a RakNet peer.
-pub type Runner<'d> = crate::Runner<'d, RakNet>;
+pub type Runner<'d, H = ()> = crate::Runner<'d, RakNet, H>;

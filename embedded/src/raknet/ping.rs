@@ -6,7 +6,7 @@ use core::task::Poll;
 use core::time::Duration;
 
 use embassy_time::with_timeout;
-use rakwire::raknet::{self, Event, Guid, PingScope, RakNet};
+use rakwire::raknet::{self, Event, Guid, Hook, PingScope, RakNet};
 
 use crate::handle::Handle;
 use crate::read_guard::ReadGuard;
@@ -23,12 +23,12 @@ struct PongInfo {
 /// The reply of a server to a ping. Drop it soon, like a [`Received`](super::Received).
 #[derive(Debug)]
 #[must_use = "it is gone when this is dropped"]
-pub struct Pong<'d> {
-    bytes: ReadGuard<'d, RakNet>,
+pub struct Pong<'d, H: Hook<RakNet> = ()> {
+    bytes: ReadGuard<'d, RakNet, H>,
     info: PongInfo,
 }
 
-impl Pong<'_> {
+impl<H: Hook<RakNet>> Pong<'_, H> {
     /// The address of the server.
     #[must_use]
     pub const fn from(&self) -> SocketAddr {
@@ -77,16 +77,20 @@ impl core::fmt::Display for PingError {
 
 impl core::error::Error for PingError {}
 
-impl<'d> Handle<'d, RakNet> {
+impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Pings the server at `to` once, and waits for its pong.
     ///
     /// # Errors
     /// [`PingError::NoAnswer`] after `timeout`; [`PingError::TooMany`].
-    pub async fn ping(&self, to: SocketAddr, timeout: embassy_time::Duration) -> Result<Pong<'d>, PingError> {
-        let sent = self.shared.update(|inner, now| inner.peer.ping(now, to));
+    pub async fn ping(
+        &self,
+        to: SocketAddr,
+        timeout: embassy_time::Duration,
+    ) -> Result<Pong<'d, H>, PingError> {
+        let sent = self.shared.update(|inner, now| inner.hooked.peer.ping(now, to));
         let answer = self.pong(sent, timeout).await;
         if answer.is_err() {
-            self.shared.update(|inner, _| inner.peer.forget_ping(to));
+            self.shared.update(|inner, _| inner.hooked.peer.forget_ping(to));
         }
         answer
     }
@@ -115,16 +119,61 @@ impl<'d> Handle<'d, RakNet> {
         &self,
         to: SocketAddr,
         timeout: embassy_time::Duration,
-    ) -> Result<Pong<'d>, PingError> {
-        let sent = self.shared.update(|inner, now| inner.peer.discover(now, to, PingScope::Any));
+    ) -> Result<Pong<'d, H>, PingError> {
+        let sent = self.shared.update(|inner, now| inner.hooked.peer.discover(now, to, PingScope::Any));
         self.pong(sent, timeout).await
+    }
+
+    /// Pings a broadcast address once, and calls `found` with each pong of the next `time`, of at most five seconds. A
+    /// server that answers twice is passed twice.
+    ///
+    /// # Errors
+    /// [`PingError::TooMany`].
+    ///
+    /// ```
+    /// use core::net::Ipv4Addr;
+    /// use embassy_time::Duration;
+    /// use rakwire::raknet::{PingScope, RakNet};
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, _server) = loopback::peers::<RakNet>(stack);
+    /// let broadcast = (Ipv4Addr::BROADCAST, loopback::SERVER.port()).into();
+    /// let mut servers = heapless::Vec::<_, 8>::new();
+    /// let time = Duration::from_millis(200);
+    /// client
+    ///     .discover_all(broadcast, PingScope::OpenConnections, time, |pong| {
+    ///         let _ = servers.push(pong.from()); // the first eight are enough
+    ///     })
+    ///     .await?;
+    /// assert_eq!(servers, [loopback::SERVER]);
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn discover_all(
+        &self,
+        to: SocketAddr,
+        scope: PingScope,
+        time: embassy_time::Duration,
+        mut found: impl FnMut(Pong<'d, H>),
+    ) -> Result<(), PingError> {
+        let end = embassy_time::Instant::now() + time;
+        let mut sent = self.shared.update(|inner, now| inner.hooked.peer.discover(now, to, scope));
+        loop {
+            let left = end.saturating_duration_since(embassy_time::Instant::now());
+            match self.pong(sent, left).await {
+                Ok(pong) => found(pong),
+                Err(PingError::NoAnswer) => return Ok(()),
+                Err(error @ PingError::TooMany) => return Err(error),
+            }
+            sent = Ok(());
+        }
     }
 
     async fn pong(
         &self,
         sent: Result<(), raknet::PingError>,
         timeout: embassy_time::Duration,
-    ) -> Result<Pong<'d>, PingError> {
+    ) -> Result<Pong<'d, H>, PingError> {
         sent.map_err(|_| PingError::TooMany)?;
         let _pending = PendingPing::new(self.shared);
         let pong = poll_fn(|cx| self.shared.poll(cx, |inner, _| inner.poll_pong()));
@@ -133,35 +182,33 @@ impl<'d> Handle<'d, RakNet> {
     }
 }
 
-impl Inner<'_, RakNet> {
+impl<H: Hook<RakNet>> Inner<'_, RakNet, H> {
     /// The next pong, if one has arrived.
     fn poll_pong(&mut self) -> Poll<PongInfo> {
         if self.is_lending {
             return Poll::Pending;
         }
-        while let Some(event) = self.peer.poll_unconnected() {
-            if let Event::Pong { from, identity: guid, latency, .. } = event {
-                self.is_lending = true;
-                return Poll::Ready(PongInfo { from, guid, latency });
-            }
-        }
-        Poll::Pending
+        let Some(Event::Pong { from, identity: guid, latency, .. }) = self.hooked.poll_pong() else {
+            return Poll::Pending;
+        };
+        self.is_lending = true;
+        Poll::Ready(PongInfo { from, guid, latency })
     }
 }
 
 /// Counts a task that waits for a pong, so that pongs are kept for it.
-struct PendingPing<'d> {
-    shared: &'d Shared<'d, RakNet>,
+struct PendingPing<'d, H: Hook<RakNet>> {
+    shared: &'d Shared<'d, RakNet, H>,
 }
 
-impl<'d> PendingPing<'d> {
-    fn new(shared: &'d Shared<'d, RakNet>) -> Self {
+impl<'d, H: Hook<RakNet>> PendingPing<'d, H> {
+    fn new(shared: &'d Shared<'d, RakNet, H>) -> Self {
         shared.update(|inner, _| inner.pending_pings = inner.pending_pings.saturating_add(1));
         Self { shared }
     }
 }
 
-impl Drop for PendingPing<'_> {
+impl<H: Hook<RakNet>> Drop for PendingPing<'_, H> {
     fn drop(&mut self) {
         self.shared.update(|inner, _| inner.pending_pings = inner.pending_pings.saturating_sub(1));
     }

@@ -1,15 +1,125 @@
-//! RakNet servers (feature `server`).
+//! RakNet servers (feature `server`): the advertisement, and who may connect.
 
-use rakwire::raknet::{RakNet, SetError};
+use core::time::Duration;
+
+use rakwire::raknet::{AddressPattern, BanList, Hook, RakNet, SetError};
 
 use crate::handle::Handle;
 
-impl Handle<'_, RakNet> {
+/// Why an address could not be banned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum BanError {
+    /// The peer has no list of bans.
+    NoList,
+    /// 64 other patterns are banned.
+    Full,
+}
+
+impl core::fmt::Display for BanError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NoList => "there is no list of bans; lend one with `lend_bans`",
+            Self::Full => "the ban list is full; remove one or use a wider pattern",
+        })
+    }
+}
+
+impl core::error::Error for BanError {}
+
+impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
     /// Sets the data of pongs, 0 to 399 bytes.
     ///
     /// # Errors
     /// [`SetError::AdvertisementTooLong`]; the data does not change then.
     pub fn set_advertisement(&self, data: &[u8]) -> Result<(), SetError> {
-        self.shared.update(|inner, _| inner.peer.set_advertisement(data))
+        self.shared.update(|inner, _| inner.hooked.peer.set_advertisement(data))
+    }
+
+    /// Sets the password that new clients need, 0 to 255 bytes; empty means none. It is not encrypted on the network.
+    ///
+    /// # Errors
+    /// [`SetError::PasswordTooLong`]; the password does not change then.
+    ///
+    /// ```
+    /// use rakwire::raknet::{ConnectFailure, ConnectOptions, RakNet};
+    /// use rakwire_embassy::raknet::ConnectError;
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// server.set_password(b"friends")?;
+    /// let failed = client.connect(loopback::SERVER).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::InvalidPassword)));
+    /// let options = ConnectOptions { password: b"friends", ..Default::default() };
+    /// assert!(client.connect_with(loopback::SERVER, &options).await.is_ok());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn set_password(&self, password: &[u8]) -> Result<(), SetError> {
+        self.shared.update(|inner, _| inner.hooked.peer.set_password(password))
+    }
+
+    /// Lends the peer a list of addresses that may not connect, about 3 KB. Without one, nobody is banned (with the feature `alloc` of
+    /// the crate `rakwire`, the first ban makes one).
+    ///
+    /// ```
+    /// use rakwire::raknet::{AddressPattern, BanList, ConnectFailure, RakNet, Refusal};
+    /// use rakwire_embassy::raknet::ConnectError;
+    /// use static_cell::ConstStaticCell;
+    ///
+    /// static BANS: ConstStaticCell<BanList> = ConstStaticCell::new(BanList::new());
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// let everybody: AddressPattern = "10.*".parse()?;
+    /// server.lend_bans(BANS.take());
+    /// server.ban(everybody, None)?;
+    /// let failed = client.connect(loopback::SERVER).await.err();
+    /// assert_eq!(failed, Some(ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned))));
+    ///
+    /// assert!(server.unban(everybody) && !server.unban(everybody));
+    /// assert!(client.connect(loopback::SERVER).await.is_ok());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn lend_bans(&self, bans: &'d mut BanList) {
+        self.shared.update(|inner, _| inner.hooked.peer.lend_bans(bans));
+    }
+
+    /// Bans the addresses that match `pattern`, for some time or forever. Replaces an earlier ban of the same pattern, and
+    /// keeps existing connections.
+    ///
+    /// # Errors
+    /// [`BanError::NoList`] before [`lend_bans`](Self::lend_bans); [`BanError::Full`].
+    pub fn ban(&self, pattern: AddressPattern, time: Option<Duration>) -> Result<(), BanError> {
+        self.shared.update(|inner, now| {
+            let bans = inner.hooked.peer.bans_mut().ok_or(BanError::NoList)?;
+            bans.expire(now);
+            bans.add(pattern, time.map(|time| now + time)).map_err(|_| BanError::Full)
+        })
+    }
+
+    /// Removes the ban of exactly this pattern; false if there is none.
+    pub fn unban(&self, pattern: AddressPattern) -> bool {
+        self.shared.update(|inner, now| {
+            inner.hooked.peer.bans_mut().is_some_and(|bans| {
+                bans.expire(now);
+                bans.remove(pattern)
+            })
+        })
+    }
+
+    /// Calls `visit` with each ban and its remaining time; `None` is forever.
+    ///
+    /// # Panics
+    /// If `visit` calls anything of the same peer.
+    pub fn bans(&self, mut visit: impl FnMut(AddressPattern, Option<Duration>)) {
+        self.shared.update(|inner, now| {
+            let Some(bans) = inner.hooked.peer.bans_mut() else { return };
+            bans.expire(now);
+            bans.iter()
+                .for_each(|(pattern, until)| visit(pattern, until.map(|until| until.saturating_since(now))));
+        });
     }
 }

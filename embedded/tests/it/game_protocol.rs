@@ -2,7 +2,7 @@
 
 use rakwire::game_protocol::GameProtocol;
 
-use crate::common::{cancellation, exchange};
+use crate::common::{cancellation, exchange, hooks};
 
 #[test]
 fn twelve_kilobytes_travel_in_chunks_both_ways() {
@@ -87,4 +87,9 @@ fn a_client_with_a_port_of_its_own_or_another_connection_keeps_it() {
 #[test]
 fn a_connection_that_is_ending_keeps_its_port() {
     exchange::a_connection_that_is_ending_keeps_its_port::<GameProtocol>();
+}
+
+#[test]
+fn a_hook_sees_and_drops_what_passes_a_machine() {
+    hooks::a_hook_sees_and_drops_what_passes_a_machine::<GameProtocol>();
 }

@@ -9,10 +9,10 @@ use embassy_net::driver::HardwareAddress;
 use embassy_net::{Config as NetConfig, Ipv4Cidr, Stack, StackResources, StaticConfigV4};
 use embassy_net_driver_channel as channel;
 use heapless::Vec as FixedVec;
-use rakwire::endpoint::Protocol;
+use rakwire::endpoint::{Hook, Protocol};
 use rakwire::game_protocol::{self, GameProtocol, Reliability};
 use rakwire::raknet::{self, Delivery, RakNet};
-use rakwire_embassy::{Connection, Handle, Received, Runner};
+use rakwire_embassy::{Connection, Handle, Received, Runner, State, new_with_hook};
 use tokio::sync::mpsc;
 
 const MTU: usize = 1_514;
@@ -190,15 +190,40 @@ impl Net {
         port: u16,
         change: impl FnOnce(&mut P::Config),
     ) -> Machine<P> {
-        let number = self.next;
-        self.next += 1;
-        let stack = self.stack(number);
-        let mut config = P::config([number; 32]);
-        P::set_times(&mut config);
+        let (number, stack, mut config) = self.next::<P>();
         change(&mut config);
         let (handle, mut runner) = P::new_peer::<C, B, S, D>(stack, port, config);
         tokio::task::spawn_local(async move { runner.run().await });
         Machine { handle, address: (Ipv4Addr::new(10, 0, 0, number), port).into() }
+    }
+
+    /// Adds a server with a hook.
+    pub(crate) fn hooked<
+        P: Tested,
+        H: Hook<P> + 'static,
+        const C: usize,
+        const B: usize,
+        const S: usize,
+        const D: usize,
+    >(
+        &mut self,
+        hook: H,
+    ) -> (SocketAddr, Handle<'static, P, H>) {
+        let (number, stack, mut config) = self.next::<P>();
+        *P::max_incoming(&mut config) = C as u16;
+        let memory = Box::leak(Box::new(State::<P, C, B, S, D, MTU, H>::new()));
+        let (handle, mut runner) = new_with_hook(memory, stack, PORT, config, hook);
+        tokio::task::spawn_local(async move { runner.run().await });
+        ((Ipv4Addr::new(10, 0, 0, number), PORT).into(), handle)
+    }
+
+    /// The number of the next machine, its stack and its usual configuration.
+    fn next<P: Tested>(&mut self) -> (u8, Stack<'static>, P::Config) {
+        let number = self.next;
+        self.next += 1;
+        let mut config = P::config([number; 32]);
+        P::set_times(&mut config);
+        (number, self.stack(number), config)
     }
 
     /// Adds a client on any port.
@@ -341,7 +366,7 @@ pub(crate) fn message(number: u32, length: usize) -> Vec<u8> {
 }
 
 /// The number that a message tells.
-pub(crate) fn number<P: Tested>(message: &Received<'static, P>) -> u32 {
+pub(crate) fn number<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) -> u32 {
     u32::from_be_bytes(bytes(message)[1..5].try_into().expect("a number"))
 }
 
@@ -354,7 +379,7 @@ pub(crate) fn in_order<P: Tested>(mut numbers: Vec<u32>) -> Vec<u32> {
 }
 
 /// All bytes of what arrived.
-pub(crate) fn bytes<P: Tested>(message: &Received<'static, P>) -> Vec<u8> {
+pub(crate) fn bytes<P: Tested, H: Hook<P>>(message: &Received<'static, P, H>) -> Vec<u8> {
     message.read(|message| message.chunks().flatten().copied().collect())
 }
 

@@ -43,6 +43,10 @@ impl<P: Protocol> Hook<P> for BoxedHook<P> {
         self.call(|hook| hook.on_event(now, event))
     }
 
+    fn watches_events(&self) -> bool {
+        self.0.as_ref().is_some_and(|hook| hook.watches_events())
+    }
+
     fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
         self.call(|hook| hook.on_send(now, id, message, delivery))
     }

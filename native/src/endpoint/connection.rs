@@ -3,18 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rakwire::endpoint::{Protocol, Receipt, SendError};
+use rakwire::endpoint::{ConnectionId, Protocol, Receipt, SendError};
 
 use super::accept_queue::Unaccepted;
-use super::error::ConnectError;
+use super::error::{ConnectError, TryRecvError};
 use super::inbox::Phase;
 use super::message::Message;
 use super::shared::{ConnectionRef, Shared};
 
 /// An open connection with another peer.
 ///
-/// All methods take `&self`, so that tasks can share it in an [`Arc`](std::sync::Arc), for example one that sends and one
-/// that receives. Dropping it closes the connection like [`disconnect`](Self::disconnect), without waiting.
+/// A clone is another handle of the same connection, for example for a task that sends while another one receives. Each
+/// message goes to one of those who receive. Dropping the last handle closes the connection like
+/// [`disconnect`](Self::disconnect), without waiting; a future of a method counts as the handle that it borrows.
 ///
 /// ```
 /// use rakwire_native::{Delivery, DisconnectReason, Endpoint, Options, SendError};
@@ -44,9 +45,9 @@ use super::shared::{ConnectionRef, Shared};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Connection<P: Protocol> {
-    pub(crate) reference: ConnectionRef<P>,
+    pub(crate) reference: Arc<ConnectionRef<P>>,
     pub(crate) identity: P::Identity,
 }
 
@@ -56,12 +57,12 @@ impl<P: Protocol> Connection<P> {
         let opened = reference.inbox.opened().await;
         let identity =
             opened.map_err(|failure| failure.map_or(ConnectError::Disconnected, ConnectError::Failed))?;
-        Ok(Self { reference, identity })
+        Ok(Self { reference: Arc::new(reference), identity })
     }
 
     pub(crate) fn accepted(shared: Arc<Shared<P>>, accepted: Unaccepted<P>) -> Self {
         let Unaccepted { id, identity, inbox } = accepted;
-        Self { reference: ConnectionRef { shared, id, inbox }, identity }
+        Self { reference: Arc::new(ConnectionRef { shared, id, inbox }), identity }
     }
 
     /// Sends a message. In RakNet its first byte is the message id; applications can use ids from
@@ -104,7 +105,60 @@ impl<P: Protocol> Connection<P> {
         self.reference.inbox.recv().await
     }
 
-    /// Why the connection ended; `None` while it is open.
+    /// The next message, if one has arrived. No datagram is handled by this call: what the tasks of the endpoint have not
+    /// delivered yet, is not there yet.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] if no message is waiting; [`TryRecvError::Closed`] once the connection has ended and all
+    /// messages have been received.
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::TryRecvError;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(connection.try_recv(), Err(TryRecvError::Empty));
+    /// connection.disconnect().await;
+    /// assert_eq!(connection.try_recv(), Err(TryRecvError::Closed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_recv(&self) -> Result<Message<P::Delivery>, TryRecvError> {
+        match self.reference.inbox.try_recv() {
+            Some(Some(message)) => Ok(message),
+            Some(None) => Err(TryRecvError::Closed),
+            None => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Waits until the connection has ended, by either side or because the other peer was lost, and returns why. Messages
+    /// that arrived before can still be received.
+    ///
+    /// ```
+    /// use rakwire_native::{DisconnectReason, Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let here = client.connect(server.local_addr()).await?;
+    /// let there = server.accept().await.ok_or("the server is closed")?;
+    /// let watch = there.clone();
+    /// let ended = tokio::spawn(async move { watch.closed().await });
+    /// here.disconnect().await;
+    /// assert_eq!(ended.await?, DisconnectReason::Remote);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn closed(&self) -> P::DisconnectReason {
+        self.reference.inbox.closed().await
+    }
+
+    /// Why the connection ended; `None` while it is open. [`closed`](Self::closed) waits for it.
     #[must_use]
     pub fn closed_reason(&self) -> Option<P::DisconnectReason> {
         match self.reference.inbox.phase() {
@@ -127,6 +181,12 @@ impl<P: Protocol> Connection<P> {
     #[must_use]
     pub fn stats(&self) -> Option<P::ConnectionStats> {
         self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id))
+    }
+
+    /// The connection as hooks know it.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        self.reference.id
     }
 
     /// The address of the other peer.

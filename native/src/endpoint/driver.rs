@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rakwire::endpoint::Protocol;
+use tokio::task::JoinHandle;
 
 use super::io::{Counters, Io};
 use super::shared::Shared;
@@ -19,14 +20,19 @@ const RECEIVE_PAUSE: Duration = Duration::from_millis(10);
 /// Drives the endpoint until it has ended, over a simulated network if there is one.
 pub(crate) async fn run<P: Protocol>(
     shared: Arc<Shared<P>>,
-    socket: Arc<Socket>,
+    mut socket: Arc<Socket>,
     simulation: Option<Simulation>,
 ) {
     let io = &shared.io;
-    let receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
+    let mut receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
     let mut outgoing = Outgoing::new(P::MAX_DATAGRAM);
     let mut network = simulation.map(|simulation| NetworkEmulator::new(simulation, Direction::Out));
     loop {
+        if let Some(next) = io.take_socket() {
+            stop(receiver).await;
+            socket = Arc::new(next);
+            receiver = tokio::spawn(receive(Arc::clone(&shared), Arc::clone(&socket)));
+        }
         match shared.drive(&mut outgoing) {
             Next::Again => {
                 match &mut network {
@@ -51,13 +57,18 @@ pub(crate) async fn run<P: Protocol>(
     if let Some(network) = &mut network {
         deliver_all(io, &socket, network).await;
     }
-    receiver.abort();
-    // The result is the error of an aborted task.
-    let _ = receiver.await;
+    stop(receiver).await;
     // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
     io.ended.send_replace(true);
     io.idle.notify_waiters();
+}
+
+/// Stops a task and waits until it has given its socket back.
+async fn stop(task: JoinHandle<()>) {
+    task.abort();
+    // The result is the error of an aborted task.
+    let _ = task.await;
 }
 
 async fn sleep(io: &Io, until: Option<rakwire::Instant>) {

@@ -1,4 +1,4 @@
-//! Why a connection could not be opened.
+//! Why a connection could not be opened, and why there is nothing to take now.
 
 use rakwire::endpoint;
 
@@ -64,4 +64,26 @@ impl<F> From<endpoint::ConnectError> for ConnectError<F> {
             endpoint::ConnectError::Full | endpoint::ConnectError::NoMemory | _ => Self::Full,
         }
     }
+}
+
+/// Why [`Connection::try_recv`](super::Connection::try_recv) returned no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TryRecvError {
+    /// No message has arrived that was not received yet.
+    #[error("no message is waiting")]
+    Empty,
+    /// The connection has ended and all messages have been received.
+    #[error("the connection has ended")]
+    Closed,
+}
+
+/// Why [`Endpoint::try_accept`](super::Endpoint::try_accept) returned no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TryAcceptError {
+    /// No connection is waiting to be accepted.
+    #[error("no connection is waiting")]
+    Empty,
+    /// The endpoint is closed.
+    #[error("the endpoint is closed")]
+    Closed,
 }

@@ -34,7 +34,8 @@ pub(crate) struct Inbox<P: Protocol> {
 
 #[derive(Debug)]
 struct Inner<P: Protocol> {
-    /// Allocated when something arrives, because most connections of a large server are idle.
+    /// Allocated when something arrives, because most connections of a large server are idle, or when the other peer says
+    /// addresses.
     queue: Option<Box<ReceiveQueue<P>>>,
     phase: Phase<P>,
     wakers: Wakers,
@@ -49,11 +50,19 @@ struct ReceiveQueue<P: Protocol> {
     receipts: VecDeque<(Receipt, Outcome)>,
     /// The latest progress of each large message.
     progress: VecDeque<Progress>,
+    /// The addresses that the other peer says are its own.
+    internal_addresses: Box<[SocketAddr]>,
 }
 
 impl<P: Protocol> Default for ReceiveQueue<P> {
     fn default() -> Self {
-        Self { messages: VecDeque::new(), bytes: 0, receipts: VecDeque::new(), progress: VecDeque::new() }
+        Self {
+            messages: VecDeque::new(),
+            bytes: 0,
+            receipts: VecDeque::new(),
+            progress: VecDeque::new(),
+            internal_addresses: Box::default(),
+        }
     }
 }
 
@@ -122,9 +131,70 @@ impl<P: Protocol> Inbox<P> {
         self.update(|inner| inner.phase = phase);
     }
 
+    /// Polls for the next message; `None` once the connection has ended and all messages have been read. `waker` is what
+    /// the last poll registered; who polls no more must [forget](Self::forget) it.
+    pub(crate) fn poll_recv(
+        &self,
+        cx: &Context<'_>,
+        waker: &mut Option<WakerId>,
+    ) -> Poll<Option<Message<P::Delivery>>> {
+        self.poll(cx, waker, |inner| inner.pop(ReceiveQueue::pop_message))
+    }
+
+    /// Polls for the end of the connection, like [`poll_recv`](Self::poll_recv).
+    pub(crate) fn poll_ended(&self, cx: &Context<'_>, waker: &mut Option<WakerId>) -> Poll<()> {
+        self.poll(cx, waker, |inner| has_ended(inner.phase).then_some(()))
+    }
+
+    /// Polls until `found` returns a value.
+    fn poll<T>(
+        &self,
+        cx: &Context<'_>,
+        waker: &mut Option<WakerId>,
+        found: impl FnOnce(&mut Inner<P>) -> Option<T>,
+    ) -> Poll<T> {
+        let mut inner = self.lock();
+        let found = found(&mut inner);
+        let removed = waker.take().map(|id| inner.wakers.remove(id));
+        if found.is_none() {
+            *waker = Some(inner.wakers.register(cx.waker()));
+        }
+        drop(inner);
+        // Dropping a waker may drop its task, whose futures may lock this inbox.
+        drop(removed);
+        found.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Removes the waker of who polls no more.
+    pub(crate) fn forget(&self, waker: &mut Option<WakerId>) {
+        let Some(id) = waker.take() else { return };
+        let removed = self.lock().wakers.remove(id);
+        drop(removed);
+    }
+
+    /// The connection is open, and the other peer says that `addresses` are its own.
+    pub(crate) fn set_connected(&self, identity: P::Identity, addresses: Box<[SocketAddr]>) {
+        self.update(|inner| {
+            inner.phase = Phase::Connected(identity);
+            if !addresses.is_empty() {
+                inner.queue.get_or_insert_default().internal_addresses = addresses;
+            }
+        });
+    }
+
+    /// The addresses that the other peer says are its own.
+    pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
+        self.lock().queue.as_ref().map_or_else(Vec::new, |queue| queue.internal_addresses.to_vec())
+    }
+
     /// Waits for the next message; `None` once the connection has ended and all messages have been read.
     pub(crate) fn recv(&self) -> impl Future<Output = Option<Message<P::Delivery>>> {
         self.wait_for(|inner| inner.pop(ReceiveQueue::pop_message))
+    }
+
+    /// The next message, if there is one now; `Some(None)` once the connection has ended and all messages have been read.
+    pub(crate) fn try_recv(&self) -> Option<Option<Message<P::Delivery>>> {
+        self.lock().pop(ReceiveQueue::pop_message)
     }
 
     pub(crate) fn push_receipt(&self, receipt: Receipt, outcome: Outcome) {
@@ -166,9 +236,14 @@ impl<P: Protocol> Inbox<P> {
 
     /// Waits until the connection has ended.
     pub(crate) fn ended(&self) -> impl Future<Output = ()> {
+        self.wait_for(|inner| has_ended(inner.phase).then_some(()))
+    }
+
+    /// Waits until a connection that was open has ended, and returns why.
+    pub(crate) fn closed(&self) -> impl Future<Output = P::DisconnectReason> {
         self.wait_for(|inner| match inner.phase {
-            Phase::Connecting | Phase::Connected(_) => None,
-            Phase::Failed(_) | Phase::Disconnected(_) => Some(()),
+            Phase::Connecting | Phase::Connected(_) | Phase::Failed(_) => None,
+            Phase::Disconnected(reason) => Some(reason),
         })
     }
 
@@ -176,6 +251,10 @@ impl<P: Protocol> Inbox<P> {
     fn wait_for<T, F: FnMut(&mut Inner<P>) -> Option<T> + Unpin>(&self, poll: F) -> Wait<'_, P, F> {
         Wait { inbox: self, poll, waker: None }
     }
+}
+
+const fn has_ended<P: Protocol>(phase: Phase<P>) -> bool {
+    matches!(phase, Phase::Failed(_) | Phase::Disconnected(_))
 }
 
 /// The future of [`Inbox::wait_for`].
@@ -190,25 +269,14 @@ impl<P: Protocol, T, F: FnMut(&mut Inner<P>) -> Option<T> + Unpin> Future for Wa
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        let this = &mut *self;
-        let mut inner = this.inbox.lock();
-        let found = (this.poll)(&mut inner);
-        let removed = this.waker.take().map(|id| inner.wakers.remove(id));
-        if found.is_none() {
-            this.waker = Some(inner.wakers.register(cx.waker()));
-        }
-        drop(inner);
-        // Dropping a waker may drop its task, whose futures may lock this inbox.
-        drop(removed);
-        found.map_or(Poll::Pending, Poll::Ready)
+        let Self { inbox, poll, waker } = &mut *self;
+        inbox.poll(cx, waker, poll)
     }
 }
 
 impl<P: Protocol, F> Drop for Wait<'_, P, F> {
     fn drop(&mut self) {
-        let Some(id) = self.waker else { return };
-        let removed = self.inbox.lock().wakers.remove(id);
-        drop(removed);
+        self.inbox.forget(&mut self.waker);
     }
 }
 

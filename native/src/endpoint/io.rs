@@ -1,12 +1,14 @@
 //! What an endpoint and its tasks share outside of the protocol's lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
 use crate::arrival_queue::ArrivalQueue;
 use crate::clock::Clock;
 use crate::simulation::Simulation;
+use crate::socket::Socket;
 
 /// See the module.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Io {
     pub(crate) idle: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
+    /// The socket that the driver is to use from now on.
+    next_socket: Mutex<Option<Socket>>,
 }
 
 impl Io {
@@ -30,7 +34,24 @@ impl Io {
             idle: Notify::new(),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
+            next_socket: Mutex::default(),
         }
+    }
+
+    /// Has the driver use another socket.
+    pub(crate) fn replace_socket(&self, socket: Socket) {
+        let before = self.next_socket().replace(socket);
+        drop(before);
+        self.wake.notify_one();
+    }
+
+    /// The socket that the driver is to use from now on, if there is another one.
+    pub(crate) fn take_socket(&self) -> Option<Socket> {
+        self.next_socket().take()
+    }
+
+    fn next_socket(&self) -> MutexGuard<'_, Option<Socket>> {
+        self.next_socket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the driver has sent everything that can be sent now, or has ended.

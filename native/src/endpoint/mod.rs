@@ -46,6 +46,7 @@ mod connection;
 mod driver;
 mod error;
 mod inbox;
+mod incoming;
 mod io;
 mod message;
 mod options;
@@ -53,13 +54,15 @@ mod pending_wake;
 mod requests;
 mod shards;
 mod shared;
+mod shared_hook;
 mod state;
 mod stats;
+mod streams;
 mod unconnected;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rakwire::endpoint::Hook;
 use tokio::net::ToSocketAddrs;
@@ -74,13 +77,16 @@ use crate::simulation::Simulation;
 use crate::socket::{Socket, canonical};
 
 pub use self::connection::Connection;
-pub use self::error::ConnectError;
+pub use self::error::{ConnectError, TryAcceptError, TryRecvError};
+pub use self::incoming::Incoming;
 pub use self::message::Message;
 pub use self::options::Options;
+pub use self::shared_hook::SharedHook;
 pub use self::stats::EndpointStats;
+pub use self::streams::{MessageSink, Messages};
 pub use self::unconnected::{Pong, Unconnected, UnconnectedKind};
 
-pub use rakwire::endpoint::Protocol;
+pub use rakwire::endpoint::{ConnectionId, Protocol};
 
 pub(crate) use self::shared::{Shared, retry};
 pub(crate) use self::state::State;
@@ -88,8 +94,9 @@ pub(crate) use self::state::State;
 /// A UDP socket with a protocol: opens and accepts connections. With RakNet it also pings servers, and exchanges messages
 /// with peers without a connection.
 ///
-/// Dropping it keeps its connections open, but accepts no new ones; the socket is closed with the last connection.
-/// [`close`](Self::close) closes everything in order.
+/// A clone is another handle of the same endpoint. Dropping the last one keeps its connections open, but accepts no new
+/// ones; the socket is closed with the last connection. [`close`](Self::close) closes everything in order, whatever
+/// handles there are.
 ///
 /// ```
 /// use rakwire_native::{Endpoint, Options};
@@ -105,13 +112,12 @@ pub(crate) use self::state::State;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Endpoint<P: Protocol> {
     pub(crate) shared: Arc<Shared<P>>,
+    handles: Arc<Handles<P>>,
     /// All endpoints of the same server, of which this is one.
     pub(crate) shards: Arc<Shards<P>>,
-    local: SocketAddr,
-    has_ipv6: bool,
 }
 
 impl<P: Protocol> Endpoint<P> {
@@ -123,6 +129,33 @@ impl<P: Protocol> Endpoint<P> {
     pub async fn bind(address: impl ToSocketAddrs, options: Options<P>) -> Result<Self, BindError> {
         let socket = Socket::open(address).await?;
         Ok(Self::start(socket, options, BoxedHook::NONE))
+    }
+
+    /// Uses a socket that is bound already, for example one with options of its own or one that a service manager has
+    /// passed on. It becomes non-blocking, and gets larger buffers and the permission to broadcast if the system allows
+    /// it.
+    ///
+    /// # Errors
+    /// If the system refuses to make it non-blocking, or cannot tell its address.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// ```
+    /// use std::net::UdpSocket;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// let server = Endpoint::from_std(socket, Options::server(8)?)?;
+    /// assert_eq!(server.local_addr(), address);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_std(socket: UdpSocket, options: Options<P>) -> std::io::Result<Self> {
+        Ok(Self::start(Socket::over(socket)?, options, BoxedHook::NONE))
     }
 
     /// Binds several endpoints to one address, for a server that needs more than one core. Each endpoint has its own
@@ -184,7 +217,7 @@ impl<P: Protocol> Endpoint<P> {
         let (clock, admission) = (Clock::start(), LockedAdmission::default());
         let shared = || {
             let shared = Shared::new(options.clone(), BoxedHook::NONE, clock);
-            shared.lock().hooked.peer.share_admission(Box::new(admission.clone()));
+            shared.lock().share_admission(admission.clone());
             Arc::new(shared)
         };
         let all: Vec<_> = sockets.iter().map(|_| shared()).collect();
@@ -246,9 +279,9 @@ impl<P: Protocol> Endpoint<P> {
     ) -> Self {
         let local = socket.local_addr();
         P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
-        let has_ipv6 = socket.has_ipv6();
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
-        Self { shared, shards: Arc::clone(shards), local, has_ipv6 }
+        let handles = Arc::new(Handles { shared: Arc::clone(&shared), local: Mutex::new(local) });
+        Self { shared, handles, shards: Arc::clone(shards) }
     }
 
     /// Opens a connection to `address` and waits until it is open. Dropping the future cancels the attempt. If a RakNet server
@@ -319,24 +352,109 @@ impl<P: Protocol> Endpoint<P> {
 
     /// Waits for the next incoming connection. Returns `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection<P>> {
-        let accept = || {
-            let mut state = self.shared.lock();
-            let accepted = state.dispatcher.accept_queue.pop();
-            (accepted.is_some() || !state.is_open()).then_some(accepted)
+        let accept = || match self.try_accept() {
+            Ok(connection) => Some(Some(connection)),
+            Err(TryAcceptError::Empty) => None,
+            Err(TryAcceptError::Closed) => Some(None),
         };
-        let accepted = retry(&self.shared.unaccepted, accept).await?;
-        Some(Connection::accepted(Arc::clone(&self.shared), accepted))
+        retry(&self.shared.unaccepted, accept).await
+    }
+
+    /// The next incoming connection, if one is open now.
+    ///
+    /// # Errors
+    /// [`TryAcceptError::Empty`] while nobody waits to be accepted; [`TryAcceptError::Closed`] once the endpoint is closed.
+    ///
+    /// ```
+    /// use rakwire_native::endpoint::TryAcceptError;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
+    /// server.close().await;
+    /// assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn try_accept(&self) -> Result<Connection<P>, TryAcceptError> {
+        let mut state = self.shared.lock();
+        let accepted = state.dispatcher.accept_queue.pop();
+        let is_open = state.is_open();
+        drop(state);
+        match accepted {
+            Some(accepted) => Ok(Connection::accepted(Arc::clone(&self.shared), accepted)),
+            None if is_open => Err(TryAcceptError::Empty),
+            None => Err(TryAcceptError::Closed),
+        }
+    }
+
+    /// Waits for the next client that asks for a connection, if the endpoint [defers](Options::defer_incoming) what becomes
+    /// of them; never returns one otherwise. Returns `None` once the endpoint is closed.
+    pub async fn incoming(&self) -> Option<Incoming<P>> {
+        let next = || {
+            let state = self.shared.lock();
+            let client = state.deferred.as_ref().and_then(|deferred| deferred.pop());
+            let is_open = state.is_open();
+            drop(state);
+            let incoming = client.map(|client| Incoming::new(Arc::clone(&self.shared), client));
+            (incoming.is_some() || !is_open).then_some(incoming)
+        };
+        retry(&self.shared.incoming, next).await
     }
 
     /// Whether the socket can reach this address.
     pub(crate) fn reaches(&self, address: SocketAddr) -> bool {
-        self.has_ipv6 || address.is_ipv4()
+        self.local_addr().is_ipv6() || address.is_ipv4()
     }
 
     /// The address of the socket, with its actual port.
     #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.local
+    pub fn local_addr(&self) -> SocketAddr {
+        *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the socket, for example after a mobile device has changed its network, or has closed the sockets of a
+    /// program that was in the background. What the old socket has received and this endpoint has not is lost, and
+    /// the other peers resend what is reliable. The old socket is closed soon after.
+    ///
+    /// Both protocols know a peer by its address. A connection therefore survives only if the other peer still sees the
+    /// same address and port: a server that is bound to its old port again, a client whose address translator keeps
+    /// the port. Otherwise the other peer hears nothing any more, the connection ends as lost on both sides after the
+    /// `timeout` of the configuration, and the application has to connect again. In RakNet the endpoint says the addresses
+    /// of the new socket to whomever it connects with from now on, as if it was bound to it.
+    ///
+    /// # Errors
+    /// If the system refuses to make the socket non-blocking, or the endpoint has ended.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    ///
+    /// ```
+    /// use std::net::UdpSocket;
+    /// use rakwire_native::{Endpoint, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let endpoint = Endpoint::from_std(UdpSocket::bind("127.0.0.1:0")?, Options::client()?)?;
+    /// let socket = UdpSocket::bind("127.0.0.1:0")?;
+    /// let address = socket.local_addr()?;
+    /// endpoint.rebind(socket)?;
+    /// assert_eq!(endpoint.local_addr(), address);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rebind(&self, socket: UdpSocket) -> std::io::Result<()> {
+        if *self.shared.io.ended.borrow() {
+            return Err(std::io::Error::new(std::io::ErrorKind::NotConnected, "the endpoint has ended"));
+        }
+        let socket = Socket::over(socket)?;
+        let local = socket.local_addr();
+        P::tell_addresses(&mut self.shared.lock().hooked.peer, &interfaces::own_addresses(local));
+        *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
+        self.shared.io.replace_socket(socket);
+        Ok(())
     }
 
     /// The counters of the endpoint.
@@ -352,7 +470,8 @@ impl<P: Protocol> Endpoint<P> {
             arrival_queue_full: self.shared.io.arrival_queue.dropped() + state.requests.dropped(),
             too_long: counters.too_long.load(Ordering::Relaxed),
             receive_queue_full: state.dispatcher.receive_queue_full,
-            backlog_full: state.dispatcher.accept_queue.overflows(),
+            backlog_full: state.dispatcher.accept_queue.overflows()
+                + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
             unconnected_queue_full: state.dispatcher.unconnected.dropped(),
             sender_wakes: state.dispatcher.blocked_senders.wakes(),
             send_failures: counters.send_failures.load(Ordering::Relaxed),
@@ -372,13 +491,22 @@ impl<P: Protocol> Endpoint<P> {
         let mut ended = self.shared.io.ended.subscribe();
         self.shared.act(|state, now| state.close(now));
         self.shared.unaccepted.notify_waiters();
+        self.shared.incoming.notify_waiters();
         self.shared.unconnected.notify_waiters();
         // It cannot fail: the sender lives as long as this endpoint.
         let _ = ended.wait_for(|ended| *ended).await;
     }
 }
 
-impl<P: Protocol> Drop for Endpoint<P> {
+/// What all handles of an endpoint share. It is dropped with the last of them.
+#[derive(Debug)]
+struct Handles<P: Protocol> {
+    shared: Arc<Shared<P>>,
+    /// The address of the socket.
+    local: Mutex<SocketAddr>,
+}
+
+impl<P: Protocol> Drop for Handles<P> {
     fn drop(&mut self) {
         self.shared.act(|state, now| state.stop_accepting(now));
     }

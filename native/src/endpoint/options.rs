@@ -53,6 +53,12 @@ pub struct Options<P: Protocol> {
     /// How many connections can wait for [`accept`](super::Endpoint::accept); further ones are closed at once. The default
     /// is 1,024.
     pub backlog: usize,
+    /// Whether the application decides about each client that asks for a connection: then
+    /// [`incoming`](super::Endpoint::incoming) returns it as an [`Incoming`](super::Incoming), and nobody is let in
+    /// otherwise. As many clients as `backlog` says can wait for that; requests of others are dropped. A client of the
+    /// Game Protocol counts its connection as open while it waits: what it sends reliably is resent, and the rest is
+    /// lost. The default is false.
+    pub defer_incoming: bool,
     /// The size of the queue between the socket and the protocol in bytes; every receive call is charged 64 bytes more.
     /// Further datagrams are dropped and counted. The default is 16 MiB.
     pub arrival_queue: usize,
@@ -70,6 +76,7 @@ impl<P: Protocol> Options<P> {
             capacity: Capacity::default(),
             receive_queue: 8 << 20,
             backlog: 1_024,
+            defer_incoming: false,
             arrival_queue: 16 << 20,
             simulate: None,
         }

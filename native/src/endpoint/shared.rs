@@ -27,6 +27,8 @@ pub(crate) struct Shared<P: Protocol> {
     pub(crate) unconnected_room: Notify,
     /// Notified when there are connections to accept.
     pub(crate) unaccepted: Notify,
+    /// Notified when there are clients to decide about.
+    pub(crate) incoming: Notify,
     /// Notified when there are messages from peers without a connection.
     pub(crate) unconnected: Notify,
 }
@@ -38,6 +40,7 @@ impl<P: Protocol> Shared<P> {
             state: Mutex::new(State::new(options, hook)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
+            incoming: Notify::new(),
             unconnected: Notify::new(),
         }
     }
@@ -65,6 +68,7 @@ impl<P: Protocol> Shared<P> {
         let next = state.drive(now, outgoing);
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
+        let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
         let has_unconnected = !state.dispatcher.unconnected.is_empty() || has_ended;
         if matches!(next, Next::Sleep(_)) {
             // Under the lock, so that nothing can have been sent since.
@@ -76,6 +80,9 @@ impl<P: Protocol> Shared<P> {
         self.unconnected_room.notify_waiters();
         if has_unaccepted {
             self.unaccepted.notify_waiters();
+        }
+        if has_incoming {
+            self.incoming.notify_waiters();
         }
         if has_unconnected {
             self.unconnected.notify_waiters();
@@ -147,6 +154,30 @@ impl<P: Protocol> ConnectionRef<P> {
         sent
     }
 
+    /// Sends a message if there is room for it; has the task woken when there is, if there is none. `wait` is the name under
+    /// which it waits; who polls no more must [stop waiting](Self::stop_waiting).
+    pub(crate) fn poll_send(
+        &self,
+        cx: &Context<'_>,
+        wait: &mut Option<WaitId>,
+        message: &[u8],
+        delivery: P::Delivery,
+    ) -> Poll<Result<Option<Receipt>, SendError>> {
+        self.stop_waiting(wait);
+        let sent = self.try_send_or(message, delivery, |senders| {
+            *wait = Some(senders.register(self.id, cx.waker()));
+        });
+        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+    }
+
+    /// Takes a task out of those that wait.
+    pub(crate) fn stop_waiting(&self, wait: &mut Option<WaitId>) {
+        let Some(wait) = wait.take() else { return };
+        let removed = self.shared.lock().dispatcher.blocked_senders.remove(self.id, wait);
+        // A waker may own its task, which needs the lock when it is dropped.
+        drop(removed);
+    }
+
     /// Sends a message as soon as there is room for it.
     pub(crate) fn send_when_room<'m>(
         &self,
@@ -171,35 +202,20 @@ pub(crate) struct SendWhenRoom<'c, 'm, P: Protocol> {
     wait: Option<WaitId>,
 }
 
-impl<P: Protocol> SendWhenRoom<'_, '_, P> {
-    /// Takes the task out of those that wait.
-    fn stop_waiting(&mut self) {
-        let Some(wait) = self.wait.take() else { return };
-        let removed = self.reference.shared.lock().dispatcher.blocked_senders.remove(self.reference.id, wait);
-        // A waker may own its task, which needs the lock when it is dropped.
-        drop(removed);
-    }
-}
-
 impl<P: Protocol> Unpin for SendWhenRoom<'_, '_, P> {}
 
 impl<P: Protocol> Future for SendWhenRoom<'_, '_, P> {
     type Output = Result<Option<Receipt>, SendError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        this.stop_waiting();
-        let (id, wait) = (this.reference.id, &mut this.wait);
-        let sent = this.reference.try_send_or(this.message, this.delivery, |senders| {
-            *wait = Some(senders.register(id, cx.waker()));
-        });
-        if has_no_room(&sent) { Poll::Pending } else { Poll::Ready(sent) }
+        let Self { reference, message, delivery, wait } = &mut *self;
+        reference.poll_send(cx, wait, message, *delivery)
     }
 }
 
 impl<P: Protocol> Drop for SendWhenRoom<'_, '_, P> {
     fn drop(&mut self) {
-        self.stop_waiting();
+        self.reference.stop_waiting(&mut self.wait);
     }
 }
 

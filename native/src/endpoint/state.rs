@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rakwire::endpoint::{ConnectError, ConnectionId, ConnectionState, Event, Hooked, Peer, Protocol, Side};
+use rakwire::endpoint::{
+    ConnectError, ConnectionId, ConnectionState, Decision, Event, Hooked, Peer, Protocol, Side,
+};
 use rakwire::{Instant, Machine};
 
 use super::accept_queue::{AcceptQueue, Unaccepted};
 use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
+use super::incoming::{Deferred, DeferredAdmission};
 use super::message::Message;
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
+use super::shards::LockedAdmission;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::Clock;
@@ -26,6 +30,8 @@ pub(crate) struct State<P: Protocol> {
     pub(crate) hooked: Hooked<'static, P, BoxedHook<P>>,
     pub(crate) dispatcher: Dispatcher<P>,
     pub(crate) requests: Requests,
+    /// The clients for which the application decides, if it does.
+    pub(crate) deferred: Option<Arc<Deferred>>,
     pub(crate) pending_wake: Option<PendingWake>,
 }
 
@@ -78,9 +84,35 @@ impl<P: Protocol> State<P> {
             receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
         };
+        let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
         let peer = Peer::with_capacity(options.capacity, options.config);
         let hooked = Hooked::new(peer, hook);
-        Self { hooked, dispatcher, requests: Requests::default(), pending_wake: None }
+        let mut state =
+            Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };
+        if state.deferred.is_some() {
+            state.share_admission(LockedAdmission::default());
+        }
+        state
+    }
+
+    /// Lets this endpoint decide together with others whom it lets in. To be called before there are connections.
+    pub(crate) fn share_admission(&mut self, all: LockedAdmission) {
+        self.hooked.peer.share_admission(match &self.deferred {
+            Some(deferred) => Box::new(DeferredAdmission { all, deferred: Arc::clone(deferred) }),
+            None => Box::new(all),
+        });
+    }
+
+    /// Applies what the application has decided about a client.
+    pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
+        let Some(deferred) = self.deferred.clone() else { return };
+        let Some(request) = deferred.take(remote, decision) else { return };
+        // A closed endpoint does not answer. The hook has seen the request when it arrived.
+        if self.is_open() && decision != Decision::Ignore {
+            self.hooked.peer.handle_datagram(now, remote, &request);
+        }
+        deferred.end_decision();
+        self.dispatch(now);
     }
 
     /// Whether the endpoint accepts new connections, and messages from peers without a connection.
@@ -133,7 +165,13 @@ impl<P: Protocol> State<P> {
     /// Dispatches all events.
     pub(crate) fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.hooked.poll_event() {
-            self.dispatcher.dispatch(event);
+            if let Event::Connected { id, remote, identity, side } = event {
+                // They are known until the next event.
+                let addresses = P::told_addresses(&self.hooked.peer, id).collect();
+                self.dispatcher.on_connected(id, remote, identity, side, addresses);
+            } else {
+                self.dispatcher.dispatch(event);
+            }
         }
         for id in std::mem::take(&mut self.dispatcher.rejected) {
             self.hooked.peer.disconnect(now, id);
@@ -145,6 +183,9 @@ impl<P: Protocol> State<P> {
         self.hooked.handle_timeout(now);
         for (from, request) in self.requests.take() {
             self.hooked.handle_datagram(now, from, &request);
+            if let Some(deferred) = &self.deferred {
+                deferred.keep(&request);
+            }
         }
         self.dispatch(now);
         while let Some(room) = outgoing.room() {
@@ -246,14 +287,6 @@ impl<P: Protocol> Dispatcher<P> {
 
     fn dispatch(&mut self, event: Event<'_, P>) {
         match event {
-            Event::Connected { id, remote, identity, side } => match side {
-                Side::Client => {
-                    if let Some(inbox) = self.inboxes.get(&id) {
-                        inbox.set_phase(Phase::Connected(identity));
-                    }
-                }
-                Side::Server => self.on_incoming(id, remote, identity),
-            },
             Event::ConnectFailed { id, reason, .. } => self.finish(id, Phase::Failed(reason)),
             Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Disconnected(reason)),
             Event::Message { id, delivery, message } => {
@@ -285,8 +318,8 @@ impl<P: Protocol> Dispatcher<P> {
                 let kind = UnconnectedKind::Advertisement;
                 self.unconnected.push(Unconnected { from, identity, kind, data: data.to_vec() });
             }
-            // `Event` is non-exhaustive.
-            _ => {}
+            // A connection that opened is told to `on_connected`, and `Event` is non-exhaustive.
+            Event::Connected { .. } | _ => {}
         }
     }
 
@@ -303,15 +336,30 @@ impl<P: Protocol> Dispatcher<P> {
         }
     }
 
-    /// Queues a connection that another peer has opened.
-    fn on_incoming(&mut self, id: ConnectionId, remote: SocketAddr, identity: P::Identity) {
-        if !self.accept_queue.admits() {
-            self.rejected.push(id);
-            return;
+    /// Tells who waits for it that a connection is open, or queues it if another peer has opened it. `addresses` are those
+    /// that the other peer says are its own.
+    fn on_connected(
+        &mut self,
+        id: ConnectionId,
+        remote: SocketAddr,
+        identity: P::Identity,
+        side: Side,
+        addresses: Box<[SocketAddr]>,
+    ) {
+        let inbox = match side {
+            Side::Client => self.inboxes.get(&id).cloned(),
+            Side::Server if !self.accept_queue.admits() => {
+                self.rejected.push(id);
+                None
+            }
+            Side::Server => Some(Arc::new(Inbox::new(remote, Phase::Connecting))),
+        };
+        let Some(inbox) = inbox else { return };
+        inbox.set_connected(identity, addresses);
+        if side == Side::Server {
+            self.inboxes.insert(id, Arc::clone(&inbox));
+            self.accept_queue.push(Unaccepted { id, identity, inbox });
         }
-        let inbox = Arc::new(Inbox::new(remote, Phase::Connected(identity)));
-        self.inboxes.insert(id, Arc::clone(&inbox));
-        self.accept_queue.push(Unaccepted { id, identity, inbox });
     }
 
     fn finish(&mut self, id: ConnectionId, phase: Phase<P>) {

@@ -38,7 +38,8 @@ pub struct EndpointStats<P: Protocol> {
     /// Datagrams with messages that were dropped because the [`receive_queue`](super::Options::receive_queue) of their
     /// connection was full. The other peer resends reliable messages.
     pub receive_queue_full: u64,
-    /// Connections that were closed at once because the [`backlog`](super::Options::backlog) was full.
+    /// Connections that were closed at once, and requests that were dropped where the application
+    /// [decides](super::Options::defer_incoming), because the [`backlog`](super::Options::backlog) was full.
     pub backlog_full: u64,
     /// Messages from peers without a connection that were dropped because 256 of them were waiting to be received.
     pub unconnected_queue_full: u64,

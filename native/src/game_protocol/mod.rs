@@ -25,8 +25,9 @@
 mod dial;
 
 pub use rakwire::game_protocol::{
-    Capacity, Config, ConnectFailure, ConnectionStats, DisconnectReason, DropReason, GameProtocol, Hook,
-    PeerStats, Redial, Reliability, ResendInterval, SendError, Verdict,
+    Capacity, Config, ConnectFailure, ConnectionId, ConnectionStats, DisconnectReason, DropReason,
+    GameProtocol, Hook, LineWriter, LogSink, PacketLogger, PcapWriter, PeerStats, Redial, Reliability,
+    ResendInterval, SendError, Verdict,
 };
 
 pub use self::dial::{Attempts, DialError, connect, connect_with};
@@ -36,6 +37,8 @@ pub use crate::bind_error::BindError;
 pub type Endpoint = crate::endpoint::Endpoint<GameProtocol>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<GameProtocol>;
+/// A client that asks for a connection, and has got none yet.
+pub type Incoming = crate::endpoint::Incoming<GameProtocol>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<GameProtocol>;
 /// A received message.

@@ -15,6 +15,28 @@ impl Endpoint<RakNet> {
         self.shared.lock().hooked.peer.config().guid
     }
 
+    /// The address of the connected peer with this GUID, if there is one. Of several shards each knows its own connections.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Guid, Options};
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Endpoint::bind("127.0.0.1:0", Options::server(8)?).await?;
+    /// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// assert_eq!(client.remote_of(connection.guid()), Some(server.local_addr()));
+    /// assert_eq!(client.remote_of(client.guid()), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn remote_of(&self, guid: Guid) -> Option<SocketAddr> {
+        let state = self.shared.lock();
+        let peer = &state.hooked.peer;
+        peer.connection(peer.connection_of(guid)?).map(|connection| connection.remote)
+    }
+
     /// Sets the data of pongs, 0 to 399 bytes, or 397 if the configuration's
     /// [`pong_framing`](rakwire::raknet::Config::pong_framing) adds their length.
     ///

@@ -67,7 +67,7 @@ impl Connection<RakNet> {
     }
 
     /// The addresses that the other peer has said are its own, without those that it left unassigned; nobody has proved
-    /// them. Empty when nothing is left of the connection.
+    /// them. They are known as long as there is a `Connection`.
     ///
     /// ```
     /// use rakwire_native::Connection;
@@ -79,7 +79,7 @@ impl Connection<RakNet> {
     /// ```
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
-        self.reference.shared.lock().hooked.peer.internal_addresses(self.reference.id).to_vec()
+        self.reference.inbox.internal_addresses()
     }
 
     /// The GUID of the other peer, which chose it itself.

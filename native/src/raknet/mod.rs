@@ -12,10 +12,11 @@ mod stall_tests;
 mod unconnected;
 
 pub use rakwire::raknet::{
-    AddressPattern, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions, ConnectionStats,
-    CookiePolicy, Delivery, Direction, DisconnectReason, DropReason, Guid, Hook, OutOfBand, Outcome,
-    PeerStats, PingScope, PongFraming, Priority, Progress, RakNet, Receipt, Refusal, Reliability, SendError,
-    SetError, Verdict,
+    AddressPattern, Amount, BanListFull, Capacity, Channel, Config, ConnectFailure, ConnectOptions,
+    ConnectionId, ConnectionStats, CookiePolicy, Delivery, Direction, DisconnectReason, DropReason,
+    FilterGroup, Guid, Hook, LineWriter, LogSink, MessageFilter, NetworkId, NetworkIdGenerator, OutOfBand,
+    Outcome, PacketLogger, PcapWriter, PeerStats, PingScope, PongFraming, Priority, Progress, RakNet,
+    Receipt, Refusal, Reliability, SendError, SetError, Verdict, Waiting,
 };
 pub use rakwire::wire::id;
 
@@ -27,6 +28,8 @@ pub use crate::endpoint::UnconnectedKind;
 pub type Endpoint = crate::endpoint::Endpoint<RakNet>;
 /// An open connection with another peer.
 pub type Connection = crate::endpoint::Connection<RakNet>;
+/// A client that asks for a connection, and has got none yet.
+pub type Incoming = crate::endpoint::Incoming<RakNet>;
 /// The options of an endpoint.
 pub type Options = crate::endpoint::Options<RakNet>;
 /// A received message.

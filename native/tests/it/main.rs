@@ -2,5 +2,6 @@
 
 mod endpoint;
 mod game_protocol;
+mod polled;
 mod raknet;
 mod support;

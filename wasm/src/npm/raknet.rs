@@ -73,6 +73,12 @@ impl RakNetPeer {
         self.client.internal_addresses().iter().map(ToString::to_string).collect()
     }
 
+    /// The GUID of the server, while there is a connection.
+    #[wasm_bindgen(getter, js_name = serverGuid)]
+    pub fn server_guid(&self) -> Option<u64> {
+        self.client.server_guid().map(|guid| guid.0)
+    }
+
     /// Whether `send` would take a message of so many bytes now.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use rakwire::raknet::{Outcome, Progress, RakNet, Receipt};
+use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt};
 
 use super::browser::with_target;
 use super::connection;
@@ -54,11 +54,16 @@ pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Co
 }
 
 impl Connection {
-    /// The addresses that the server has said are its own, without those that it left unassigned. Empty when the
-    /// connection is over.
+    /// The addresses that the server has said are its own, without those that it left unassigned.
     #[must_use]
     pub fn internal_addresses(&self) -> Vec<SocketAddr> {
-        self.driver.borrow().client.internal_addresses().to_vec()
+        self.driver.borrow().client.internal_addresses()
+    }
+
+    /// The GUID of the server, which chose it itself; nothing when the connection is over.
+    #[must_use]
+    pub fn guid(&self) -> Option<Guid> {
+        self.driver.borrow().client.server_guid()
     }
 
     /// What became of the next message that was sent with a receipt reliability; nothing once the connection is over:

@@ -14,7 +14,7 @@ use anyhow::{Result, anyhow};
 pub(crate) use self::done::Done;
 pub(crate) use self::need::Need;
 pub(crate) use self::peers::PROGRAMS as PEERS;
-pub(crate) use self::rust::promised_rust;
+pub(crate) use self::rust::{MIRI_TOOLCHAIN, promised_rust};
 use crate::artifacts;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33, WASM};
@@ -41,6 +41,8 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CargoDeny => tools::cargo_deny(shell),
         Need::CargoFuzz => tools::cargo_fuzz(shell),
         Need::CargoMutants => tools::cargo_mutants(shell),
+        Need::CargoSemverChecks => tools::cargo_semver_checks(shell),
+        Need::Miri => rust::miri(shell),
         Need::Packages => npm::packages(shell),
         Need::Peers => peers::build(shell),
         Need::NpmPackage => artifacts::npm_package(shell).map(Done::Installed),
@@ -87,6 +89,10 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::CargoDeny => format!("`cargo install --locked cargo-deny@{}`", tools::CARGO_DENY),
         Need::CargoFuzz => format!("`cargo install --locked cargo-fuzz@{}`", tools::CARGO_FUZZ),
         Need::CargoMutants => format!("`cargo install --locked cargo-mutants@{}`", tools::CARGO_MUTANTS),
+        Need::CargoSemverChecks => {
+            format!("`cargo install --locked cargo-semver-checks@{}`", tools::CARGO_SEMVER_CHECKS)
+        }
+        Need::Miri => rust::miri_by_hand(),
         Need::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         Need::NpmPackage

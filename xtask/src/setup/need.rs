@@ -23,6 +23,10 @@ pub(crate) enum Need {
     CargoDeny,
     CargoFuzz,
     CargoMutants,
+    /// What compares interfaces. Only a release needs it.
+    CargoSemverChecks,
+    /// The interpreter that finds undefined behaviour.
+    Miri,
     Packages,
     Peers,
     /// The npm package.
@@ -41,7 +45,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 18] = [
+    pub(crate) const TOOLS: [Self; 19] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -58,6 +62,7 @@ impl Need {
         Self::CargoDeny,
         Self::CargoFuzz,
         Self::CargoMutants,
+        Self::Miri,
         Self::Packages,
         Self::Peers,
     ];
@@ -82,6 +87,8 @@ impl Need {
             Self::CargoDeny => ("cargo-deny", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoFuzz => ("cargo-fuzz", Load::Full, Some(Resource::Tools), &[]),
             Self::CargoMutants => ("cargo-mutants", Load::Full, Some(Resource::Tools), &[]),
+            Self::CargoSemverChecks => ("cargo-semver-checks", Load::Full, Some(Resource::Tools), &[]),
+            Self::Miri => ("miri", Load::None, Some(Resource::Toolchains), &[]),
             Self::Packages => ("npm packages", Load::None, None, &[Self::Node]),
             // Its script installs packages of the system, too.
             Self::Peers => ("foreign RakNet peers", Load::Full, Some(Resource::SystemPackages), &[]),

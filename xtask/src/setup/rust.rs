@@ -75,6 +75,39 @@ pub(super) fn oldest(shell: &Shell) -> Result<Done> {
     Ok(Done::Installed(format!("Rust {}", absent.join(" and "))))
 }
 
+/// The compiler that has Miri; no stable one does.
+pub(crate) const MIRI_TOOLCHAIN: &str = "nightly";
+const MIRI_INSTALL: [&str; 9] = [
+    "toolchain",
+    "install",
+    MIRI_TOOLCHAIN,
+    "--profile",
+    "minimal",
+    "--component",
+    "miri",
+    "--component",
+    "rust-src",
+];
+
+pub(super) fn miri(shell: &Shell) -> Result<Done> {
+    let miri = || {
+        let version = shell.cmd("cargo", ["miri", "--version"]).with(|command| {
+            command.env("RUSTUP_TOOLCHAIN", MIRI_TOOLCHAIN).env("RUSTUP_AUTO_INSTALL", "0");
+        });
+        version.probe()
+    };
+    if let Some(version) = miri()? {
+        return Ok(Done::Present(format!("{} is there", version.trim())));
+    }
+    shell.cmd("rustup", MIRI_INSTALL).limit(DOWNLOAD).run()?;
+    let version = miri()?.context("rustup installed Miri, but it does not run")?;
+    Ok(Done::Installed(version.trim().to_owned()))
+}
+
+pub(super) fn miri_by_hand() -> String {
+    format!("`rustup {}`", MIRI_INSTALL.join(" "))
+}
+
 /// Makes a target available: as the toolchain has it, by rustup, or by the linked toolchain.
 pub(super) fn target(shell: &Shell, target: &'static str) -> Result<Done> {
     if has_target(shell, None, target)? {

@@ -13,6 +13,7 @@ pub(super) const WASM_PACK: &str = "0.15.1";
 pub(super) const CARGO_DENY: &str = "0.20.2";
 pub(super) const CARGO_FUZZ: &str = "0.13.2";
 pub(super) const CARGO_MUTANTS: &str = "27.1.0";
+pub(super) const CARGO_SEMVER_CHECKS: &str = "0.51.0";
 pub(super) const DEFMT_PRINT: &str = "1.2.0";
 
 /// A tool as cargo knows it.
@@ -86,6 +87,18 @@ pub(super) fn cargo_mutants(shell: &Shell) -> Result<Done> {
         version: CARGO_MUTANTS,
         // What it changes differs from version to version.
         any_version: false,
+        locked: true,
+    };
+    tool.install(shell)
+}
+
+pub(super) fn cargo_semver_checks(shell: &Shell) -> Result<Done> {
+    let tool = Tool {
+        package: "cargo-semver-checks",
+        program: "cargo-semver-checks",
+        ask: &["semver-checks", "--version"],
+        version: CARGO_SEMVER_CHECKS,
+        any_version: true,
         locked: true,
     };
     tool.install(shell)

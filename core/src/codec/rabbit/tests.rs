@@ -175,8 +175,11 @@ type Everything = (
     (u32, u32),
 );
 
+/// Miri takes seconds for what takes milliseconds otherwise.
+const CASES: u32 = if cfg!(miri) { 2 } else { 200 };
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_was_packed_unpacks_from_any_pieces(value: Everything, lengths in proptest::collection::vec(0..9_usize, 1..5)) {

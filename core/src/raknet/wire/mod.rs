@@ -76,6 +76,13 @@ pub const MAX_MTU: u16 = 1492;
 /// The longest datagram that the core composes, in bytes of UDP payload: room that a transmit buffer needs.
 pub const MAX_DATAGRAM: usize = (MAX_MTU - IP_UDP_OVERHEAD) as usize;
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Guid {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=u64:016x}", self.0);
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod law {
     use super::*;

@@ -136,6 +136,7 @@ pub enum Offline<'a> {
 /// # Ok::<(), rakwire::wire::WireError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PingScope {
     /// Every server (01).
     Any,
@@ -145,6 +146,7 @@ pub enum PingScope {
 
 /// Why a server refuses a connection before it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Refusal {
     /// The attempt failed (11). The original tells its own application so and sends it to nobody, but believes it.
     AttemptFailed,

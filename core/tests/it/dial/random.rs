@@ -34,10 +34,12 @@ fn delay(seed: u64, conditions: &Conditions) -> Duration {
 
 fn drain<P: Dialled>(peer: &mut Peer<'static, P>, events: &mut Vec<String>) {
     while let Some(event) = peer.poll_event() {
-        events.push(match event {
-            Event::Connected { .. } => "connected".to_owned(),
-            Event::Message { message, .. } => format!("{} bytes", message.len()),
-            other @ (Event::Disconnected { .. } | _) => format!("{other:?}"),
+        events.push(if let Event::Connected { .. } = event {
+            "connected".to_owned()
+        } else if let Event::Message { message, .. } = event {
+            format!("{} bytes", message.len())
+        } else {
+            format!("{event:?}")
         });
     }
 }

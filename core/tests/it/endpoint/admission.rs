@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
 use rakwire::Instant;
-use rakwire::endpoint::{Admission, Capacity, Event, Peer, Protocol, SharedAdmission};
+use rakwire::endpoint::{Admission, Capacity, Client, Decision, Event, Peer, Protocol, SharedAdmission};
 use rakwire::game_protocol::{self, GameProtocol};
 use rakwire::raknet::{self, ConnectFailure, CookiePolicy, Guid, RakNet, Refusal};
 
@@ -260,4 +260,66 @@ fn challenges_are_rationed_at_all_peers_together() {
         challenges += usize::from(server.poll_transmit(now, &mut buffer).is_some());
     }
     assert_eq!(challenges, 5);
+}
+
+/// Decides as the test says.
+#[derive(Clone, Debug, Default)]
+struct Deciding {
+    admission: Locked,
+    decision: Arc<Mutex<Decision>>,
+    asked: Arc<Mutex<Vec<Client>>>,
+}
+
+impl SharedAdmission for Deciding {
+    fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+        self.admission.with(decide);
+    }
+
+    fn decide(&self, client: &Client) -> Decision {
+        self.asked.lock().expect("nobody panicked").push(*client);
+        *self.decision.lock().expect("nobody panicked")
+    }
+}
+
+/// What each client is told for each decision, and that nothing is kept of those that were not let in.
+fn the_application_decides<P: Protocol>(
+    config: P::Config,
+    client: impl Fn(u64, Instant) -> Peer<'static, P>,
+    guid: Option<u64>,
+    refused: &LastEvent<P>,
+    ignored: &LastEvent<P>,
+) where
+    LastEvent<P>: PartialEq + core::fmt::Debug,
+{
+    let mut now = Instant::ZERO;
+    let deciding = Deciding::default();
+    let mut server = Peer::<P>::with_capacity(CAPACITY, config);
+    server.share_admission(Box::new(deciding.clone()));
+    for (decision, last) in
+        [(Decision::Refuse, refused), (Decision::Ignore, ignored), (Decision::Accept, &LastEvent::Connected)]
+    {
+        *deciding.decision.lock().expect("nobody panicked") = decision;
+        let mut client = client(9, now);
+        assert_eq!(&talk(&mut client, &mut server, address(1), &mut now), last, "{decision:?}");
+        let asked = std::mem::take(&mut *deciding.asked.lock().expect("nobody panicked"));
+        assert!(asked.iter().all(|asked| *asked == Client::new(address(1), guid)), "{asked:?}");
+        assert!(!asked.is_empty());
+        let incoming = usize::from(decision == Decision::Accept);
+        assert_eq!((deciding.admission.incoming(), server.connections().count()), (incoming, incoming));
+    }
+}
+
+#[test]
+fn the_application_decides_about_clients_of_raknet() {
+    let full = refused(Refusal::NoFreeIncomingConnections);
+    the_application_decides(raknet_config(), raknet_client, Some(9), &full, &LastEvent::Nothing);
+}
+
+/// A client of the Game Protocol takes the challenge for the beginning of its connection.
+#[test]
+fn the_application_decides_about_clients_of_the_game_protocol() {
+    let mut config = game_protocol::Config::new([2; 32]);
+    config.max_incoming = 3;
+    let client = |number: u64, now| game_client(u8::try_from(number).expect("a small number"), now);
+    the_application_decides(config, client, None, &LastEvent::Ended, &LastEvent::Connected);
 }

@@ -244,3 +244,52 @@ fn check_capture(file: &[u8], datagrams: usize) {
     }
     assert_eq!(count, datagrams);
 }
+
+/// The events of one connection at a time, as drivers take them that keep what nobody reads.
+#[test]
+fn a_message_filter_sees_the_events_of_one_connection() {
+    let mut filter = MessageFilter::<1>::new();
+    filter.forbid(FilterGroup::EVERYONE, [0x90]);
+    let mut pair = pair(filter);
+    let (client, _) = connect(&mut pair);
+    for id in [0x90, 0x86, 0x90, 0x87, 0x90] {
+        pair.a.send(pair.now, client, &[id], Delivery::RELIABLE_ORDERED).expect("room");
+    }
+    let (end, mut messages) = (pair.now + Duration::from_secs(1), Vec::new());
+    while pair.now < end && pair.step() {
+        while let Some(id) = pair.b.poll_readable() {
+            while let Some(event) = pair.b.poll_event_of(id) {
+                if let Event::Message { message, .. } = event {
+                    messages.push(message.to_vec());
+                }
+            }
+        }
+    }
+    assert_eq!((messages, pair.b.hook.dropped()), (vec![vec![0x86], vec![0x87]], 3));
+    pair.a.disconnect(pair.now, client);
+    run(&mut pair, Duration::from_secs(3));
+    assert_eq!(pair.b.peer.blocks_available(), pair.b.peer.blocks());
+}
+
+/// A hook that says that it does not look at events, and would drop them all.
+struct Blind;
+
+impl Hook<RakNet> for Blind {
+    fn on_event(&mut self, _: Instant, _: &Event<'_>) -> Verdict {
+        Verdict::Drop
+    }
+
+    fn watches_events(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_hook_that_does_not_watch_events_is_not_asked() {
+    // It is told that it is connected.
+    connect(&mut pair(Blind));
+    let mut both = pair((Blind, MessageFilter::<1>::new()));
+    both.a.connect(both.now, both.b_address).expect("a free slot");
+    let (_, _, server) = run(&mut both, Duration::from_secs(1));
+    assert_eq!(server, None, "one of the two watches events, so both are asked");
+}

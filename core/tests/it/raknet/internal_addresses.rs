@@ -1,8 +1,9 @@
 //! The addresses that peers say are their own (docs/raknet.md#internal-addresses).
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use rakwire::raknet::SetError;
+use rakwire::raknet::{ConnectionId, Event, Peer, SetError};
 use rakwire::sim::Conditions;
 
 use crate::support::raknet::{Net, client_config, peer, server_config};
@@ -13,14 +14,43 @@ fn addresses(count: u8) -> Vec<SocketAddr> {
     ipv4.chain([ipv6]).collect()
 }
 
+/// An end whose connection has opened, and what it was told then.
+type Opened = (ConnectionId, Vec<SocketAddr>);
+
+fn opened(peer: &mut Peer<'_>) -> Option<Opened> {
+    let Event::Connected { id, .. } = peer.poll_event()? else { return None };
+    Some((id, peer.internal_addresses(id).to_vec()))
+}
+
+/// Connects. No end asks for what happens after its connection has opened.
+fn connect(net: &mut Net) -> [Opened; 2] {
+    net.pair.a.connect(net.now(), net.pair.b_address).expect("a free slot");
+    let (mut client, mut server) = (None, None);
+    loop {
+        client = client.or_else(|| opened(&mut net.pair.a));
+        server = server.or_else(|| opened(&mut net.pair.b));
+        if let (Some(client), Some(server)) = (&client, &server) {
+            return [client.clone(), server.clone()];
+        }
+        assert!(net.pair.step(), "it is connected");
+    }
+}
+
 #[test]
 fn both_sides_are_told_the_addresses_of_the_other_one() {
     let mut net = Net::new(Conditions::default(), 1);
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(1)), Ok(()));
     assert_eq!(net.pair.b.set_internal_addresses(&addresses(3)), Ok(()));
-    let (client, server) = net.connect();
-    assert_eq!(&net.pair.a.internal_addresses(client)[..], &addresses(3)[..]);
-    assert_eq!(&net.pair.b.internal_addresses(server)[..], &addresses(1)[..]);
+    let [(_, of_server), (_, of_client)] = connect(&mut net);
+    assert_eq!((of_server, of_client), (addresses(3), addresses(1)));
+}
+
+/// The free blocks of both ends of a connection on which nothing happens, of which one was told `told`.
+fn blocks_while_idle(net: &mut Net, told: &[SocketAddr]) -> [usize; 2] {
+    let [(_, of_server), (_, of_client)] = connect(net);
+    assert_eq!((&of_server[..], &of_client[..]), (&[][..], told));
+    net.run_for(Duration::from_secs(1));
+    [net.pair.a.blocks_available(), net.pair.b.blocks_available()]
 }
 
 #[test]
@@ -31,28 +61,36 @@ fn without_any_none_is_said_and_no_memory_taken() {
             assert_eq!(net.pair.a.set_internal_addresses(&addresses(1)), Ok(()));
             assert_eq!(net.pair.a.set_internal_addresses(&[]), Ok(()));
         }
-        let (client, server) = net.connect();
-        assert!(net.pair.a.internal_addresses(client).is_empty());
-        assert!(net.pair.b.internal_addresses(server).is_empty());
-        net.run_for(core::time::Duration::from_secs(1));
-        (net.pair.a.blocks_available(), net.pair.b.blocks_available())
+        blocks_while_idle(&mut net, &[])
     });
     assert_eq!(free[0], free[1]);
 }
 
 #[test]
 fn an_idle_connection_holds_no_memory_for_them() {
-    let mut net = Net::new(Conditions::default(), 1);
-    assert_eq!(net.pair.a.set_internal_addresses(&addresses(3)), Ok(()));
-    let free = [net.pair.a.blocks_available(), net.pair.b.blocks_available()];
-    let (_, server) = net.connect();
-    assert_eq!(&net.pair.b.internal_addresses(server)[..], &addresses(3)[..]);
-    // Everything is acknowledged, and nothing more has happened.
-    net.run_for(core::time::Duration::from_secs(1));
-    while net.pair.a.poll_event().is_some() {}
-    assert!(net.pair.b.poll_event().is_none());
-    assert!(net.pair.b.internal_addresses(server).is_empty());
-    assert_eq!([net.pair.a.blocks_available(), net.pair.b.blocks_available()], free);
+    let free = [&[][..], &addresses(3)].map(|own| {
+        let mut net = Net::new(Conditions::default(), 1);
+        assert_eq!(net.pair.a.set_internal_addresses(own), Ok(()));
+        blocks_while_idle(&mut net, own)
+    });
+    assert_eq!(free[0][1], free[1][1]);
+    // The list of this end itself stays.
+    assert!(free[0][0] > free[1][0]);
+}
+
+#[test]
+fn they_are_known_until_the_next_event_is_asked_for() {
+    for of_one in [false, true] {
+        let mut net = Net::new(Conditions::default(), 1);
+        assert_eq!(net.pair.a.set_internal_addresses(&addresses(3)), Ok(()));
+        let [_, (server, _)] = connect(&mut net);
+        assert_eq!(net.pair.b.internal_addresses(server)[..], addresses(3));
+        let free = net.pair.b.blocks_available();
+        let event = if of_one { net.pair.b.poll_event_of(server) } else { net.pair.b.poll_event() };
+        assert!(event.is_none());
+        assert!(net.pair.b.internal_addresses(server).is_empty());
+        assert!(net.pair.b.blocks_available() > free);
+    }
 }
 
 #[test]
@@ -60,10 +98,10 @@ fn their_memory_comes_back_with_the_end() {
     let mut net = Net::new(Conditions::default(), 1);
     let free = net.pair.b.blocks_available();
     assert_eq!(net.pair.a.set_internal_addresses(&addresses(9)), Ok(()));
-    let (client, server) = net.connect();
-    assert_eq!(net.pair.b.internal_addresses(server).len(), 10);
+    let [(client, _), (server, of_client)] = connect(&mut net);
+    assert_eq!(of_client.len(), 10);
     net.pair.a.disconnect(net.now(), client);
-    net.run_for(core::time::Duration::from_secs(10));
+    net.run_for(Duration::from_secs(10));
     assert_eq!(net.pair.b.blocks_available(), free);
     assert!(net.pair.b.internal_addresses(server).is_empty());
 }

@@ -147,3 +147,30 @@ fn pongs_that_nobody_asked_for_are_dropped() {
     client.forget_ping(SocketAddr::from(([192, 0, 2, 9], 3)));
     assert_eq!(client.ping(now, server), Ok(()));
 }
+
+#[test]
+fn pongs_and_messages_can_be_taken_apart_each_in_its_order() {
+    let mut config = client_config();
+    config.out_of_band = OutOfBand::Accept;
+    let (mut here, mut there) = (peer(config), peer(server_config()));
+    let (now, to, source) = (Instant::ZERO, address("192.0.2.2:2"), address("192.0.2.1:1"));
+    for number in 1..=3 {
+        assert_eq!(there.send_out_of_band(now, source, &[number]), Ok(()));
+        assert_eq!(there.set_advertisement(&[number + 100]), Ok(()));
+        assert_eq!(here.ping(now, to), Ok(()));
+        carry(&mut here, &mut there, now, source);
+        carry(&mut there, &mut here, now, to);
+    }
+    let mut pongs = Vec::new();
+    while let Some(Event::Pong { data, .. }) = here.poll_pong() {
+        pongs.push(data.to_vec());
+    }
+    assert_eq!(pongs, [[101], [102], [103]]);
+    let mut messages = Vec::new();
+    while let Some(Event::OutOfBand { data, .. }) = here.poll_out_of_band() {
+        messages.push(data.to_vec());
+    }
+    assert_eq!(messages, [[1], [2], [3]]);
+    assert!(here.poll_unconnected().is_none());
+    assert_eq!(here.blocks_available(), here.blocks());
+}

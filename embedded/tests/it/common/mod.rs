@@ -2,3 +2,4 @@
 
 pub(crate) mod cancellation;
 pub(crate) mod exchange;
+pub(crate) mod hooks;

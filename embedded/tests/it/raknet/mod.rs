@@ -2,4 +2,6 @@
 
 mod both;
 mod own;
+mod server;
 mod silence;
+mod unconnected;

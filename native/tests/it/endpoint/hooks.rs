@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 
 use rakwire::Instant;
 use rakwire::endpoint::{ConnectionId, Event, Hook, Protocol, SendError, Verdict};
-use rakwire_native::endpoint::{Endpoint, Options};
+use rakwire_native::endpoint::{Endpoint, Options, SharedHook};
 
 use super::by_both_protocols;
-use super::subject::{Subject, client, join, receive};
+use super::subject::{Subject, client, join, receive, until};
 
-by_both_protocols!(a_hook_sees_every_datagram_and_may_drop_it, a_hook_filters_both_ways);
+by_both_protocols!(
+    a_hook_sees_every_datagram_and_may_drop_it,
+    a_hook_filters_both_ways,
+    a_shared_hook_is_changed_at_run_time
+);
 
 /// Drops the first datagram with a message that arrives, once.
 #[derive(Default)]
@@ -68,4 +72,39 @@ async fn a_hook_filters_both_ways<P: Subject>() {
         here.send(message, P::RELIABLE).await.expect("an open connection");
     }
     assert_eq!(receive(&there).await.bytes, b"\x90yes");
+}
+
+/// Drops the messages of one connection, and counts them.
+#[derive(Default)]
+struct Muted {
+    who: Option<ConnectionId>,
+    dropped: usize,
+}
+
+impl<P: Protocol> Hook<P> for Muted {
+    fn on_event(&mut self, _now: Instant, event: &Event<'_, P>) -> Verdict {
+        let is_muted = matches!(event, Event::Message { id, .. } if Some(*id) == self.who);
+        if is_muted {
+            self.dropped += 1;
+            Verdict::Drop
+        } else {
+            Verdict::Pass
+        }
+    }
+}
+
+async fn a_shared_hook_is_changed_at_run_time<P: Subject>() {
+    let muted = SharedHook::new(Muted::default());
+    let (options, hook) = (Options::<P>::server(1).expect("entropy"), muted.clone());
+    let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await.expect("a free port");
+    let client = client::<P>(|_| {}).await;
+    let (here, there) = join(&client, &server).await;
+    here.send(b"\x90one", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90one");
+    muted.with(|muted| muted.who = Some(there.id()));
+    here.send(b"\x90two", P::RELIABLE).await.expect("an open connection");
+    until("a dropped message", || muted.with(|muted| muted.dropped == 1)).await;
+    muted.with(|muted| muted.who = None);
+    here.send(b"\x90three", P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, b"\x90three");
 }

@@ -7,12 +7,12 @@ use rakwire::endpoint::SendError;
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
 use rakwire_native::BindError;
-use rakwire_native::endpoint::{ConnectError, Endpoint, Options};
+use rakwire_native::endpoint::{ConnectError, Endpoint, Options, TryAcceptError, TryRecvError};
 
 use super::by_both_protocols;
 use super::subject::{
-    Subject, client, holds_only_addresses, join, message, numbered, receive, receive_all, server,
-    silent_socket, until,
+    Subject, client, has_no_messages, join, message, numbered, receive, receive_all, server, silent_socket,
+    until,
 };
 use crate::support::DEADLINE;
 
@@ -26,6 +26,10 @@ by_both_protocols!(
     closing_ends_everything_in_order,
     many_clients_share_an_endpoint_which_ends_them_all,
     whoever_finds_no_place_to_wait_is_turned_away,
+    the_last_handle_of_a_connection_closes_it,
+    the_last_handle_of_an_endpoint_stops_accepting,
+    everyone_who_waits_for_the_end_learns_why,
+    trying_takes_what_is_there,
 );
 
 async fn an_end_comes_after_what_was_sent<P: Subject>() {
@@ -142,7 +146,7 @@ async fn closing_ends_everything_in_order<P: Subject>() {
     let waiting = unaccepted.connect(address).await.expect("a connection");
     // The server knows that it is open once everything that its client sent was acknowledged.
     waiting.send(&message(16, 0), P::RELIABLE).await.expect("an open connection");
-    until("all was acknowledged", || holds_only_addresses(&unaccepted)).await;
+    until("all was acknowledged", || has_no_messages(&unaccepted)).await;
     there.send(&message(P::LARGE, 0), P::RELIABLE).await.expect("an open connection");
 
     let accepting = Arc::clone(&server);
@@ -184,6 +188,72 @@ async fn many_clients_share_an_endpoint_which_ends_them_all<P: Subject>() {
         assert!(here.recv().await.is_none());
     }
     assert!(server.accept().await.is_none());
+}
+
+async fn the_last_handle_of_a_connection_closes_it<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    let other = here.clone();
+    drop(here);
+    other.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, message(10, 0));
+    assert_eq!(other.closed_reason(), None);
+    drop(other);
+    let end = tokio::time::timeout(DEADLINE, there.closed()).await;
+    assert_eq!(end.expect("the end in time"), P::REMOTE);
+}
+
+async fn the_last_handle_of_an_endpoint_stops_accepting<P: Subject>() {
+    let server = server::<P>(|_| {}).await;
+    let address = server.local_addr();
+    let other = server.clone();
+    drop(server);
+    let client = client::<P>(|options| P::set_timeout(&mut options.config, Duration::from_millis(300))).await;
+    let (here, there) = join(&client, &other).await;
+    drop(other);
+    here.disconnect().await;
+    there.closed().await;
+    assert_eq!(client.connect(address).await.err(), Some(ConnectError::Failed(P::NO_ANSWER)));
+}
+
+async fn everyone_who_waits_for_the_end_learns_why<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    let (one, two) = (there.clone(), there.clone());
+    let watch = async { tokio::join!(one.closed(), two.closed()) };
+    let given_up = tokio::time::timeout(Duration::ZERO, there.closed()).await;
+    assert!(given_up.is_err(), "it is open");
+    here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    let (ends, ()) = tokio::join!(watch, here.disconnect());
+    assert_eq!(ends, (P::REMOTE, P::REMOTE));
+    assert_eq!(here.closed().await, P::LOCAL);
+    assert_eq!(there.try_recv().expect("it came before the end").bytes, message(10, 0));
+    assert_eq!(there.try_recv(), Err(TryRecvError::Closed));
+}
+
+async fn trying_takes_what_is_there<P: Subject>() {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    assert_eq!(server.try_accept().err(), Some(TryAcceptError::Empty));
+    let here = client.connect(server.local_addr()).await.expect("a connection");
+    assert_eq!(here.try_recv(), Err(TryRecvError::Empty));
+    here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    let mut accepted = None;
+    until("the connection is there", || {
+        accepted = server.try_accept().ok();
+        accepted.is_some()
+    })
+    .await;
+    let there = accepted.expect("it is there");
+    let mut received = None;
+    until("the message is there", || {
+        received = there.try_recv().ok();
+        received.is_some()
+    })
+    .await;
+    assert_eq!(received.expect("it is there").bytes, message(10, 0));
+    assert_eq!(there.try_recv(), Err(TryRecvError::Empty));
+    server.close().await;
+    assert_eq!(server.try_accept().err(), Some(TryAcceptError::Closed));
 }
 
 async fn whoever_finds_no_place_to_wait_is_turned_away<P: Subject>() {

@@ -2,11 +2,14 @@
 
 mod fairness;
 mod hooks;
+mod incoming;
 mod lifecycle;
 mod messages;
 #[cfg(target_os = "linux")]
 mod shards;
 mod simulation;
+mod sockets;
+mod streams;
 pub(crate) mod subject;
 
 /// Makes two tests of each function that is generic over the protocol.

@@ -130,12 +130,10 @@ pub(crate) async fn join<P: Protocol>(
     (here.expect("a connection"), there.expect("the same connection"))
 }
 
-/// Whether nothing takes memory but addresses: those of the endpoint, and those that the other peer of each connection
-/// has told. Only peers of RakNet tell them, and each list takes a block.
-pub(crate) fn holds_only_addresses<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
+/// Whether no connection holds a block. Those that an endpoint of RakNet says are its addresses take one.
+pub(crate) fn has_no_messages<P: Protocol>(endpoint: &Endpoint<P>) -> bool {
     let stats = endpoint.stats();
-    let lists = if P::NAME == RakNet::NAME { 1 + stats.connections } else { 0 };
-    stats.blocks - stats.blocks_available == lists
+    stats.blocks - stats.blocks_available == usize::from(P::NAME == RakNet::NAME)
 }
 
 /// Waits until `condition` holds.

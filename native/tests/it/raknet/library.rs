@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rakwire_native::codec::bitstream::{BitStreamReader, BitStreamWriter};
+use rakwire_native::raknet::Amount;
 use rakwire_native::{
     Channel, ConnectError, ConnectFailure, ConnectOptions, Delivery, Direction, DropReason, Endpoint,
     Options, Outcome, PingError, Progress, Reliability, SendError, SetError, id,
@@ -63,7 +65,7 @@ async fn a_megabyte_travels_both_ways() {
     assert_eq!((sent_up, sent_down), (Ok(None), Ok(None)));
     assert!(got_up.bytes == up && got_down.bytes == down);
     // Whatever was on its way is given back.
-    until("all memory is free", || subject::holds_only_addresses(&client)).await;
+    until("all memory is free", || subject::has_no_messages(&client)).await;
     assert_eq!(
         here.send(&message(8_000_000, 1), Delivery::RELIABLE).await,
         Err(SendError::NeverFits),
@@ -301,4 +303,40 @@ async fn two_endpoints_may_dial_each_other_at_once() {
         one.disconnect().await;
         while other.recv().await.is_some() {}
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_found_by_their_guid_and_measured() {
+    let (server, client) = (server(|_| {}).await, client(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    assert_eq!(server.remote_of(there.guid()), Some(client.local_addr()));
+    assert_eq!(client.remote_of(here.guid()), Some(server.local_addr()));
+    assert_eq!(server.remote_of(server.guid()), None);
+
+    here.send(b"\x90hello", Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    assert!(there.recv().await.is_some());
+    let stats = here.stats().expect("an open connection");
+    assert!(stats.clock_difference.is_some(), "a connection begins with a ping");
+    let sent: Amount = stats.actual_bytes_sent;
+    assert!(sent.total >= 6 && u64::from(sent.last_second) <= sent.total, "{sent:?}");
+    there.disconnect().await;
+    until("the end of the connection", || server.remote_of(client.guid()).is_none()).await;
+}
+
+/// A message is written and read with what this crate offers alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_contents_of_messages_are_encoded_with_the_codecs_of_this_crate() {
+    let (server, client) = (server(|_| {}).await, client(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    let mut buffer = [0; 16];
+    let mut writer = BitStreamWriter::new(&mut buffer);
+    writer
+        .write(0x90_u8)
+        .and_then(|()| writer.write(-7_i32))
+        .and_then(|()| writer.write(true))
+        .expect("room");
+    here.send(writer.finish(), Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+    let message = there.recv().await.expect("a message");
+    let mut reader = BitStreamReader::new(&message.bytes);
+    assert_eq!((reader.read(), reader.read(), reader.read()), (Ok(0x90_u8), Ok(-7_i32), Ok(true)));
 }

@@ -1,0 +1,63 @@
+//! GUIDs of peers, and what else a RakNet connection has of its own.
+
+use core::time::Duration;
+
+use rakwire::raknet::{Guid, Hook, RakNet, SetError};
+
+use crate::connection::Connection;
+use crate::handle::Handle;
+use crate::reference::ConnectionRef;
+
+impl<'d, H: Hook<RakNet>> Handle<'d, RakNet, H> {
+    /// The GUID of this peer.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        self.shared.read(|inner| inner.hooked.peer.config().guid)
+    }
+
+    /// Another reference to the open connection with the peer of this GUID, if there is one and a task has accepted or
+    /// opened it.
+    ///
+    /// ```
+    /// use embassy_futures::join::join;
+    /// use rakwire::raknet::RakNet;
+    ///
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/doc/loopback.rs"));
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { loopback::run(async |stack| {
+    /// # let (client, server) = loopback::peers::<RakNet>(stack);
+    /// let (opened, accepted) = join(client.connect(loopback::SERVER), server.accept()).await;
+    /// let (_opened, guest) = (opened?, client.guid());
+    /// assert_eq!(accepted.guid(), guest);
+    /// let same = server.connection_of(guest).ok_or("it is connected")?;
+    /// assert_eq!(same.remote(), accepted.remote());
+    /// assert!(client.connection_of(guest).is_none());
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn connection_of(&self, guid: Guid) -> Option<Connection<'d, RakNet, H>> {
+        let (slot, remote) = self.shared.update(|inner, _| {
+            let id = inner.hooked.peer.connection_of(guid)?;
+            let slot = inner.slots.retain_connected(id)?;
+            Some((slot, inner.hooked.peer.connection(id)?.remote))
+        })?;
+        Some(Connection::new(ConnectionRef::new(self.shared, slot), remote, guid))
+    }
+}
+
+impl<H: Hook<RakNet>> Connection<'_, RakNet, H> {
+    /// The GUID of the other peer, which chose it itself.
+    #[must_use]
+    pub const fn guid(&self) -> Guid {
+        self.identity()
+    }
+
+    /// Sets how long the other peer of this connection may be silent while acknowledgements are outstanding, instead of the
+    /// `timeout` of the configuration.
+    ///
+    /// # Errors
+    /// [`SetError::NoConnection`] if the connection has ended.
+    pub fn set_timeout(&self, timeout: Duration) -> Result<(), SetError> {
+        self.reference
+            .update(|hooked, _, id| hooked.peer.set_timeout(id.ok_or(SetError::NoConnection)?, timeout))
+    }
+}

@@ -1,0 +1,73 @@
+//! Hooks between machines.
+
+use rakwire::Instant;
+use rakwire::endpoint::{Event, Hook, SendError, Verdict};
+
+use crate::support::{Net, Tested, Wire, bytes, in_order, message, number, run};
+
+/// Counts datagrams and drops messages, those that arrive with odd numbers and those that are sent with 99.
+#[derive(Debug, Default)]
+struct Strict {
+    received: u64,
+    sent: u64,
+}
+
+impl<P: Tested> Hook<P> for Strict {
+    fn on_received(&mut self, _: Instant, _: std::net::SocketAddr, _: &[u8]) -> Verdict {
+        self.received += 1;
+        Verdict::Pass
+    }
+
+    fn on_transmit(&mut self, _: Instant, _: std::net::SocketAddr, _: &[u8]) -> Verdict {
+        self.sent += 1;
+        Verdict::Pass
+    }
+
+    fn on_event(&mut self, _: Instant, event: &Event<'_, P>) -> Verdict {
+        let Event::Message { message, .. } = event else { return Verdict::Pass };
+        if message.to_vec()[4].is_multiple_of(2) { Verdict::Pass } else { Verdict::Drop }
+    }
+
+    fn on_send(
+        &mut self,
+        _: Instant,
+        _: rakwire::endpoint::ConnectionId,
+        message: &[u8],
+        _: P::Delivery,
+    ) -> Verdict {
+        if message[4] == 99 { Verdict::Drop } else { Verdict::Pass }
+    }
+}
+
+pub(crate) fn a_hook_sees_and_drops_what_passes_a_machine<P: Tested>() {
+    run(async {
+        let mut net = Net::new(Wire::losing(0));
+        let client = net.client::<P, 1, 48, 128, 8>();
+        let (address, server) = net.hooked::<P, _, 1, 48, 128, 8>(Strict::default());
+        let (here, there) = tokio::join!(client.handle.connect(address), server.accept());
+        let here = here.expect("a connection");
+        for number in 0..10 {
+            here.send(&message(number, 9), P::RELIABLE).await.expect("an open end");
+        }
+        let mut numbers = Vec::new();
+        while numbers.len() < 5 {
+            numbers.push(number(&there.recv().await.expect("a message")));
+        }
+        assert_eq!(in_order::<P>(numbers), [0, 2, 4, 6, 8]);
+
+        assert_eq!(there.send(&message(99, 9), P::RELIABLE).await, Err(SendError::Filtered));
+        there.send(&message(98, 9), P::RELIABLE).await.expect("an open end");
+        let answer = here.recv().await.expect("a message");
+        assert_eq!((number(&answer), bytes(&answer).len()), (98, 9));
+        drop(answer);
+
+        let (received, sent) = server.with_hook(|hook| (hook.received, hook.sent));
+        let stats = server.stats();
+        assert_eq!((received, sent), (stats.datagrams_received, stats.datagrams_sent));
+        assert!(received > 0 && sent > 0);
+        // What was dropped has left its memory.
+        here.disconnect().await;
+        assert!(there.recv().await.is_none());
+        assert_eq!(server.blocks_available(), server.blocks());
+    });
+}

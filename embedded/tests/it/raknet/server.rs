@@ -1,0 +1,92 @@
+//! Who may connect, and what a server knows of its clients.
+
+use std::time::Duration;
+
+use rakwire::raknet::{
+    AddressPattern, BanList, ConnectFailure, ConnectOptions, Delivery, Guid, RakNet, Refusal, SetError,
+};
+use rakwire_embassy::raknet::{BanError, ConnectError};
+
+use crate::support::{LOST, Wire, connected, end, join, message, pair, run};
+
+#[test]
+fn a_password_lets_in_those_who_know_it() {
+    run(async {
+        let (client, server) = pair::<RakNet>(Wire::losing(0));
+        assert_eq!(server.handle.set_password(&[7; 256]), Err(SetError::PasswordTooLong));
+        assert_eq!(server.handle.set_password(b"friends"), Ok(()));
+        let failed = client.handle.connect(server.address).await.expect_err("no password");
+        assert_eq!(failed, ConnectError::Failed(ConnectFailure::InvalidPassword));
+        let options = ConnectOptions { password: b"friends", ..Default::default() };
+        // The last attempt is still being ended.
+        while client.handle.connect_with(server.address, &options).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn bans_last_until_they_are_lifted_or_over() {
+    run(async {
+        let (client, server) = pair::<RakNet>(Wire::losing(0));
+        let pattern: AddressPattern = "10.0.0.*".parse().expect("a pattern");
+        server.handle.lend_bans(Box::leak(Box::new(BanList::new())));
+        assert_eq!(server.handle.ban(pattern, Some(Duration::ZERO)), Ok(()));
+        drop(tokio::join!(join(&client, server.address), server.handle.accept()));
+
+        assert_eq!(server.handle.ban(pattern, Some(Duration::from_secs(3_600))), Ok(()));
+        let mut bans = Vec::new();
+        server.handle.bans(|pattern, left| bans.push((pattern, left)));
+        assert!(
+            matches!(bans[..], [(banned, Some(left))] if banned == pattern && left > Duration::from_secs(3_000))
+        );
+        let refused = loop {
+            match client.handle.connect(server.address).await.expect_err("a ban") {
+                // The last connection is still being ended.
+                ConnectError::NotTried(_) => tokio::task::yield_now().await,
+                failed => break failed,
+            }
+        };
+        assert_eq!(refused, ConnectError::Failed(ConnectFailure::Refused(Refusal::Banned)));
+        for number in 1..64_u8 {
+            let other = format!("192.0.2.{number}").parse().expect("a pattern");
+            assert_eq!(server.handle.ban(other, None), Ok(()));
+        }
+        assert_eq!(server.handle.ban("192.0.2.64".parse().expect("a pattern"), None), Err(BanError::Full));
+        assert!(server.handle.unban(pattern));
+        tokio::join!(join(&client, server.address), server.handle.accept());
+    });
+}
+
+#[test]
+fn a_connection_is_found_by_the_guid_of_its_other_end() {
+    run(async {
+        let (client, server, here, there) = connected::<RakNet>(Wire::losing(0)).await;
+        assert_eq!((here.guid(), there.guid()), (server.handle.guid(), client.handle.guid()));
+        assert_eq!((client.handle.connections(), server.handle.connections()), (1, 1));
+        assert!(server.handle.connection_of(Guid(1)).is_none());
+        let same = server.handle.connection_of(client.handle.guid()).expect("it is connected");
+        assert_eq!((same.id(), same.remote()), (there.id(), there.remote()));
+        // It is a reference of its own.
+        drop(there);
+        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
+        assert!(same.recv().await.is_some());
+        here.disconnect().await;
+        assert!(same.recv().await.is_none());
+        assert!(server.handle.connection_of(client.handle.guid()).is_none());
+    });
+}
+
+#[test]
+fn each_connection_may_have_a_timeout_of_its_own() {
+    run(async {
+        let wire = Wire::losing(0);
+        let (_client, _server, here, _there) = connected::<RakNet>(wire.clone()).await;
+        assert_eq!(here.set_timeout(Duration::from_millis(50)), Ok(()));
+        wire.loss_percent.set(100);
+        here.send(&message(1, 9), Delivery::RELIABLE).await.expect("an open end");
+        // The configuration would wait for longer than the test may.
+        assert!(here.recv().await.is_none());
+        assert_eq!(end(&here), LOST);
+    });
+}

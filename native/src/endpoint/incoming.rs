@@ -1,0 +1,206 @@
+//! Clients that ask for a connection, and for which the application decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rakwire::endpoint::{Admission, Client, Decision, Protocol, SharedAdmission};
+use rakwire::raknet::{Guid, RakNet};
+
+use super::shards::LockedAdmission;
+use super::shared::Shared;
+
+/// A client that asks for a connection, and has got none yet. [`Endpoint::incoming`](super::Endpoint::incoming) returns it
+/// if the endpoint [defers](super::Options::defer_incoming) what becomes of clients.
+///
+/// Nothing of a connection exists until [`accept`](Self::accept) is called. Dropping it is to [`refuse`](Self::refuse).
+///
+/// ```
+/// use rakwire_native::raknet::{ConnectError, ConnectFailure, Endpoint, Options, Refusal};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut options = Options::server(8)?;
+/// options.defer_incoming = true;
+/// let server = Endpoint::bind("127.0.0.1:0", options).await?;
+/// let address = server.local_addr();
+/// let bouncer = server.clone();
+/// tokio::spawn(async move {
+///     let mut asked = 0;
+///     while let Some(incoming) = bouncer.incoming().await {
+///         asked += 1;
+///         if asked == 1 { incoming.refuse() } else { incoming.accept() }
+///     }
+/// });
+///
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let refused = ConnectFailure::Refused(Refusal::NoFreeIncomingConnections);
+/// assert_eq!(client.connect(address).await.err(), Some(ConnectError::Failed(refused)));
+/// let here = client.connect(address).await?;
+/// let there = server.accept().await.ok_or("the server is closed")?;
+/// assert_eq!(there.remote(), client.local_addr());
+/// # drop(here);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Incoming<P: Protocol> {
+    shared: Arc<Shared<P>>,
+    client: Client,
+    is_decided: bool,
+}
+
+impl<P: Protocol> Incoming<P> {
+    pub(super) const fn new(shared: Arc<Shared<P>>, client: Client) -> Self {
+        Self { shared, client, is_decided: false }
+    }
+
+    /// The address of the client. It has proved it, unless the cookies of RakNet are off.
+    #[must_use]
+    pub const fn remote(&self) -> SocketAddr {
+        self.client.remote
+    }
+
+    /// Lets the client in. Its handshake continues, and [`accept`](super::Endpoint::accept) returns the connection once it
+    /// is open. A RakNet client without the password is still turned away, and one that is gone by
+    /// now is not returned.
+    pub fn accept(self) {
+        self.decide(Decision::Accept);
+    }
+
+    /// Tells the client that it gets no connection: in RakNet that there are no free incoming connections (0x14), and in
+    /// the Game Protocol END, as a full server does. The client may ask again.
+    pub fn refuse(self) {
+        self.decide(Decision::Refuse);
+    }
+
+    /// Says nothing to the client. It may repeat its request, and comes as another `Incoming` then.
+    pub fn ignore(self) {
+        self.decide(Decision::Ignore);
+    }
+
+    fn decide(mut self, decision: Decision) {
+        self.apply(decision);
+    }
+
+    fn apply(&mut self, decision: Decision) {
+        self.is_decided = true;
+        self.shared.act(|state, now| state.decide(now, self.client.remote, decision));
+    }
+}
+
+impl Incoming<RakNet> {
+    /// The GUID of the client, which it chose itself. The protocol's version is not known here: it is in the client's first
+    /// request, of which a server keeps nothing.
+    #[must_use]
+    pub fn guid(&self) -> Guid {
+        Guid(self.client.guid.unwrap_or_default())
+    }
+}
+
+impl<P: Protocol> Drop for Incoming<P> {
+    fn drop(&mut self) {
+        if !self.is_decided {
+            self.apply(Decision::Refuse);
+        }
+    }
+}
+
+/// The clients for which the application has not decided.
+#[derive(Debug)]
+pub(crate) struct Deferred {
+    /// How many there may be.
+    limit: usize,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The last request of each, which the protocol handles again when it is decided.
+    waiting: HashMap<SocketAddr, Box<[u8]>>,
+    /// Those that the application has not been told of.
+    untold: VecDeque<Client>,
+    /// What is decided for the client whose request the protocol handles now.
+    decision: Option<Decision>,
+    /// The client that the protocol has just asked about.
+    asked: Option<Client>,
+    overflows: u64,
+}
+
+impl Deferred {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, inner: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the protocol is told: what was decided, or nothing yet.
+    fn ask(&self, client: &Client) -> Decision {
+        let mut inner = self.lock();
+        if let Some(decision) = inner.decision.take() {
+            return decision;
+        }
+        if inner.waiting.len() < self.limit || inner.waiting.contains_key(&client.remote) {
+            inner.asked = Some(*client);
+        } else {
+            inner.overflows += 1;
+        }
+        Decision::Ignore
+    }
+
+    /// Keeps the request of a client that the protocol has just asked about.
+    pub(crate) fn keep(&self, request: &[u8]) {
+        let mut inner = self.lock();
+        let Some(client) = inner.asked.take() else { return };
+        let before = inner.waiting.insert(client.remote, request.into());
+        if before.is_none() {
+            inner.untold.push_back(client);
+        }
+    }
+
+    /// Takes the request of a client. The next answer to the protocol is `decision`.
+    pub(crate) fn take(&self, remote: SocketAddr, decision: Decision) -> Option<Box<[u8]>> {
+        let mut inner = self.lock();
+        let request = inner.waiting.remove(&remote)?;
+        inner.decision = Some(decision);
+        Some(request)
+    }
+
+    /// The protocol has handled a request that was taken, and did not ask if it had become invalid.
+    pub(crate) fn end_decision(&self) {
+        self.lock().decision = None;
+    }
+
+    /// The next client that the application has not been told of.
+    pub(crate) fn pop(&self) -> Option<Client> {
+        self.lock().untold.pop_front()
+    }
+
+    pub(crate) fn has_untold(&self) -> bool {
+        !self.lock().untold.is_empty()
+    }
+
+    /// How many clients found no place to wait.
+    pub(crate) fn overflows(&self) -> u64 {
+        self.lock().overflows
+    }
+}
+
+/// Lets the application decide, after what the endpoints of a server decide together.
+#[derive(Clone, Debug)]
+pub(crate) struct DeferredAdmission {
+    pub(crate) all: LockedAdmission,
+    pub(crate) deferred: Arc<Deferred>,
+}
+
+impl SharedAdmission for DeferredAdmission {
+    fn with(&self, decide: &mut dyn FnMut(&mut Admission)) {
+        self.all.with(decide);
+    }
+
+    fn decide(&self, client: &Client) -> Decision {
+        self.deferred.ask(client)
+    }
+}

@@ -1,0 +1,91 @@
+//! A hook that an application can reach while its endpoint runs.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rakwire::Instant;
+use rakwire::endpoint::{ConnectionId, Event, Hook, Peer, Protocol, Verdict};
+
+/// A hook that the endpoint and the application share. Clones refer to the same hook.
+///
+/// ```
+/// use rakwire_native::endpoint::SharedHook;
+/// use rakwire_native::raknet::{Delivery, Endpoint, FilterGroup, MessageFilter, Options};
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let filter = SharedHook::new(MessageFilter::<64>::new());
+/// let (options, hook) = (Options::server(64)?, filter.clone());
+/// let server = Endpoint::bind_with_hook("127.0.0.1:0", options, |_| hook).await?;
+/// // Later: whoever is in no other group may only log in.
+/// filter.with(|filter| {
+///     filter.forbid_all(FilterGroup::EVERYONE);
+///     filter.allow(FilterGroup::EVERYONE, [0x86]);
+/// });
+///
+/// let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+/// let here = client.connect(server.local_addr()).await?;
+/// let there = server.accept().await.ok_or("the server is closed")?;
+/// here.send(b"\x90move", Delivery::RELIABLE_ORDERED).await?;
+/// here.send(b"\x86name", Delivery::RELIABLE_ORDERED).await?;
+/// assert_eq!(there.recv().await.ok_or("the client is gone")?.bytes, b"\x86name");
+/// // The player has logged in.
+/// filter.with(|filter| filter.put(there.id(), FilterGroup(1)));
+/// here.send(b"\x90move", Delivery::RELIABLE_ORDERED).await?;
+/// assert_eq!(there.recv().await.ok_or("the client is gone")?.bytes, b"\x90move");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct SharedHook<H>(Arc<Mutex<H>>);
+
+impl<H> SharedHook<H> {
+    /// Makes a hook shared.
+    #[must_use]
+    pub fn new(hook: H) -> Self {
+        Self(Arc::new(Mutex::new(hook)))
+    }
+
+    /// Reads or changes the hook. The endpoint waits meanwhile, so the closure must be short, and must not use an endpoint
+    /// or a connection: that would wait for itself.
+    pub fn with<R>(&self, change: impl FnOnce(&mut H) -> R) -> R {
+        change(&mut self.lock())
+    }
+
+    /// A hook that panicked is used on: what it decides is no worse than before.
+    fn lock(&self) -> MutexGuard<'_, H> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H> Clone for SharedHook<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P: Protocol, H: Hook<P>> Hook<P> for SharedHook<H> {
+    fn on_received(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.lock().on_received(now, from, datagram)
+    }
+
+    fn on_transmit(&mut self, now: Instant, to: SocketAddr, datagram: &[u8]) -> Verdict {
+        self.lock().on_transmit(now, to, datagram)
+    }
+
+    fn on_event(&mut self, now: Instant, event: &Event<'_, P>) -> Verdict {
+        self.lock().on_event(now, event)
+    }
+
+    fn on_send(&mut self, now: Instant, id: ConnectionId, message: &[u8], delivery: P::Delivery) -> Verdict {
+        self.lock().on_send(now, id, message, delivery)
+    }
+
+    fn update(&mut self, now: Instant, peer: &mut Peer<'_, P>) {
+        self.lock().update(now, peer);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.lock().poll_timeout()
+    }
+}

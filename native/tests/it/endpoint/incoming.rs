@@ -1,0 +1,118 @@
+//! Clients about which the application decides.
+
+use std::time::Duration;
+
+use rakwire_native::endpoint::{ConnectError, Connection, Endpoint};
+
+use super::by_both_protocols;
+use super::subject::{Subject, client, join, message, receive, server, until};
+use crate::support::DEADLINE;
+
+by_both_protocols!(
+    nobody_is_let_in_before_the_application_says_so,
+    a_refused_client_learns_it,
+    an_ignored_client_hears_nothing,
+    clients_beyond_the_backlog_are_not_kept,
+    a_closed_endpoint_decides_about_nobody,
+);
+
+async fn deferring<P: Subject>(backlog: usize) -> Endpoint<P> {
+    server::<P>(|options| {
+        options.defer_incoming = true;
+        options.backlog = backlog;
+    })
+    .await
+}
+
+async fn impatient<P: Subject>() -> Endpoint<P> {
+    client::<P>(|options| P::set_timeout(&mut options.config, Duration::from_millis(500))).await
+}
+
+async fn nobody_is_let_in_before_the_application_says_so<P: Subject>() {
+    let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
+    let accept = async {
+        let incoming = server.incoming().await.expect("a client");
+        assert_eq!(incoming.remote(), client.local_addr());
+        assert_eq!(server.stats().connections, 0);
+        incoming.accept();
+    };
+    let ((here, there), ()) = tokio::join!(join(&client, &server), accept);
+    here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, message(10, 0));
+}
+
+/// In the Game Protocol a client may count as connected before it learns that it is not.
+async fn ends_with<P: Subject>(
+    result: Result<Connection<P>, ConnectError<P::ConnectFailure>>,
+) -> Option<ConnectError<P::ConnectFailure>> {
+    match result {
+        Err(error) => Some(error),
+        Ok(connection) => {
+            let end = tokio::time::timeout(DEADLINE, connection.closed()).await;
+            assert_eq!(end.expect("the end in time"), P::REMOTE);
+            None
+        }
+    }
+}
+
+async fn a_refused_client_learns_it<P: Subject>() {
+    let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
+    let refuse = async { server.incoming().await.expect("a client").refuse() };
+    let (result, ()) = tokio::join!(client.connect(server.local_addr()), refuse);
+    assert_ne!(ends_with(result).await, Some(ConnectError::Failed(P::NO_ANSWER)));
+    // What is dropped is refused.
+    let drop_it = async { drop(server.incoming().await.expect("a client")) };
+    let (result, ()) = tokio::join!(client.connect(server.local_addr()), drop_it);
+    assert_ne!(ends_with(result).await, Some(ConnectError::Failed(P::NO_ANSWER)));
+    assert_eq!(server.stats().connections, 0);
+}
+
+async fn an_ignored_client_hears_nothing<P: Subject>() {
+    let (server, client) = (deferring::<P>(8).await, impatient::<P>().await);
+    let ignoring = server.clone();
+    let ignoring = tokio::spawn(async move {
+        while let Some(incoming) = ignoring.incoming().await {
+            incoming.ignore();
+        }
+    });
+    match client.connect(server.local_addr()).await {
+        Err(error) => assert_eq!(error, ConnectError::Failed(P::NO_ANSWER)),
+        Ok(connection) => {
+            // A client of the Game Protocol counts as connected when it is challenged.
+            connection.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+            let end = tokio::time::timeout(DEADLINE, connection.closed()).await;
+            assert_eq!(end.expect("the end in time"), P::LOST);
+        }
+    }
+    assert_eq!(server.stats().connections, 0);
+    server.close().await;
+    ignoring.await.expect("no panic");
+}
+
+async fn clients_beyond_the_backlog_are_not_kept<P: Subject>() {
+    let server = deferring::<P>(1).await;
+    let (one, two) = (client::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let address = server.local_addr();
+    let first = tokio::spawn(async move { one.connect(address).await });
+    let incoming = server.incoming().await.expect("the first");
+    let second = tokio::spawn(async move { two.connect(address).await });
+    until("the second finds no place", || server.stats().backlog_full > 0).await;
+    incoming.accept();
+    let there = server.accept().await.expect("the first");
+    let here = first.await.expect("no panic").expect("a connection");
+    here.send(&message(10, 0), P::RELIABLE).await.expect("an open connection");
+    assert_eq!(receive(&there).await.bytes, message(10, 0));
+    second.abort();
+}
+
+async fn a_closed_endpoint_decides_about_nobody<P: Subject>() {
+    let (server, client) = (deferring::<P>(8).await, client::<P>(|_| {}).await);
+    let address = server.local_addr();
+    let connecting = tokio::spawn(async move { client.connect(address).await });
+    let incoming = server.incoming().await.expect("a client");
+    server.close().await;
+    incoming.accept();
+    assert!(server.incoming().await.is_none());
+    assert_eq!(server.stats().connections, 0);
+    connecting.abort();
+}

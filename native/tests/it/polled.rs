@@ -1,0 +1,155 @@
+//! Endpoints that work only while they are called, over loopback and without a runtime.
+
+use std::time::{Duration, Instant};
+
+use rakwire::endpoint::{ConnectionId, Event, SendError};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use rakwire_native::BindError;
+use rakwire_native::endpoint::{ConnectError, Options};
+use rakwire_native::polled::Endpoint;
+
+use crate::endpoint::subject::{Subject, message, silent_socket};
+use crate::support::DEADLINE;
+
+const LOCAL: &str = "127.0.0.1:0";
+
+/// What an endpoint was told.
+#[derive(Debug)]
+struct OwnedEvent<P: Subject> {
+    connected: Option<ConnectionId>,
+    failed: Option<P::ConnectFailure>,
+    ended: Option<P::DisconnectReason>,
+    messages: Vec<Vec<u8>>,
+}
+
+impl<P: Subject> Default for OwnedEvent<P> {
+    fn default() -> Self {
+        Self { connected: None, failed: None, ended: None, messages: Vec::new() }
+    }
+}
+
+/// One frame of an endpoint.
+fn frame<P: Subject>(endpoint: &mut Endpoint<P>, told: &mut OwnedEvent<P>) {
+    endpoint.update();
+    while let Some(event) = endpoint.poll_event() {
+        match event {
+            Event::Connected { id, .. } => told.connected = Some(id),
+            Event::ConnectFailed { reason, .. } => told.failed = Some(reason),
+            Event::Disconnected { reason, .. } => told.ended = Some(reason),
+            Event::Message { message, .. } => told.messages.push(message.to_vec()),
+            Event::Receipt { .. }
+            | Event::Progress { .. }
+            | Event::Pong { .. }
+            | Event::OutOfBand { .. }
+            | Event::Advertisement { .. }
+            | _ => {}
+        }
+    }
+    endpoint.flush();
+}
+
+/// Two endpoints and what they were told.
+struct Pair<P: Subject> {
+    server: Endpoint<P>,
+    client: Endpoint<P>,
+    there: OwnedEvent<P>,
+    here: OwnedEvent<P>,
+}
+
+impl<P: Subject> Pair<P> {
+    fn new() -> Self {
+        let server = Endpoint::bind(LOCAL, Options::server(8).expect("entropy")).expect("a free port");
+        let client = Endpoint::bind(LOCAL, Options::client().expect("entropy")).expect("a free port");
+        Self { server, client, there: OwnedEvent::default(), here: OwnedEvent::default() }
+    }
+
+    /// Runs frames of both until `condition` holds.
+    fn until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !condition(self) {
+            assert!(begin.elapsed() < DEADLINE, "{what} never happened");
+            frame(&mut self.client, &mut self.here);
+            frame(&mut self.server, &mut self.there);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn messages_go_both_ways_and_the_end_is_told<P: Subject>() {
+    let mut pair = Pair::<P>::new();
+    let id = pair.client.connect(pair.server.local_addr()).expect("a free slot");
+    let again = pair.client.connect(pair.server.local_addr());
+    assert_eq!(again, Err(ConnectError::AlreadyConnected));
+    pair.until("the connection is open", |pair| pair.here.connected == Some(id));
+    pair.client.send(id, &message(P::LARGE, 1), P::RELIABLE).expect("an open connection");
+    pair.until("the message arrived", |pair| !pair.there.messages.is_empty());
+    assert!(pair.there.messages == [message(P::LARGE, 1)]);
+    let back = pair.there.connected.expect("it came before the message");
+    for number in 0..100 {
+        pair.server.send(back, &message(100, number), P::RELIABLE).expect("an open connection");
+    }
+    pair.client.disconnect(id);
+    assert_eq!(pair.client.send(id, &message(10, 0), P::RELIABLE), Err(SendError::NotConnected));
+    pair.until("both know of the end", |pair| pair.here.ended.is_some() && pair.there.ended.is_some());
+    assert_eq!((pair.here.ended, pair.there.ended), (Some(P::LOCAL), Some(P::REMOTE)));
+    pair.until("nothing is left", |pair| pair.client.connections() + pair.server.connections() == 0);
+    let stats = pair.client.stats();
+    assert_eq!((stats.send_failures, stats.receive_failures, stats.too_long), (0, 0, 0));
+}
+
+fn a_server_that_does_not_answer_is_told<P: Subject>() {
+    let (_socket, silent) = silent_socket();
+    let mut options = Options::<P>::client().expect("entropy");
+    P::set_timeout(&mut options.config, Duration::from_millis(300));
+    let mut client = Endpoint::bind(LOCAL, options).expect("a free port");
+    let v6 = "[::1]:19132".parse().expect("a literal address");
+    assert_eq!(client.connect(v6), Err(ConnectError::AddressFamily));
+    client.connect(silent).expect("a free slot");
+    assert!(client.timeout().is_some_and(|timeout| timeout.is_zero()), "the request is to be sent");
+    let (mut told, begin) = (OwnedEvent::default(), Instant::now());
+    while told.failed.is_none() {
+        assert!(begin.elapsed() < DEADLINE, "the attempt never failed");
+        frame(&mut client, &mut told);
+        std::thread::sleep(client.timeout().unwrap_or_default().min(Duration::from_millis(10)));
+    }
+    assert_eq!(told.failed, Some(P::NO_ANSWER));
+}
+
+fn what_no_peer_sends_is_counted<P: Subject>() {
+    let mut server = Endpoint::<P>::bind(LOCAL, Options::server(8).expect("entropy")).expect("a free port");
+    let taken = Endpoint::<P>::bind(server.local_addr(), Options::client().expect("entropy"));
+    assert!(matches!(taken, Err(BindError::Socket { .. })));
+    let (socket, _) = silent_socket();
+    socket.send_to(&[0x84; 2_049], server.local_addr()).expect("room");
+    let (mut told, begin) = (OwnedEvent::default(), Instant::now());
+    while server.stats().too_long == 0 {
+        assert!(begin.elapsed() < DEADLINE, "it never arrived");
+        frame(&mut server, &mut told);
+    }
+    assert_eq!(server.stats().peer.datagrams_received, 0);
+}
+
+macro_rules! by_both_protocols {
+    ($($test:ident),+ $(,)?) => {
+        mod raknet {
+            $(#[test]
+            fn $test() {
+                super::$test::<super::RakNet>();
+            })+
+        }
+
+        mod game_protocol {
+            $(#[test]
+            fn $test() {
+                super::$test::<super::GameProtocol>();
+            })+
+        }
+    };
+}
+
+by_both_protocols!(
+    messages_go_both_ways_and_the_end_is_told,
+    a_server_that_does_not_answer_is_told,
+    what_no_peer_sends_is_counted,
+);

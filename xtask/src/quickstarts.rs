@@ -1,0 +1,300 @@
+//! The quickstarts in docs/: their commands run and print what is written there, and their programs are files that the
+//! tests build.
+//!
+//! A comment before a fenced block says what is done with it:
+//!
+//! - `<!-- file: PATH -->`: it is this file of the repository.
+//! - `<!-- starts -->`: its command is a server that runs until the end of the document.
+//! - `<!-- runs -->`: its commands run to their end.
+//!
+//! A block of `text` after the last two is what is printed; `…` in it stands for anything.
+
+use std::env;
+use std::net::{TcpListener, UdpSocket};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::artifacts;
+use crate::service::Service;
+use crate::shell::Shell;
+
+/// For each user: a server in Rust, a page, an operator of relays, a board, a maintainer.
+const DOCUMENTS: [&str; 5] = ["server", "page", "operator", "board", "maintainer"];
+const README: &str = "README.md";
+/// Lines of a document.
+const LONGEST: usize = 80;
+/// The ports in the documents. Others may be in use here.
+const USED_PORTS: [&str; 3] = ["19132", "8999", "8080"];
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Checks every quickstart.
+pub(crate) fn check(shell: &Shell) -> Result<()> {
+    let readme = shell.read(README)?;
+    let mut checked = 0;
+    for user in DOCUMENTS {
+        let path = format!("docs/quickstart-{user}.md");
+        let text = shell.read(&path)?;
+        if !readme.contains(&format!("]({path})")) {
+            bail!("{README} does not link to {path}");
+        }
+        let lines = text.lines().count();
+        if lines > LONGEST {
+            bail!("{path} has {lines} lines, more than {LONGEST}");
+        }
+        checked += check_document(shell, &text).with_context(|| path.clone())?;
+    }
+    shell.print(format_args!("{checked} blocks of {} quickstarts are true", DOCUMENTS.len()));
+    Ok(())
+}
+
+/// Does what a document says, and counts the blocks that are checked.
+fn check_document(shell: &Shell, text: &str) -> Result<usize> {
+    let here = Here::new(shell)?;
+    let mut running = Vec::new();
+    let mut checked = 0;
+    for step in steps(text)? {
+        let line = step.line();
+        let done = match step {
+            Step::File { path, text, .. } => is_file(&path, &text, &shell.read(&path)?),
+            Step::Start { command, printed, .. } => {
+                here.start(shell, &command, &printed).map(|server| running.push(server))
+            }
+            Step::Run { script, printed, .. } => here.run(shell, &script, &printed),
+        };
+        done.with_context(|| format!("the block in line {line}"))?;
+        running.iter_mut().try_for_each(Service::check)?;
+        checked += 1;
+    }
+    if checked == 0 {
+        bail!("no block is checked");
+    }
+    Ok(checked)
+}
+
+fn is_file(path: &str, text: &str, file: &str) -> Result<()> {
+    if text != file {
+        bail!("{path} differs from it");
+    }
+    Ok(())
+}
+
+/// What commands and addresses of documents are on this machine, during this run.
+struct Here(Vec<(String, String)>);
+
+impl Here {
+    fn new(shell: &Shell) -> Result<Self> {
+        let programs = artifacts::built_programs(shell)?;
+        let folder = programs.rakwire.parent().context("a program lies in a folder")?;
+        let own = env::current_exe().context("this program has no path")?;
+        let name = |path: &Path| path.display().to_string();
+        let mut replaced = vec![
+            ("cargo run -p rakwire-cli --".to_owned(), name(&programs.rakwire)),
+            ("cargo run -p rakwire-relay --".to_owned(), name(&programs.relay)),
+            ("cargo run -p rakwire-native --example echo --".to_owned(), name(&folder.join("examples/echo"))),
+            ("cargo xtask".to_owned(), name(&own)),
+        ];
+        // All are bound before any is free again, so that they differ.
+        let bound = USED_PORTS.map(|port| (port, free_port()));
+        for (port, bound) in bound {
+            replaced.push((format!(":{port}"), format!(":{}", bound?.0)));
+        }
+        Ok(Self(replaced))
+    }
+
+    fn translate(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+
+    fn start(&self, shell: &Shell, command: &str, printed: &[String]) -> Result<Service> {
+        let command = self.translate(command);
+        let mut words = command.split_whitespace();
+        let program = words.next().context("the block has no command")?;
+        let server = Service::start(shell, "a server", Path::new(program), &words.collect::<Vec<_>>())?;
+        self.compare(printed, &server.first_line)?;
+        Ok(server)
+    }
+
+    fn run(&self, shell: &Shell, script: &str, printed: &[String]) -> Result<()> {
+        let script = self.translate(script);
+        let output = shell.cmd("sh", ["-euc", &script]).limit(LIMIT).output()?;
+        if !output.status.success() {
+            bail!("it failed, and printed {:?}", output.stdout);
+        }
+        self.compare(printed, &output.stdout)
+    }
+
+    fn compare(&self, expected: &[String], printed: &str) -> Result<()> {
+        let mut lines = printed.lines();
+        for expected in expected {
+            let expected = self.translate(expected);
+            if !lines.any(|line| is_like(&expected, line)) {
+                bail!("it did not print {expected:?}, but {printed:?}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A port that is free for UDP and for TCP, and what keeps it so.
+fn free_port() -> Result<(u16, TcpListener, UdpSocket)> {
+    let tcp = TcpListener::bind("127.0.0.1:0").context("there is no free port")?;
+    let port = tcp.local_addr()?.port();
+    let udp = UdpSocket::bind(("127.0.0.1", port)).context("the port is not free for UDP")?;
+    Ok((port, tcp, udp))
+}
+
+/// Whether a line is the expected one, in which `…` stands for anything.
+fn is_like(expected: &str, line: &str) -> bool {
+    let mut parts = expected.split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = line.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// What a document tells to do, with the line of its block.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    File { line: usize, path: String, text: String },
+    Start { line: usize, command: String, printed: Vec<String> },
+    Run { line: usize, script: String, printed: Vec<String> },
+}
+
+impl Step {
+    const fn line(&self) -> usize {
+        match self {
+            Self::File { line, .. } | Self::Start { line, .. } | Self::Run { line, .. } => *line,
+        }
+    }
+}
+
+/// The blocks of a document that have a comment before them.
+fn steps(text: &str) -> Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    let mut comment = None;
+    let mut lines = (1..).zip(text.lines());
+    while let Some((line, text)) = lines.next() {
+        let Some(language) = text.strip_prefix("```") else {
+            let is_comment = text.starts_with("<!-- ");
+            if is_comment && comment.replace(text).is_some() || !is_comment && comment.is_some() {
+                bail!("there is no block behind the comment in line {}", line - 1);
+            }
+            if !is_comment && !text.is_empty() {
+                // Words end what could have printed something.
+                steps.push(None);
+            }
+            continue;
+        };
+        let body: Vec<_> = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        let body: String = body.iter().flat_map(|line| [line, "\n"]).collect();
+        match comment.take() {
+            Some(comment) => steps.push(Some(step(line, comment, body)?)),
+            None => match steps.last_mut() {
+                Some(Some(Step::Start { printed, .. } | Step::Run { printed, .. })) if language == "text" => {
+                    printed.extend(body.lines().map(str::to_owned));
+                }
+                _ => steps.push(None),
+            },
+        }
+    }
+    Ok(steps.into_iter().flatten().collect())
+}
+
+fn step(line: usize, comment: &str, body: String) -> Result<Step> {
+    let said = comment.trim_start_matches("<!-- ").trim_end_matches(" -->");
+    Ok(match said {
+        "starts" => Step::Start { line, command: body.trim().to_owned(), printed: Vec::new() },
+        "runs" => Step::Run { line, script: body, printed: Vec::new() },
+        _ => {
+            let path =
+                said.strip_prefix("file: ").with_context(|| format!("line {line} follows {comment:?}"))?;
+            Step::File { line, path: path.to_owned(), text: body }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "\
+Text.
+
+```sh
+cargo gone
+```
+
+<!-- starts -->
+```sh
+serve 127.0.0.1:8080
+```
+
+```text
+listening
+```
+
+<!-- runs -->
+```sh
+one
+two
+```
+
+Text.
+
+```text
+not printed
+```
+
+<!-- file: a/b.rs -->
+```rust
+fn main() {}
+```
+";
+
+    #[test]
+    fn blocks_with_a_comment_are_steps() {
+        let expected = [
+            Step::Start {
+                line: 8,
+                command: "serve 127.0.0.1:8080".to_owned(),
+                printed: vec!["listening".to_owned()],
+            },
+            Step::Run { line: 17, script: "one\ntwo\n".to_owned(), printed: Vec::new() },
+            Step::File { line: 29, path: "a/b.rs".to_owned(), text: "fn main() {}\n".to_owned() },
+        ];
+        assert_eq!(steps(DOCUMENT).unwrap(), expected);
+        assert!(steps("<!-- runs -->\ntext\n").is_err());
+        assert!(steps("<!-- gone -->\n```sh\n```\n").is_err());
+        assert!(is_file("a", "one", "two").is_err());
+    }
+
+    #[test]
+    fn commands_run_with_ports_of_this_run() {
+        let shell = Shell::new().unwrap();
+        let here = Here(vec![(":8080".to_owned(), ":4711".to_owned())]);
+        let printed = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        here.run(&shell, "echo at :8080; echo in 5 ms", &printed(&["at :8080", "in … ms"])).unwrap();
+        let error = here.run(&shell, "echo a", &printed(&["b"])).unwrap_err();
+        assert_eq!(error.to_string(), "it did not print \"b\", but \"a\\n\"");
+        assert!(here.run(&shell, "echo a; exit 3", &[]).is_err());
+        assert!(here.start(&shell, "false :8080", &[]).is_err());
+    }
+
+    #[test]
+    fn dots_stand_for_anything() {
+        for (expected, line) in
+            [("a", "a"), ("a … c", "a b c"), ("…c", "abc"), ("a…", "abc"), ("a…b…c", "a1b2c")]
+        {
+            assert!(is_like(expected, line), "{expected} {line}");
+        }
+        for (expected, line) in [("a", "ab"), ("a … c", "a b d"), ("a…b…c", "a1c"), ("b…", "abc")] {
+            assert!(!is_like(expected, line), "{expected} {line}");
+        }
+    }
+}
