@@ -86,11 +86,12 @@ impl<P: Protocol> Peer<'_, P> {
             return None;
         }
         let (connection, mut cx) = self.borrow(at)?;
+        let id = ConnectionId { slot: at, generation: cx.generation };
         let event = connection.poll_event(&mut cx)?;
         if let ConnectionEvent::Message(message) = event {
-            self.lent = Lent::Message { message, id: self.id(at) };
+            self.lent = Lent::Message { message, id };
         }
-        Some(Next::Of(at, event))
+        Some(Next::Of(id, event))
     }
 
     /// The next connection that may have events, for [`poll_event_of`](Self::poll_event_of). It is named again when more
@@ -185,10 +186,10 @@ impl<P: Protocol> Peer<'_, P> {
             Lent::Message { message, id } => {
                 let is_receipt = P::delivery(self.tables.pool.header(message)).is_err();
                 let blocks = self.tables.pool.free(message);
-                if self.get(id).is_none() {
+                let Some((connection, mut cx)) = self.borrow(id.slot) else { return };
+                if cx.generation != id.generation || cx.remote.is_none() {
                     return;
                 }
-                let Some((connection, mut cx)) = self.borrow(id.slot) else { return };
                 if is_receipt {
                     connection.on_receipt_read(&mut cx, blocks);
                 } else if connection.on_read(&mut cx, blocks) {
@@ -215,18 +216,17 @@ impl<P: Protocol> Peer<'_, P> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     fn tell(&self, next: Next<P>) -> Option<Event<'_, P>> {
         let pool = &self.tables.pool;
-        let (at, event) = match next {
-            Next::Of(at, event) => (at, event),
+        let (id, event) = match next {
+            Next::Of(id, event) => (id, event),
             Next::Unconnected => return self.tell_unconnected(),
         };
-        let id = self.id(at);
         if let ConnectionEvent::Message(message) = event {
             return Some(match P::delivery(pool.header(message)) {
                 Ok(delivery) => Event::Message { id, delivery, message: Message::new(pool, message) },
                 Err((receipt, outcome)) => Event::Receipt { id, receipt, outcome },
             });
         }
-        let slot = self.slot(at)?;
+        let slot = self.slot(id.slot)?;
         let remote = slot.remote?;
         Some(match event {
             ConnectionEvent::Message(_) => return None,
@@ -257,8 +257,8 @@ impl<P: Protocol> Peer<'_, P> {
 /// What is told next.
 #[derive(Clone, Copy)]
 enum Next<P: Protocol> {
-    /// Something of the connection in a slot.
-    Of(u16, ConnectionEvent<P>),
+    /// Something of a connection.
+    Of(ConnectionId, ConnectionEvent<P>),
     /// What a peer without a connection said first.
     Unconnected,
 }

@@ -166,10 +166,11 @@ impl<'a, P: Protocol> Peer<'a, P> {
     ) -> Option<R> {
         let (connection, mut cx) = self.borrow(slot)?;
         let result = change(connection, &mut cx);
-        if let Some(entry) = self.tables.slots.get_mut(usize::from(slot)) {
-            list_ready(entry, slot, &mut self.tables.ready);
+        let entry = self.tables.slots.get_mut(usize::from(slot))?;
+        list_ready(entry, slot, &mut self.tables.ready);
+        if entry.wanted > 0 {
+            self.list_writable(slot);
         }
-        self.list_writable(slot);
         Some(result)
     }
 

@@ -21,6 +21,9 @@ pub(super) struct KnownVersions(Deque<(SocketAddr, u8), SERVERS>);
 impl KnownVersions {
     /// The version of the server at this address, if it was heard.
     pub(super) fn of(&self, server: SocketAddr) -> Option<u8> {
+        if !REMEMBERS {
+            return None;
+        }
         self.0.iter().find(|(address, _)| *address == server).map(|(_, version)| *version)
     }
 

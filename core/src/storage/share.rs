@@ -147,32 +147,40 @@ impl Shares {
     }
 
     /// Whether the limit of the configuration lets a share hold `blocks` blocks more.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_limit(&self, share: &Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
         let limited = share.blocks().saturating_sub(share.unlimited.into());
         if limited.saturating_add(blocks) > self.limit(claim) { Err(NoRoom::InShare) } else { Ok(()) }
     }
 
     /// How many of `blocks` blocks more a share would borrow, if there is room for them.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     fn check_room(&self, share: &Share, blocks: usize, claim: Claim) -> Result<usize, NoRoom> {
         let borrow = self.borrowed_for(share, blocks, claim);
-        if borrow == 0 {
-            return Ok(0);
+        if borrow == 0 || borrow.saturating_add(self.left(share, borrow, claim)) <= self.free {
+            Ok(borrow)
+        } else if self.is_shared && borrow <= self.free {
+            Err(NoRoom::InShare)
+        } else {
+            Err(NoRoom::InPool)
         }
-        let free = self.free.checked_sub(borrow).ok_or(NoRoom::InPool)?;
-        let held = share.borrowed as usize + borrow;
-        let may_borrow = match claim {
-            Claim::Send if !self.is_shared => free >= self.reserve,
-            Claim::Early if self.is_shared => held.saturating_mul(3) <= free,
-            Claim::Send | Claim::Control | Claim::Receive | Claim::Early => !self.is_shared || held <= free,
-        };
-        match may_borrow {
-            true => Ok(borrow),
-            false if self.is_shared => Err(NoRoom::InShare),
-            false => Err(NoRoom::InPool),
+    }
+
+    /// How many blocks of the common part must stay free when a share borrows `borrow` blocks more.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    const fn left(&self, share: &Share, borrow: usize, claim: Claim) -> usize {
+        if self.is_shared {
+            let held = (share.borrowed as usize).saturating_add(borrow);
+            if matches!(claim, Claim::Early) { held.saturating_mul(3) } else { held }
+        } else if matches!(claim, Claim::Send) {
+            self.reserve
+        } else {
+            0
         }
     }
 
     /// Charges `blocks` blocks to a share.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     pub(crate) fn charge(&mut self, share: &mut Share, blocks: usize, claim: Claim) -> Result<(), NoRoom> {
         let checked = self.check_limit(share, blocks, claim);
         match checked.and_then(|()| self.check_room(share, blocks, claim)) {
@@ -190,8 +198,7 @@ impl Shares {
     /// How many blocks of the common part must be free for a share to send a message of `blocks` blocks.
     pub(crate) const fn needed(&self, share: &Share, blocks: usize) -> usize {
         let borrow = self.borrowed_for(share, blocks, Claim::Send);
-        let left = if self.is_shared { share.borrowed as usize + borrow } else { self.reserve };
-        borrow.saturating_add(left)
+        borrow.saturating_add(self.left(share, borrow, Claim::Send))
     }
 
     /// Lets `free` blocks of the common part be free at the most, to see who fits beside others.
@@ -240,6 +247,7 @@ impl Shares {
 
     /// Releases blocks to the share that they were charged to. What is guaranteed to a share beyond half comes back first,
     /// since messages in their turn alone may take it; then what it borrowed.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn release(&mut self, share: &mut Share, blocks: usize) {
         debug_assert!(blocks <= share.blocks(), "{blocks} blocks were not charged to {share:?}");

@@ -84,9 +84,17 @@ impl SparseWindow {
         share: &mut Share,
         number: U24,
     ) -> bool {
-        if number == self.base {
-            return true;
-        }
+        number == self.base || self.prepare_ahead(pool, share, number)
+    }
+
+    /// As [`prepare`](Self::prepare), for a number behind a gap.
+    #[cfg_attr(target_pointer_width = "64", inline(never))]
+    fn prepare_ahead<H: Copy + Default>(
+        &mut self,
+        pool: &mut Pool<'_, H>,
+        share: &mut Share,
+        number: U24,
+    ) -> bool {
         let place = self.place(pool, number);
         let Some(block) = self.blocks.get_mut(place.block) else {
             return false;
@@ -151,14 +159,19 @@ impl SparseWindow {
     /// Gives all blocks back; what arrived above the base is forgotten.
     pub(crate) fn clear<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
         if self.held > 0 {
-            for block in self.blocks.iter_mut().filter_map(Option::take) {
-                let freed = pool.free(block);
-                pool.shares.release_unlimited(share, freed);
-            }
+            self.free_blocks(pool, share);
         }
-        self.held = 0;
         self.pending = 0;
         self.origin = self.base;
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(never))]
+    fn free_blocks<H: Copy + Default>(&mut self, pool: &mut Pool<'_, H>, share: &mut Share) {
+        for block in self.blocks.iter_mut().filter_map(Option::take) {
+            let freed = pool.free(block);
+            pool.shares.release_unlimited(share, freed);
+        }
+        self.held = 0;
     }
 }
 

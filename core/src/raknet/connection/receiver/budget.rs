@@ -29,11 +29,13 @@ impl ReceiveBudget {
     }
 
     /// Charges blocks to the share; false if they are not within it.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(super) fn take(&mut self, cx: &mut Context<'_, '_>, blocks: usize, disposition: Disposition) -> bool {
         cx.pool.shares.charge(&mut self.share, blocks, claim(disposition)).is_ok()
     }
 
     /// Releases blocks that went back to the pool, or that were promised and are not needed.
+    #[cfg_attr(target_pointer_width = "64", inline)]
     pub(super) fn give_back(&mut self, cx: &mut Context<'_, '_>, blocks: usize) {
         cx.pool.shares.release(&mut self.share, blocks);
     }

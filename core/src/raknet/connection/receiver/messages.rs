@@ -134,6 +134,7 @@ impl Receiver {
     }
 
     /// Copies a message into the pool, unless it is there already.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn store(
         &mut self,
         cx: &mut Context<'_, '_>,

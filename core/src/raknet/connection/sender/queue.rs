@@ -191,6 +191,7 @@ impl SendQueue {
     }
 
     /// Why a message of so many blocks, and `missing` for its channel, is not accepted.
+    #[cold]
     fn refusal(
         &self,
         cx: &Context<'_, '_>,
