@@ -19,13 +19,17 @@ test("a message of 1 MB passes in both directions", async (t) => {
   await connection.close();
 });
 
-test("the GUID of the server is that of its pong, until the connection ends", async (t) => {
+test("the GUID of the server is that of its pong, and its addresses are known, until the connection ends", async (t) => {
   const { open, relay } = await echoFixture(t, RAKNET);
   const connection = await open();
   const { guid } = await ping(`ws://${relay.address}/ws`, { target: "game", webSocket: WebSocket });
   assert.equal(connection.serverGuid, guid);
+  const [address, ...others] = connection.internalAddresses();
+  assert.match(address, /^127\.0\.0\.1:\d+$/);
+  assert.deepEqual(others, []);
   await connection.close();
   assert.equal(connection.serverGuid, undefined);
+  assert.deepEqual(connection.internalAddresses(), []);
 });
 
 test("a C++ server echoes short and long messages in order", async (t) => {

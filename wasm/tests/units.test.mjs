@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { readAddresses } from "../dist/addresses.js";
 import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
@@ -78,4 +79,11 @@ test("a receive queue counts the bytes of its messages", async () => {
   assert.equal(queue.isOverByteLimit, true);
   assert.equal(queue.drain(), 2);
   assert.equal(queue.isOverByteLimit, false);
+});
+
+test("addresses are written as text", () => {
+  const ipv4 = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 7, 0x4a, 0xbc];
+  const ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1];
+  assert.deepEqual(readAddresses(Uint8Array.from([...ipv4, ...ipv6, 1])), ["192.0.2.7:19132", "[2001:db8::7]:1"]);
+  assert.deepEqual(readAddresses(new Uint8Array(0)), []);
 });

@@ -1,6 +1,7 @@
 /** A peer with its transport and timers, from the opening of the WebSocket to the end of the connection. */
 
 import type { PeerEvent } from "../pkg/rakwire.js";
+import { readAddresses } from "./addresses.js";
 import type { Delivery } from "./delivery.js";
 import { readDelivery, reliabilityName, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
@@ -172,7 +173,8 @@ export class Session implements TransportEvents {
 
   internalAddresses(): string[] {
     const peer = this.#peer;
-    return this.#lastStats === undefined && "internalAddresses" in peer ? peer.internalAddresses() : [];
+    const isOpen = this.#lastStats === undefined && "internalAddresses" in peer;
+    return isOpen ? readAddresses(peer.internalAddresses()) : [];
   }
 
   get serverGuid(): bigint | undefined {
