@@ -10,9 +10,18 @@ macro_rules! error_enum {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         pub enum $name {
             $($(#[$value_meta])* $value,)+
+        }
+
+        // The texts of defmt take no flash.
+        #[cfg(feature = "defmt")]
+        impl defmt::Format for $name {
+            fn format(&self, f: defmt::Formatter<'_>) {
+                match self {
+                    $(Self::$value => defmt::write!(f, $text),)+
+                }
+            }
         }
 
         impl core::fmt::Display for $name {

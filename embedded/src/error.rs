@@ -46,8 +46,8 @@ impl<P: Protocol> core::error::Error for ConnectError<P> {}
 impl<P: Protocol> defmt::Format for ConnectError<P> {
     fn format(&self, f: defmt::Formatter<'_>) {
         match self {
-            Self::NotTried(error) => defmt::write!(f, "NotTried({})", defmt::Display2Format(error)),
-            Self::Failed(failure) => defmt::write!(f, "Failed({})", defmt::Display2Format(failure)),
+            Self::NotTried(error) => defmt::write!(f, "NotTried({})", error),
+            Self::Failed(failure) => defmt::write!(f, "Failed({})", failure),
         }
     }
 }
