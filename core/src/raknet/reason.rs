@@ -4,7 +4,6 @@ use super::wire::offline::Refusal;
 
 /// Why a connection could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ConnectFailure {
     /// Nothing came back.
@@ -39,38 +38,54 @@ pub enum ConnectFailure {
     Cancelled,
 }
 
+/// Writes the text of a failure with `core::write` or with `defmt::write`.
+macro_rules! write_text {
+    ($write:ident, $f:expr, $failure:expr) => {
+        match $failure {
+            ConnectFailure::NoAnswer => $write!($f, "the server does not answer"),
+            ConnectFailure::Refused(Refusal::AttemptFailed) => $write!($f, "the server gave the attempt up"),
+            ConnectFailure::Refused(Refusal::AlreadyConnected) => {
+                $write!($f, "the server has a connection of this address or GUID already")
+            }
+            ConnectFailure::Refused(Refusal::NoFreeIncomingConnections) => $write!($f, "the server is full"),
+            ConnectFailure::Refused(Refusal::Banned) => $write!($f, "the server has banned this address"),
+            ConnectFailure::Refused(Refusal::RecentlyConnected) => {
+                $write!($f, "this address connected a moment ago; try again later")
+            }
+            ConnectFailure::IncompatibleProtocol { server } => {
+                $write!($f, "the server speaks protocol version {}", server)
+            }
+            ConnectFailure::SilentSinceIncompatible { server } => $write!(
+                $f,
+                "the server speaks protocol version {} and has been silent since it said so; it may hear nothing from \
+                 this address for 20 s after a request with another version",
+                server
+            ),
+            ConnectFailure::SecurityRequired => $write!($f, "the server wants an encrypted connection"),
+            ConnectFailure::IdentityRequired => $write!($f, "the server wants to know the client's identity"),
+            ConnectFailure::InvalidIdentity => {
+                $write!($f, "the server does not believe the client's identity")
+            }
+            ConnectFailure::PublicKeyMismatch => $write!($f, "the server has another public key"),
+            ConnectFailure::InvalidPassword => $write!($f, "the server wants another password"),
+            ConnectFailure::Closed => $write!($f, "the server ended the connection before it was open"),
+            ConnectFailure::Cancelled => $write!($f, "the attempt was cancelled"),
+        }
+    };
+}
+
 impl core::fmt::Display for ConnectFailure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let text = match self {
-            Self::NoAnswer => "the server does not answer",
-            Self::Refused(Refusal::AttemptFailed) => "the server gave the attempt up",
-            Self::Refused(Refusal::AlreadyConnected) => {
-                "the server has a connection of this address or GUID already"
-            }
-            Self::Refused(Refusal::NoFreeIncomingConnections) => "the server is full",
-            Self::Refused(Refusal::Banned) => "the server has banned this address",
-            Self::Refused(Refusal::RecentlyConnected) => {
-                "this address connected a moment ago; try again later"
-            }
-            Self::IncompatibleProtocol { server } => {
-                return write!(f, "the server speaks protocol version {server}");
-            }
-            Self::SilentSinceIncompatible { server } => {
-                return write!(
-                    f,
-                    "the server speaks protocol version {server} and has been silent since it said so; it may hear \
-                     nothing from this address for 20 s after a request with another version"
-                );
-            }
-            Self::SecurityRequired => "the server wants an encrypted connection",
-            Self::IdentityRequired => "the server wants to know the client's identity",
-            Self::InvalidIdentity => "the server does not believe the client's identity",
-            Self::PublicKeyMismatch => "the server has another public key",
-            Self::InvalidPassword => "the server wants another password",
-            Self::Closed => "the server ended the connection before it was open",
-            Self::Cancelled => "the attempt was cancelled",
-        };
-        f.write_str(text)
+        write_text!(write, f, self)
+    }
+}
+
+// The texts of defmt take no flash.
+#[cfg(feature = "defmt")]
+impl defmt::Format for ConnectFailure {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        use defmt::write;
+        write_text!(write, f, self);
     }
 }
 
