@@ -21,13 +21,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a program and waits for a line on its standard output that begins with `word`.
     pub(crate) fn start(program: &Path, arguments: &[&str], word: &str) -> Self {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
+        let mut child = spawn(program, arguments);
         let stdin = child.stdin.take().expect("a piped input");
         let stdout = child.stdout.take().expect("a piped output");
         let (sender, receiver) = mpsc::channel();
@@ -51,15 +45,20 @@ impl Drop for Server {
     }
 }
 
-/// Runs a program to its end.
-pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(program)
+/// Starts a program with its input and output piped.
+fn spawn(program: &Path, arguments: &[&str]) -> Child {
+    Command::new(program)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()));
+        .unwrap_or_else(|error| panic!("{} does not start: {error}", program.display()))
+}
+
+/// Runs a program to its end.
+pub(crate) fn run(program: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = spawn(program, arguments);
     let mut stdin = child.stdin.take().expect("a piped input");
     // A program that reads no input may have ended.
     let _ = stdin.write_all(input.as_bytes());

@@ -206,7 +206,7 @@ mod tests {
         let tree = Tree::of_texts(&[
             LIB,
             ("src/a.rs", "use crate::b::B;\npub struct A(B);"),
-            ("src/b.rs", "\nuse super::c;\npub struct B;\nfn f() -> c::C { todo!() }"),
+            ("src/b.rs", "\nuse super::c;\npub struct B;\nfn f(c: c::C) {}"),
             ("src/c.rs", "pub struct C;\nfn f(a: crate::a::A) {}"),
         ]);
         let problems = problems_of("src/lib.rs", &tree, &[]);
