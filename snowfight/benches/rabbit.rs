@@ -2,7 +2,6 @@
 //!
 //! `cargo bench -p snowfight --bench rabbit` prints sizes, the minimum time of 5,000 runs, which is hardly affected by other
 //! programs, and criterion's estimate. `docs/rabbit.md` has them in a table.
-#![allow(missing_docs)]
 
 mod plain;
 
@@ -97,5 +96,10 @@ fn all(criterion: &mut Criterion) {
     others(criterion, &entities);
 }
 
-criterion_group!(benches, all);
-criterion_main!(benches);
+mod group {
+    use super::{all, criterion_group};
+
+    criterion_group!(benches, all);
+}
+
+criterion_main!(group::benches);

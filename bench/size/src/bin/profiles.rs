@@ -2,7 +2,6 @@
 
 #![no_std]
 #![no_main]
-#![allow(non_upper_case_globals, reason = "the names are those of the table")]
 
 use rakwire_embassy::game_protocol::profiles::{Player as GamePlayer, Sensor as GameSensor};
 use rakwire_embassy::raknet::profiles::{Bulk, HostOfFour, Player, Sensor};
@@ -14,10 +13,12 @@ macro_rules! sizes {
             /// The memory of the protocol.
             #[unsafe(no_mangle)]
             #[used]
+            #[allow(non_upper_case_globals, reason = "the name is that of the table")]
             pub static mut $resources: [u8; $profile::RESOURCES_BYTES] = [0; $profile::RESOURCES_BYTES];
             /// The memory of the protocol, the driver and its socket.
             #[unsafe(no_mangle)]
             #[used]
+            #[allow(non_upper_case_globals, reason = "the name is that of the table")]
             pub static mut $state: [u8; size_of::<$profile<'static>>()] = [0; size_of::<$profile<'static>>()];
         )*
     };
