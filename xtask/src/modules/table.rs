@@ -260,6 +260,7 @@ const XTASK: Crate = Crate {
             "package",
             "npm_size",
             "quickstarts",
+            "relay_package",
             "size",
             "smoke",
             "words",
