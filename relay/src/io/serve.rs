@@ -38,13 +38,17 @@ const HEADER_FIELDS_MAX: usize = 64;
 /// An open connection. A WebSocket that takes it over keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
-    /// The other end of the TCP connection.
-    pub(crate) peer: SocketAddr,
+    peer: SocketAddr,
     is_websocket: Arc<AtomicBool>,
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl Connected {
+    /// The other end of the TCP connection.
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     /// From now on the connection carries no HTTP.
     pub(crate) fn set_websocket(&self) {
         self.is_websocket.store(true, Ordering::Relaxed);

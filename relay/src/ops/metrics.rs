@@ -10,7 +10,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 use super::log::suppressed;
 use crate::close::CloseKind;
-use crate::counters::{DropReason, Snapshot};
+use crate::counters::Snapshot;
+use crate::flow::{Direction, DropReason};
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +68,9 @@ fn describe() {
         "rakwire_relay_certificate_expiry_timestamp_seconds",
         "When the TLS certificate in use expires."
     );
-    describe_counter!("rakwire_relay_sessions_total", "Clients that were admitted.");
+    describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
+    describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
+    describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
@@ -84,19 +87,29 @@ fn describe() {
 }
 
 fn record_traffic(snapshot: &Snapshot) {
-    gauge!("rakwire_relay_clients").set(snapshot.clients as f64);
-    counter!("rakwire_relay_sessions_total").absolute(snapshot.sessions);
-    for (direction, traffic) in [("to_server", snapshot.to_server), ("to_client", snapshot.to_client)] {
-        counter!("rakwire_relay_datagrams_total", "direction" => direction).absolute(traffic.datagrams);
-        counter!("rakwire_relay_bytes_total", "direction" => direction).absolute(traffic.bytes);
-    }
-    for reason in DropReason::ALL {
-        counter!("rakwire_relay_drops_total", "reason" => label(reason)).absolute(snapshot.drops(reason));
+    for (name, counts) in snapshot.targets() {
+        let target = || name.as_str().to_owned();
+        gauge!("rakwire_relay_clients", "target" => target()).set(counts.clients as f64);
+        gauge!("rakwire_relay_flows_detached", "target" => target()).set(counts.detached as f64);
+        counter!("rakwire_relay_flows_total", "target" => target()).absolute(counts.flows);
+        counter!("rakwire_relay_flows_resumed_total", "target" => target()).absolute(counts.resumed);
+        counter!("rakwire_relay_server_unreachable_total", "target" => target()).absolute(counts.unreachable);
+        for (direction, traffic) in
+            [(Direction::ToServer, counts.to_server), (Direction::ToClient, counts.to_client)]
+        {
+            let labels = [("target", target()), ("direction", label(direction))];
+            counter!("rakwire_relay_datagrams_total", &labels).absolute(traffic.datagrams);
+            counter!("rakwire_relay_bytes_total", &labels).absolute(traffic.bytes);
+        }
+        for reason in DropReason::ALL {
+            let direction = label(reason.direction());
+            let labels = [("target", target()), ("direction", direction), ("reason", reason.name().to_owned())];
+            counter!("rakwire_relay_drops_total", &labels).absolute(counts.drops(reason));
+        }
     }
     for kind in CloseKind::ALL {
         counter!("rakwire_relay_closes_total", "reason" => label(kind)).absolute(snapshot.closes(kind));
     }
-    counter!("rakwire_relay_server_unreachable_total").absolute(snapshot.unreachable);
 }
 
 fn record_refusals(snapshot: &Snapshot) {
@@ -141,51 +154,47 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
 
+    const GAUGES: Gauges = Gauges {
+        max_clients: 10,
+        connections: 2,
+        max_connections: 84,
+        is_ready: true,
+        is_draining: false,
+        certificate_expires: Some(SystemTime::UNIX_EPOCH),
+    };
+
+    /// The counters of a relay with a target.
+    fn counters() -> Counters {
+        let counters = Counters::default();
+        counters.target(&"game".parse().unwrap());
+        counters
+    }
+
     #[test]
     fn counts_have_labels_and_are_there_from_the_start() {
-        let counters = Counters::default();
-        counters.client_connected();
-        counters.sent_to_client(100);
-        counters.dropped(DropReason::ClientQueueFull);
-        let gauges = Gauges {
-            max_clients: 10,
-            connections: 2,
-            max_connections: 84,
-            is_ready: true,
-            is_draining: false,
-            certificate_expires: None,
-        };
+        let counters = counters();
         let metrics = Metrics::new();
-        let text = metrics.render(&counters.snapshot(), &gauges);
+        let text = metrics.render(&counters.snapshot(), &GAUGES);
         for line in [
             "# TYPE rakwire_relay_drops_total counter",
-            "rakwire_relay_drops_total{reason=\"client_queue_full\"} 1",
-            "rakwire_relay_drops_total{reason=\"send_refused\"} 0",
+            "rakwire_relay_drops_total{target=\"game\",direction=\"to_client\",reason=\"queue_full\"} 0",
+            "rakwire_relay_drops_total{target=\"game\",direction=\"to_server\",reason=\"send_refused\"} 0",
             "rakwire_relay_closes_total{reason=\"shutting_down\"} 0",
-            "rakwire_relay_bytes_total{direction=\"to_client\"} 100",
-            "rakwire_relay_clients 1",
+            "rakwire_relay_bytes_total{target=\"game\",direction=\"to_client\"} 0",
+            "rakwire_relay_clients{target=\"game\"} 0",
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
         }
-        counters.dropped(DropReason::ClientQueueFull);
-        let later = metrics.render(&counters.snapshot(), &gauges);
-        assert!(later.contains("rakwire_relay_drops_total{reason=\"client_queue_full\"} 2"), "{later}");
+        counters.closed(CloseKind::ShuttingDown);
+        let later = metrics.render(&counters.snapshot(), &GAUGES);
+        assert!(later.contains("rakwire_relay_closes_total{reason=\"shutting_down\"} 1"), "{later}");
     }
 
     #[test]
     fn every_metric_is_described() {
-        let metrics = Metrics::new();
-        let gauges = Gauges {
-            max_clients: 1,
-            connections: 0,
-            max_connections: 66,
-            is_ready: false,
-            is_draining: true,
-            certificate_expires: Some(SystemTime::now()),
-        };
-        let text = metrics.render(&Counters::default().snapshot(), &gauges);
+        let text = Metrics::new().render(&counters().snapshot(), &GAUGES);
         let helped = text.lines().filter(|line| line.starts_with("# HELP ")).count();
         let typed = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
         assert_eq!(helped, typed, "{text}");

@@ -191,10 +191,11 @@ const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
         // What decides without a socket.
-        Layer::apart(&["counted", "origin", "queue", "target"]),
+        Layer::together(&["counted"]),
+        Layer::together(&["flow"]),
+        Layer::apart(&["origin", "target"]),
         Layer::apart(&["close", "config"]),
         Layer::together(&["counters"]),
-        Layer::together(&["session"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
