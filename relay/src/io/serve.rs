@@ -1,5 +1,6 @@
 //! Accepts TCP connections, up to a limit, and serves HTTP on them with a deadline for everything that a client has to do.
 
+use std::error::Error as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -14,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
@@ -25,12 +26,16 @@ use tracing::{debug, error};
 use super::app::App;
 use super::stall::WriteDeadline;
 use super::tcp::tune;
+use crate::admission::{Refusal, Share, parse};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest header of a request, in bytes: a browser's cookies for the site are sent too.
 const HEADER_MAX: usize = 16 * 1024;
+
+/// The length of the part of a PROXY protocol header that says how long the rest is.
+const PROXY_HEADER_FIXED: usize = 16;
 
 /// The most fields in the header of a request.
 const HEADER_FIELDS_MAX: usize = 64;
@@ -40,11 +45,19 @@ const HEADER_FIELDS_MAX: usize = 64;
 pub(crate) struct Connected {
     peer: SocketAddr,
     is_websocket: Arc<AtomicBool>,
-    _permit: Arc<OwnedSemaphorePermit>,
+    _place: Arc<Place>,
+}
+
+/// What an open connection takes from others.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
 }
 
 impl Connected {
-    /// The other end of the TCP connection.
+    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
+    /// of the TCP connection.
     pub(crate) const fn peer(&self) -> SocketAddr {
         self.peer
     }
@@ -69,13 +82,74 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
             continue;
         };
         tune(&stream);
-        let connected =
-            Connected { peer, is_websocket: Arc::default(), _permit: Arc::new(permit) };
-        connections.spawn(serve_connection(Arc::clone(&app), stream, router.clone(), connected));
+        let (app, router) = (Arc::clone(&app), router.clone());
+        if app.expects_proxy_header(peer) {
+            connections.spawn(serve_proxy(app, stream, peer, permit, router));
+        } else if let Some(connected) = admit(&app, peer, permit) {
+            connections.spawn(serve_connection(app, stream, router, connected));
+        }
     }
     drop(listener);
     connections.close();
     connections.wait().await;
+}
+
+/// Gives a connection of `peer` its place, if its address may have one more.
+fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
+    match app.admission.admit_connection(peer.ip()) {
+        Ok(share) => {
+            let place = Arc::new(Place { _permit: permit, _share: share });
+            Some(Connected { peer, is_websocket: Arc::default(), _place: place })
+        }
+        Err(Refusal::Banned) => {
+            app.counters.bans_refused.increment();
+            None
+        }
+        Err(Refusal::Origin | Refusal::Close(_)) => {
+            app.counters.connections_refused.increment();
+            None
+        }
+    }
+}
+
+/// Serves a connection of a trusted proxy, once that has told the client.
+async fn serve_proxy(
+    app: Arc<App>,
+    mut stream: TcpStream,
+    proxy: SocketAddr,
+    permit: OwnedSemaphorePermit,
+    router: Router,
+) {
+    match timeout(app.limits.header_timeout, read_client(&mut stream)).await {
+        Ok(Ok(client)) => {
+            if let Some(connected) = admit(&app, client.unwrap_or(proxy), permit) {
+                serve_connection(app, stream, router, connected).await;
+            }
+        }
+        Ok(Err(error)) => {
+            app.counters.proxy_headers_refused.increment();
+            debug!(%proxy, %error, "no PROXY protocol header");
+        }
+        Err(_) => {
+            app.counters.handshakes_timed_out.increment();
+            debug!(%proxy, "PROXY protocol header timed out");
+        }
+    }
+}
+
+/// Reads the PROXY protocol header and nothing behind it: the client, unless the proxy speaks for itself.
+async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut header = vec![0; PROXY_HEADER_FIXED];
+    stream.read_exact(&mut header).await?;
+    // Refuses what is no header, or too long a one, before the rest is read.
+    if let Some(parsed) = parse(&header).map_err(invalid)? {
+        return Ok(parsed.client);
+    }
+    let rest = header.last_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+    header.resize(PROXY_HEADER_FIXED + rest, 0);
+    stream.read_exact(&mut header[PROXY_HEADER_FIXED..]).await?;
+    Ok(parse(&header).map_err(invalid)?.and_then(|parsed| parsed.client))
 }
 
 pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
@@ -127,9 +201,20 @@ where
             app.counters.headers_timed_out.increment();
             debug!("request header timed out");
         }
-        Err(error) => debug!(%error, "connection failed"),
+        Err(error) => {
+            if is_stalled(&error) {
+                app.counters.stalled.increment();
+            }
+            debug!(%error, "connection failed");
+        }
         Ok(()) => {}
     }
+}
+
+/// Whether a connection was ended because its other end did not read.
+fn is_stalled(error: &hyper::Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// Answers the requests on a connection, each of which gets `extension`; `stop` ends it once a response is sent.

@@ -305,7 +305,9 @@ async fn clients_come_back_after_a_crash() {
     // SIGKILL.
     first.child.kill().unwrap();
     first.child.wait().unwrap();
-    let second = Program::start_with(server, &["--listen", &address], Stdio::null());
+    let mut command = relay();
+    command.args(["--listen", &address]).stderr(Stdio::null());
+    let second = Program::start_command(command, server);
     assert_eq!(second.address, first.address);
     echoes(&mut Client::connect(second.address, "/ws?target=game").await).await;
 }

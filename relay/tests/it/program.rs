@@ -8,35 +8,37 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::{Client, Server};
 
-fn relay() -> Command {
+pub(crate) fn relay() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rakwire-relay"));
     command.env_remove("RUST_LOG");
     command
 }
 
 /// A relay in its own process.
-struct Program {
-    child: Child,
-    address: SocketAddr,
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
 }
 
 impl Program {
-    fn start(server: SocketAddr) -> Self {
+    pub(crate) fn start(server: SocketAddr) -> Self {
         Self::start_with(server, &[], Stdio::null())
     }
 
-    fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
-        let target = format!("game={server}");
+    pub(crate) fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
         let mut command = relay();
-        command
-            .args(["--listen", "127.0.0.1:0", "--target", &target])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(log);
+        command.args(["--listen", "127.0.0.1:0"]).args(more).stderr(log);
+        Self::start_command(command, server)
+    }
+
+    /// Starts it with the options of a command.
+    pub(crate) fn start_command(mut command: Command, server: SocketAddr) -> Self {
+        command.args(["--target", &format!("game={server}")]).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.trim_end().parse().ok());
+        let address = line.strip_prefix("listening on ").and_then(|url| url.trim_end().split("://").nth(1));
+        let address = address.and_then(|address| address.parse().ok());
         let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
         Self { child, address }
     }
