@@ -52,8 +52,10 @@ mod config;
 mod counters;
 pub mod flow;
 mod io;
+mod ops;
 mod origin;
 mod relay;
+mod tls;
 mod target;
 
 pub use close::CloseKind;
