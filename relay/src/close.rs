@@ -16,6 +16,8 @@ pub(crate) enum CloseReason {
     MissingTarget,
     UnknownTarget { requested: String, offered: Vec<TargetName> },
     TooManyClients { max: usize },
+    TokenRefused(&'static str),
+    AddressLimit(&'static str),
     TextMessage,
     MessageTooBig { len: usize, max: usize },
     ProtocolViolation,
@@ -36,6 +38,10 @@ counted! {
         UnknownTarget,
         /// The relay had its maximum number of clients (1013).
         TooManyClients,
+        /// The client had no token that admits it (4401).
+        TokenRefused,
+        /// The address or prefix of the client had its share of clients, or of new ones (4429).
+        AddressLimit,
         /// The client sent text (1003).
         TextMessage,
         /// The client sent a message above the limit (1009).
@@ -65,6 +71,8 @@ impl CloseKind {
             Self::MissingTarget => Some(4400),
             Self::UnknownTarget => Some(4404),
             Self::TooManyClients => Some(1013),
+            Self::TokenRefused => Some(4401),
+            Self::AddressLimit => Some(4429),
             Self::TextMessage => Some(1003),
             Self::MessageTooBig => Some(1009),
             Self::ProtocolViolation => Some(1002),
@@ -83,6 +91,8 @@ impl CloseReason {
             Self::MissingTarget => CloseKind::MissingTarget,
             Self::UnknownTarget { .. } => CloseKind::UnknownTarget,
             Self::TooManyClients { .. } => CloseKind::TooManyClients,
+            Self::TokenRefused(_) => CloseKind::TokenRefused,
+            Self::AddressLimit(_) => CloseKind::AddressLimit,
             Self::TextMessage => CloseKind::TextMessage,
             Self::MessageTooBig { .. } => CloseKind::MessageTooBig,
             Self::ProtocolViolation => CloseKind::ProtocolViolation,
@@ -111,6 +121,7 @@ impl CloseReason {
             Self::TooManyClients { max } => {
                 format!("this relay has its maximum of {max} clients; try again later")
             }
+            Self::TokenRefused(text) | Self::AddressLimit(text) => (*text).to_owned(),
             Self::TextMessage => "text message; only binary messages are relayed".to_owned(),
             Self::MessageTooBig { len, max } => {
                 format!("message of {len} bytes; a datagram carries at most {max}")

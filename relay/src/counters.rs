@@ -30,6 +30,7 @@ pub struct Counters {
     to_client: TrafficCounter,
     pub(crate) unreachable: Counter,
     pub(crate) origins_refused: Counter,
+    pub(crate) bans_refused: Counter,
     pub(crate) connections_refused: Counter,
     pub(crate) headers_timed_out: Counter,
     drops: [Counter; DropReason::ALL.len()],
@@ -82,6 +83,7 @@ impl Counters {
             to_client: self.to_client.snapshot(),
             unreachable: self.unreachable.get(),
             origins_refused: self.origins_refused.get(),
+            bans_refused: self.bans_refused.get(),
             connections_refused: self.connections_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
             drops: self.drops.each_ref().map(Counter::get),
@@ -140,8 +142,10 @@ pub struct Snapshot {
     pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
+    /// Connections and requests of banned addresses.
+    pub bans_refused: u64,
     /// TCP connections that were closed at once because of
-    /// [`Limits::max_connections`](crate::Limits::max_connections).
+    /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
     pub connections_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
@@ -175,6 +179,7 @@ impl fmt::Display for Snapshot {
         let others = [
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
+            ("bans refused".to_owned(), self.bans_refused),
             ("connections refused".to_owned(), self.connections_refused),
             ("headers timed out".to_owned(), self.headers_timed_out),
         ];

@@ -47,19 +47,23 @@
 #[macro_use]
 mod counted;
 
+mod admission;
 mod close;
-mod config;
+pub mod config;
 mod counters;
 mod io;
-mod origin;
 mod queue;
 mod relay;
+mod reload;
 mod session;
+mod syntax;
 mod target;
+pub mod token;
 
+pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
 pub use counters::{Counters, DropReason, Snapshot, Traffic};
-pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use relay::Relay;
-pub use target::{HostPort, TargetName, TargetSpec, TargetSyntaxError};
+pub use reload::Reloader;
+pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};

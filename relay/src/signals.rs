@@ -1,8 +1,8 @@
-//! The signals that end the relay, and the one that does not.
+//! The signals that end the relay, and the one that reloads it.
 
 use std::io;
 
-use tracing::info;
+use rakwire_relay::Reloader;
 
 /// Completes at Ctrl-C or SIGTERM. Signals are caught from this call on, not only once it is awaited.
 #[cfg(unix)]
@@ -28,18 +28,19 @@ pub(crate) fn shutdown() -> io::Result<impl Future<Output = ()> + Send + 'static
     })
 }
 
-/// Logs what a hang-up changes, at every one: without this it would end the program. It is caught from this call on.
+/// Reloads at every hang-up: without this it would end the program. It is caught from this call on.
 #[cfg(unix)]
-pub(crate) fn log_hangups() -> io::Result<()> {
+pub(crate) fn reload_at_hangups(reloader: Reloader) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
+    use tracing::{error, info};
 
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            info!(
-                "SIGHUP: nothing to reload. Files of --serve are read at every request; options and RUST_LOG take effect \
-                 at a restart"
-            );
+            match reloader.reload().await {
+                Ok(changes) => info!("SIGHUP: configuration read again; {changes}"),
+                Err(error) => error!("SIGHUP: configuration refused, the old one stays: {error}"),
+            }
         }
     });
     Ok(())
@@ -47,6 +48,6 @@ pub(crate) fn log_hangups() -> io::Result<()> {
 
 /// Windows sends no such signal.
 #[cfg(windows)]
-pub(crate) fn log_hangups() -> io::Result<()> {
+pub(crate) fn reload_at_hangups(_: Reloader) -> io::Result<()> {
     Ok(())
 }

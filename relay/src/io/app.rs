@@ -6,20 +6,17 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
 use crate::config::Limits;
 use crate::counters::Counters;
-use crate::origin::OriginPolicy;
-use crate::target::Targets;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct App {
-    pub(crate) targets: Targets,
-    pub(crate) origins: OriginPolicy,
+    pub(crate) admission: Arc<Admission>,
+    /// The limits at the start, for what does not change with a reload.
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
-    /// One permit per client.
-    pub(crate) slots: Arc<Semaphore>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
@@ -28,13 +25,11 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(targets: Targets, origins: OriginPolicy, limits: Limits) -> Self {
+    pub(crate) fn new(admission: Admission, limits: Limits) -> Self {
         Self {
-            targets,
-            origins,
+            admission: Arc::new(admission),
             limits,
             counters: Arc::default(),
-            slots: semaphore(limits.max_clients),
             connections: semaphore(limits.max_connections()),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),

@@ -1,6 +1,7 @@
 //! Accepts TCP connections, up to a limit, and serves HTTP on them with a timeout for requests.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +21,39 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::tcp::tune;
+use crate::admission::{Refusal, Share};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The permit of an open connection. A WebSocket that takes over the connection keeps a clone.
+/// An open connection. A WebSocket that takes over the connection keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
-    _permit: Arc<OwnedSemaphorePermit>,
+    peer: SocketAddr,
+    _permit: Arc<(OwnedSemaphorePermit, Option<Share>)>,
+}
+
+impl Connected {
+    /// The other end of the connection.
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
 }
 
 /// Serves until the relay stops and pending responses have been sent.
 pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
     let connections = TaskTracker::new();
     loop {
-        let stream = tokio::select! {
-            stream = accept(&listener) => stream,
+        let (stream, peer) = tokio::select! {
+            accepted = accept(&listener) => accepted,
             () = app.stop.cancelled() => break,
+        };
+        let share = match app.admission.admit_connection(peer.ip()) {
+            Ok(share) => share,
+            Err(refusal) => {
+                refuse(&app, &refusal);
+                continue;
+            }
         };
         let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
             app.counters.connections_refused.increment();
@@ -44,7 +61,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
             continue;
         };
         tune(&stream);
-        let connected = Connected { _permit: Arc::new(permit) };
+        let connected = Connected { peer, _permit: Arc::new((permit, share)) };
         connections.spawn(serve_connection(Arc::clone(&app), stream, router.clone(), connected));
     }
     drop(listener);
@@ -52,10 +69,18 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
+fn refuse(app: &App, refusal: &Refusal) {
+    let counter = match refusal {
+        Refusal::Banned => &app.counters.bans_refused,
+        Refusal::Origin | Refusal::Close(_) => &app.counters.connections_refused,
+    };
+    counter.increment();
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok(accepted) => return accepted,
             Err(error) if is_client_error(error.kind()) => {}
             Err(error) => {
                 error!(%error, "cannot accept a connection");

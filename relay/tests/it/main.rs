@@ -2,6 +2,10 @@
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
 #[cfg(test)]
+mod admission;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
 mod connections;
 #[cfg(test)]
 mod http;
@@ -9,6 +13,8 @@ mod http;
 mod limits;
 #[cfg(test)]
 mod program;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

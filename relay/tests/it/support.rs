@@ -1,7 +1,9 @@
 //! A relay, clients and game servers for tests. Nothing waits longer than [`TIMEOUT`].
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,13 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("timed out")
+}
+
+/// A folder for files of tests.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&path).unwrap();
+    path
 }
 
 /// Waits until `condition` holds.

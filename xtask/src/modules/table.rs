@@ -190,12 +190,17 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
+        // How values are written.
+        Layer::together(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["counted", "origin", "queue", "target"]),
-        Layer::apart(&["close", "config"]),
+        Layer::apart(&["counted", "queue", "target"]),
+        Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
+        Layer::together(&["config"]),
         Layer::together(&["counters"]),
+        Layer::together(&["admission"]),
         Layer::together(&["session"]),
         Layer::together(&["io"]),
+        Layer::together(&["reload"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
     ],
