@@ -8,18 +8,22 @@ use siphasher::sip::SipHasher24;
 
 /// How the addresses of clients are logged.
 #[derive(Clone)]
-pub(crate) struct AddressLog {
-    /// Without one they are logged as they are.
-    key: Option<[u8; 16]>,
+pub(crate) enum AddressLog {
+    Plain,
+    Hashed([u8; 16]),
+    /// Not at all: the system gave no key.
+    Hidden,
 }
 
 impl AddressLog {
     /// With `hashed`, an address is logged as a number that is the same until the relay ends, so that the lines of one
     /// client can be found. Without the key, which nobody gets to see, it cannot be found by trying all addresses.
-    pub(crate) fn new(hashed: bool) -> Result<Self, getrandom::Error> {
+    pub(crate) fn new(hashed: bool) -> Self {
+        if !hashed {
+            return Self::Plain;
+        }
         let mut key = [0; 16];
-        getrandom::fill(&mut key)?;
-        Ok(Self { key: hashed.then_some(key) })
+        if getrandom::fill(&mut key).is_ok() { Self::Hashed(key) } else { Self::Hidden }
     }
 
     /// The address for a line of the log.
@@ -30,7 +34,12 @@ impl AddressLog {
 
 impl fmt::Debug for AddressLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddressLog").field("hashed", &self.key.is_some()).finish()
+        f.write_str(match self {
+            Self::Plain => "Plain",
+            // Without the key.
+            Self::Hashed(_) => "Hashed",
+            Self::Hidden => "Hidden",
+        })
     }
 }
 
@@ -42,7 +51,11 @@ pub(crate) struct Shown<'l> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(key) = &self.log.key else { return write!(f, "{}", self.address) };
+        let key = match self.log {
+            AddressLog::Plain => return write!(f, "{}", self.address),
+            AddressLog::Hashed(key) => key,
+            AddressLog::Hidden => return f.write_str("hidden"),
+        };
         let mut hasher = SipHasher24::new_with_key(key);
         match self.address.ip().to_canonical() {
             IpAddr::V4(ip) => hasher.write(&ip.octets()),
@@ -62,19 +75,19 @@ mod tests {
 
     #[test]
     fn a_hash_names_the_client_and_not_its_address() {
-        let log = AddressLog::new(true).unwrap();
+        let log = AddressLog::new(true);
         let first = shown(&log, "192.0.2.1:5000");
         assert!(first.starts_with("hash:") && !first.contains("192"), "{first}");
         assert_eq!(shown(&log, "192.0.2.1:6000"), first, "another connection of the same client");
         assert_eq!(shown(&log, "[::ffff:192.0.2.1]:6000"), first);
         assert_ne!(shown(&log, "192.0.2.2:5000"), first);
-        assert_ne!(shown(&AddressLog::new(true).unwrap(), "192.0.2.1:5000"), first, "another key");
-        assert!(!format!("{log:?}").contains('['), "the key is not printed");
+        assert_ne!(shown(&AddressLog::new(true), "192.0.2.1:5000"), first, "another key");
+        assert_eq!(format!("{log:?}"), "Hashed", "the key is not printed");
     }
 
     #[test]
     fn without_the_switch_addresses_are_logged() {
-        let log = AddressLog::new(false).unwrap();
+        let log = AddressLog::new(false);
         assert_eq!(shown(&log, "[2001:db8::1]:7"), "[2001:db8::1]:7");
     }
 }

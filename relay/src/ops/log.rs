@@ -9,10 +9,12 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use thiserror::Error;
 use tokio::time::sleep;
 use tracing::{Event, Level, Metadata, Subscriber, warn};
-use tracing_subscriber::filter::{FilterExt, LevelFilter, Targets};
+use tracing_subscriber::filter::{FilterExt, Targets};
 use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, registry};
+
+use crate::config::{LogConfig, LogFormat};
 
 /// The target of the lines about lines that were left out, which are never left out themselves.
 const LIMITS: &str = "rakwire_relay::log_limit";
@@ -23,65 +25,29 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Lines that were left out, in the order of [`Class`].
 static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// The form of the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LogFormat {
-    /// Lines for people.
-    #[default]
-    Text,
-    /// One JSON object in each line.
-    Json,
-}
-
-/// What is logged, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogOptions {
-    /// The form of the log.
-    pub format: LogFormat,
-    /// Which levels are logged, such as `info` or `info,hyper=debug`.
-    pub levels: String,
-    /// The number of lines in a second for warnings and errors, and again for all others. What is more is counted.
-    pub lines_per_second: NonZeroU32,
-}
-
-impl Default for LogOptions {
-    fn default() -> Self {
-        Self {
-            format: LogFormat::Text,
-            levels: "info".to_owned(),
-            lines_per_second: const { NonZeroU32::new(100).expect("100 is not zero") },
-        }
-    }
-}
-
 /// The log cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The levels cannot be read.
-    #[error("'{0}' names no levels of the log: write them as info, or info,hyper=debug")]
-    Levels(String),
+    /// The level cannot be read.
+    #[error("'{0}' is no level of the log: write it as info, or info,hyper=debug")]
+    Level(String),
     /// Something else in this process has started one.
     #[error("this process has a log already")]
     Started,
 }
 
-/// Starts the log of this process.
+/// Starts the log of this process, on standard error.
 ///
 /// # Errors
 ///
-/// If the levels cannot be read, or this process has a log already.
-pub fn start_logging(options: &LogOptions) -> Result<(), LogError> {
-    let levels: Targets = options.levels.parse().map_err(|_| LogError::Levels(options.levels.clone()))?;
-    // A bare target is no level.
-    if levels.iter().next().is_none() && levels.default_level().is_none_or(|level| level == LevelFilter::OFF) {
-        return Err(LogError::Levels(options.levels.clone()));
-    }
-    let filter = levels.and(LineLimit::new(options.lines_per_second));
+/// If the level cannot be read, or this process has a log already.
+pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
+    let levels: Targets = config.level.parse().map_err(|_| LogError::Level(config.level.clone()))?;
+    let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
+    let filter = levels.and(LineLimit::new(per_second));
     let lines = fmt::layer().with_writer(io::stderr);
-    let started = match options.format {
+    let started = match config.format {
         LogFormat::Text => {
             let lines = lines.with_ansi(io::stderr().is_terminal());
             registry().with(lines.with_filter(filter)).try_init()

@@ -115,8 +115,13 @@ fn record_traffic(snapshot: &Snapshot) {
 fn record_refusals(snapshot: &Snapshot) {
     let refusals = [
         ("origin", snapshot.origins_refused),
-        ("connections_max", snapshot.connections_refused),
+        ("banned", snapshot.bans_refused),
+        ("connection_limit", snapshot.connections_refused),
         ("header_timeout", snapshot.headers_timed_out),
+        ("handshake", snapshot.handshakes_failed),
+        ("handshake_timeout", snapshot.handshakes_timed_out),
+        ("proxy_header", snapshot.proxy_headers_refused),
+        ("stalled", snapshot.stalled),
     ];
     for (reason, count) in refusals {
         counter!("rakwire_relay_refusals_total", "reason" => reason).absolute(count);

@@ -9,5 +9,5 @@ pub mod systemd;
 pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, admin_router};
 pub(crate) use self::log::report_suppressed;
-pub use self::log::{LogError, LogFormat, LogOptions, start_logging};
+pub use self::log::{LogError, start_logging};
 pub(crate) use self::metrics::{Gauges, Metrics};

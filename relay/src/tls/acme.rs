@@ -9,12 +9,14 @@ use futures_util::StreamExt;
 use rustls::crypto::ring;
 use rustls::server::ResolvesServerCert;
 use rustls::{ClientConfig, RootCertStore};
+use rustls_acme::acme::LETS_ENCRYPT_PRODUCTION_DIRECTORY;
 use rustls_acme::caches::DirCache;
 use rustls_acme::{AcmeConfig, AcmeState, EventOk};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 
-use super::{AcmeOptions, TlsError};
+use super::TlsError;
+use crate::config::TlsConfig;
 
 /// See the module.
 pub(super) struct Acme {
@@ -24,13 +26,17 @@ pub(super) struct Acme {
 }
 
 impl Acme {
-    pub(super) fn new(options: &AcmeOptions) -> Result<Self, TlsError> {
-        let contacts = options.contacts.iter().map(|address| format!("mailto:{address}"));
-        let config = AcmeConfig::new_with_client_config(&options.domains, Arc::new(client_config()?))
-            .directory(&options.directory)
-            .contact(contacts)
-            .cache(DirCache::new(options.cache.clone()));
-        let state = config.state();
+    pub(super) fn new(config: &TlsConfig) -> Result<Self, TlsError> {
+        let contact = config.acme_contact.iter().map(|address| format!("mailto:{address}"));
+        let directory = config.acme_directory.as_deref().unwrap_or(LETS_ENCRYPT_PRODUCTION_DIRECTORY);
+        let acme = AcmeConfig::new_with_client_config(&config.acme_domains, Arc::new(client_config()?))
+            .directory(directory)
+            .contact(contact)
+            .cache_option(config.acme_cache.clone().map(DirCache::new));
+        if config.acme_cache.is_none() {
+            warn!("no --acme-cache: every start requests a new certificate, of which authorities give out few in a week");
+        }
+        let state = acme.state();
         let resolver = state.resolver();
         Ok(Self { state: Mutex::new(state), resolver, is_ready: AtomicBool::new(false) })
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustls::crypto::ring;
@@ -23,8 +23,6 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 /// A certificate that follows its files.
 #[derive(Debug)]
 pub(super) struct Watch {
-    certificate: PathBuf,
-    key: PathBuf,
     current: Arc<Certificate>,
     state: Mutex<State>,
 }
@@ -32,6 +30,8 @@ pub(super) struct Watch {
 /// What is known of the files.
 #[derive(Debug)]
 struct State {
+    certificate: PathBuf,
+    key: PathBuf,
     /// Those in use.
     used: Stamp,
     /// Those that could not be used, so that each of them is told of once.
@@ -44,38 +44,42 @@ type Stamp = [Option<(SystemTime, u64, u64)>; 2];
 
 impl Watch {
     pub(super) fn new(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
-        let used = stamp(certificate, key);
+        let state = State::new(certificate, key);
         let current = Arc::new(Certificate::new(read(certificate, key)?));
-        let state = Mutex::new(State { used, failed: None, reported: None });
-        Ok(Self { certificate: certificate.to_owned(), key: key.to_owned(), current, state })
+        Ok(Self { current, state: Mutex::new(state) })
     }
 
     pub(super) fn certificate(&self) -> Arc<Certificate> {
         Arc::clone(&self.current)
     }
 
-    /// Reads the files now.
-    pub(super) fn reload(&self) -> Result<(), TlsError> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads these files now, and follows them from now on.
+    pub(super) fn reload(&self, certificate: &Path, key: &Path) -> Result<(), TlsError> {
         // Before the files are read: a change in between is seen by the next comparison.
-        let seen = stamp(&self.certificate, &self.key);
-        let loaded = read(&self.certificate, &self.key)?;
-        self.current.replace(loaded);
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) =
-            State { used: seen, failed: None, reported: None };
-        info!(certificate = %self.certificate.display(), "certificate read");
+        let state = State::new(certificate, key);
+        self.current.replace(read(certificate, key)?);
+        *self.state() = state;
+        info!(certificate = %certificate.display(), "certificate read");
         Ok(())
     }
 
     /// Reads the files if they have changed. What is wrong with them is returned once, and only if it is the same twice:
     /// whoever replaces two files does so one after the other.
     fn poll(&self) -> Result<(), TlsError> {
-        let seen = stamp(&self.certificate, &self.key);
-        let used = self.state.lock().unwrap_or_else(PoisonError::into_inner).used;
+        let (certificate, key, used) = {
+            let state = self.state();
+            (state.certificate.clone(), state.key.clone(), state.used)
+        };
+        let seen = stamp(&certificate, &key);
         if seen == used {
             return Ok(());
         }
-        let Err(error) = self.reload() else { return Ok(()) };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(error) = self.reload(&certificate, &key) else { return Ok(()) };
+        let mut state = self.state();
         if state.failed != Some(seen) {
             state.failed = Some(seen);
             return Ok(());
@@ -96,6 +100,13 @@ impl Watch {
                 warn!("the old certificate stays in use: {error}");
             }
         }
+    }
+}
+
+impl State {
+    fn new(certificate: &Path, key: &Path) -> Self {
+        let used = stamp(certificate, key);
+        Self { certificate: certificate.to_owned(), key: key.to_owned(), used, failed: None, reported: None }
     }
 }
 
@@ -195,15 +206,15 @@ mod tests {
         let watch = Watch::new(&certificate, &key).unwrap();
         let first = served(&watch);
         fs::write(&certificate, "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n").unwrap();
-        assert!(matches!(watch.reload(), Err(TlsError::Damaged { .. })));
+        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::Damaged { .. })));
         fs::write(&certificate, "").unwrap();
-        assert!(matches!(watch.reload(), Err(TlsError::NoCertificate(_))));
+        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::NoCertificate(_))));
         fs::remove_file(&certificate).unwrap();
-        assert!(matches!(watch.reload(), Err(TlsError::Read { .. })));
+        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::Read { .. })));
         assert_eq!(served(&watch), first);
         write(&directory, "second.example");
         fs::write(&key, "").unwrap();
-        assert!(matches!(watch.reload(), Err(TlsError::NoKey(_))));
+        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::NoKey(_))));
         assert_eq!(served(&watch), first);
         fs::remove_dir_all(directory).unwrap();
     }

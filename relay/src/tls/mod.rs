@@ -6,8 +6,8 @@
 #[cfg(feature = "acme")]
 mod acme;
 mod certificate;
+mod error;
 mod files;
-mod options;
 mod self_signed;
 
 use std::io;
@@ -24,10 +24,9 @@ use tokio_rustls::server::TlsStream;
 use tracing::info;
 
 use self::certificate::Certificate;
+pub(crate) use self::error::TlsError;
 use self::files::Watch;
-#[cfg(feature = "acme")]
-pub use self::options::AcmeOptions;
-pub use self::options::{TlsError, TlsOptions};
+use crate::config::TlsConfig;
 
 /// What is served on a connection. HTTP/2 is not offered: a WebSocket over it needs an extension that axum lacks.
 const HTTP_1: &[u8] = b"http/1.1";
@@ -52,24 +51,35 @@ enum Source {
 }
 
 impl Tls {
-    /// Reads or makes the certificate; one by ACME is requested once [`Tls::renew`] runs.
-    pub(crate) fn new(options: &TlsOptions) -> Result<Self, TlsError> {
-        match options {
-            TlsOptions::Files { certificate, key } => {
-                let watch = Watch::new(certificate, key)?;
-                Self::with(watch.certificate(), vec![HTTP_1.to_vec()], Source::Files(watch))
-            }
-            TlsOptions::SelfSigned { names } => {
-                let made = Arc::new(self_signed::make(names)?);
-                Self::with(made.clone(), vec![HTTP_1.to_vec()], Source::SelfSigned(made))
-            }
-            #[cfg(feature = "acme")]
-            TlsOptions::Acme(options) => {
-                let acme = acme::Acme::new(options)?;
-                let protocols = vec![HTTP_1.to_vec(), ACME_CHALLENGE.to_vec()];
-                Self::with(acme.resolver(), protocols, Source::Acme(acme))
-            }
+    /// Reads or makes the certificate, if there is to be one; one by ACME is requested once [`Tls::renew`] runs. One for
+    /// development is for these names.
+    pub(crate) fn new(config: &TlsConfig, names: &[String]) -> Result<Option<Self>, TlsError> {
+        if let (Some(certificate), Some(key)) = (&config.certificate, &config.key) {
+            let watch = Watch::new(certificate, key)?;
+            let certificate = watch.certificate();
+            return Self::with(certificate, vec![HTTP_1.to_vec()], Source::Files(watch)).map(Some);
         }
+        if config.self_signed {
+            let made = Arc::new(self_signed::make(names)?);
+            let source = Source::SelfSigned(Arc::clone(&made));
+            return Self::with(made, vec![HTTP_1.to_vec()], source).map(Some);
+        }
+        if config.acme_domains.is_empty() {
+            return Ok(None);
+        }
+        Self::with_acme(config).map(Some)
+    }
+
+    #[cfg(feature = "acme")]
+    fn with_acme(config: &TlsConfig) -> Result<Self, TlsError> {
+        let acme = acme::Acme::new(config)?;
+        let protocols = vec![HTTP_1.to_vec(), ACME_CHALLENGE.to_vec()];
+        Self::with(acme.resolver(), protocols, Source::Acme(acme))
+    }
+
+    #[cfg(not(feature = "acme"))]
+    const fn with_acme(_: &TlsConfig) -> Result<Self, TlsError> {
+        Err(TlsError::NoAcme)
     }
 
     fn with(
@@ -107,13 +117,11 @@ impl Tls {
         }
     }
 
-    /// Reads the files of the certificate again now. What fails leaves the old certificate in use.
-    pub(crate) fn reload(&self) -> Result<(), TlsError> {
-        match &self.source {
-            Source::Files(watch) => watch.reload(),
-            Source::SelfSigned(_) => Ok(()),
-            #[cfg(feature = "acme")]
-            Source::Acme(_) => Ok(()),
+    /// Reads the files of the certificate again now, or other ones. What fails leaves the old certificate in use.
+    pub(crate) fn reload(&self, config: &TlsConfig) -> Result<(), TlsError> {
+        match (&self.source, &config.certificate, &config.key) {
+            (Source::Files(watch), Some(certificate), Some(key)) => watch.reload(certificate, key),
+            _ => Ok(()),
         }
     }
 

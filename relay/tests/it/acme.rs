@@ -22,8 +22,8 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::program::{Program, relay};
-use crate::support::{Server, within};
-use crate::tls::{Anyone, Authority, TlsClient, directory};
+use crate::support::{Server, directory, within};
+use crate::tls::{Anyone, Authority, TlsClient};
 
 /// RFC 8737 section 3.
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
@@ -228,18 +228,18 @@ async fn a_certificate_is_obtained_by_acme_and_kept() {
     // One of an earlier run.
     let _ = fs::remove_dir_all(&cache);
     let acme = Acme::start(&trusted).await;
-    let directory = acme.url("/directory");
+    let start_url = acme.url("/directory");
     let cached = cache.to_str().unwrap().to_owned();
     let server = Server::echo().await;
     let arguments = [
         "--acme-domain", "localhost", "--acme-contact", "admin@example.org", "--acme-cache", &cached,
-        "--acme-directory", &directory,
+        "--acme-directory", &start_url,
     ];
     let start = || {
         let mut command = relay();
         command.args(["--listen", "127.0.0.1:0"]).args(arguments).stderr(Stdio::null());
         command.env("SSL_CERT_FILE", &trusted);
-        Program::start_command(command, server)
+        Program::run(command.args(["--target", &format!("game={server}")]))
     };
     let first = start();
     acme.relay.set(first.address).unwrap();

@@ -14,8 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
 use crate::program::{Program, relay};
-use crate::support::{Client, Running, Server, TIMEOUT, config, eventually, get, within};
-use crate::tls::directory;
+use crate::support::{Client, Running, Server, TIMEOUT, config, directory, eventually, get, within};
 
 const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
 
@@ -307,7 +306,7 @@ async fn clients_come_back_after_a_crash() {
     first.child.wait().unwrap();
     let mut command = relay();
     command.args(["--listen", &address]).stderr(Stdio::null());
-    let second = Program::start_command(command, server);
+    let second = Program::run(command.args(["--target", &format!("game={server}")]));
     assert_eq!(second.address, first.address);
     echoes(&mut Client::connect(second.address, "/ws?target=game").await).await;
 }

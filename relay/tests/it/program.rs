@@ -26,14 +26,14 @@ impl Program {
     }
 
     pub(crate) fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
-        let mut command = relay();
-        command.args(["--listen", "127.0.0.1:0"]).args(more).stderr(log);
-        Self::start_command(command, server)
+        let target = format!("game={server}");
+        let arguments = ["--listen", "127.0.0.1:0", "--target", &target];
+        Self::run(relay().args(arguments).args(more).stderr(log))
     }
 
-    /// Starts it with the options of a command.
-    pub(crate) fn start_command(mut command: Command, server: SocketAddr) -> Self {
-        command.args(["--target", &format!("game={server}")]).stdout(Stdio::piped());
+    /// Starts a program that prints its address first.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -52,7 +52,7 @@ impl Drop for Program {
     }
 }
 
-fn refused(arguments: &[&str]) -> String {
+pub(crate) fn refused(arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = relay().args(arguments).output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
@@ -137,7 +137,7 @@ async fn a_hangup_is_survived_and_logged() {
         let sent = Command::new("kill").args(["-HUP", &program.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("SIGHUP")).unwrap();
-        assert!(line.contains("nothing to reload"), "{line}");
+        assert!(line.contains("configuration read again; nothing changed"), "{line}");
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
     }

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Running, Server, config, within};
-use crate::tls::{Authority, TlsClient, connect, directory};
+use crate::support::{Running, Server, config, directory, within};
+use crate::tls::{Authority, TlsClient, connect};
 
 /// The name that the examples have for the page.
 const NAME: &str = "play.example.org";

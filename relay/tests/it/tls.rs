@@ -20,15 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::support::{Running, Server, config, eventually, within};
-
-/// A directory of this test.
-pub(crate) fn directory(name: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // What an earlier run left is written over.
-    fs::create_dir_all(&directory).unwrap();
-    directory
-}
+use crate::support::{Running, Server, config, directory, eventually, within};
 
 /// A certificate authority.
 pub(crate) struct Authority {
