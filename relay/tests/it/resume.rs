@@ -81,7 +81,7 @@ async fn a_connection_takes_the_place_of_the_one_before() {
 async fn a_secret_fits_one_flow_and_one_target() {
     let other = Server::bind().await;
     let mut game = Game::start_with(|config| {
-        config.targets.push(format!("other={}", other.address()).parse().unwrap());
+        *config = config.clone().with_target(format!("other={}", other.address()).parse().unwrap());
     })
     .await;
     let secret = game.flow.resume.clone();
