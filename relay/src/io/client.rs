@@ -42,12 +42,8 @@ pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
         Ok(slot) => slot,
         Err(reason) => return close(app, connection, &reason).await,
     };
-    let server = ServerSocket::connect(
-        route.address,
-        opening.client.ip(),
-        route.source,
-        app.limits.max_datagram,
-    );
+    let server =
+        ServerSocket::connect(route.address, opening.client.ip(), route.source, app.limits.max_datagram);
     let server = match server.await {
         Ok(server) => server,
         Err(error) => {
@@ -94,14 +90,14 @@ fn resume(
 
 /// A place for a flow, if need be the one of the flow that has waited for its client for longest.
 async fn acquire_slot(app: &App) -> Result<OwnedSemaphorePermit, CloseReason> {
-    let full = |_| CloseReason::TooManyClients { max: app.limits.max_clients };
-    let evicted = match Arc::clone(&app.slots).try_acquire_owned() {
-        Ok(slot) => return Ok(slot),
-        Err(error) => app.resumable().evict().ok_or(error).map_err(full)?,
-    };
+    if let Ok(slot) = Arc::clone(&app.slots).try_acquire_owned() {
+        return Ok(slot);
+    }
+    let full = CloseReason::TooManyClients { max: app.limits.max_clients };
+    let Some(evicted) = app.resumable().evict() else { return Err(full) };
     evicted.evict();
     let slot = timeout(EVICTION_TIMEOUT, Arc::clone(&app.slots).acquire_owned()).await;
-    slot.ok().and_then(Result::ok).ok_or(()).map_err(full)
+    slot.ok().and_then(Result::ok).ok_or(full)
 }
 
 async fn run(

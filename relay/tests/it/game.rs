@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use rakwire::Machine;
 use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer};
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
@@ -86,7 +85,10 @@ impl<P: Game> Player<P> {
 }
 
 /// The server plays until it has all messages and is told to stop.
-async fn serve<P: Game>(socket: UdpSocket, mut done: tokio::sync::oneshot::Receiver<()>) -> BTreeSet<SocketAddr> {
+async fn serve<P: Game>(
+    socket: UdpSocket,
+    mut done: tokio::sync::oneshot::Receiver<()>,
+) -> BTreeSet<SocketAddr> {
     let mut player = Player::<P>::new(2, 1);
     let (mut clients, mut buffer) = (BTreeSet::new(), [0; 2_048]);
     loop {

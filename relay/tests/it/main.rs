@@ -15,6 +15,7 @@ mod http;
 mod limits;
 #[cfg(test)]
 #[path = "../model/mod.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
 #[cfg(test)]
 mod program;

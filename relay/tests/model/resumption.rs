@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant as SystemInstant};
 
+use rakwire::Instant;
 use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol, SendError};
 use rakwire::game_protocol::{GameProtocol, Redial};
 use rakwire::raknet::RakNet;
 use rakwire::sim::{Conditions, Link};
-use rakwire::{Instant, Machine};
 
 use super::Broken;
 use super::random::Random;
@@ -78,7 +78,10 @@ type Pipe<T> = VecDeque<(Instant, T)>;
 enum Connection {
     Open,
     /// Cut; the relay notices at one time, the client comes back at another.
-    Cut { noticed_at: Option<Instant>, back_at: Instant },
+    Cut {
+        noticed_at: Option<Instant>,
+        back_at: Instant,
+    },
 }
 
 struct World<P: Protocol> {
@@ -188,7 +191,9 @@ impl<P: Game> Side<P> {
     }
 
     fn has_all(&self, other: &Self) -> bool {
-        self.left == 0 && other.arrived.len() == self.sent as usize && other.arrived.iter().all(|count| *count == 1)
+        self.left == 0
+            && other.arrived.len() == self.sent as usize
+            && other.arrived.iter().all(|count| *count == 1)
     }
 
     /// When it wants to be called next.
@@ -297,7 +302,10 @@ impl<P: Game> World<P> {
     fn finish(mut self) -> Result<Outcome, Broken> {
         let snapshot = self.counters.snapshot();
         if snapshot.resumed as usize != self.outcome.resumed || snapshot.flows != 1 {
-            return Err(format!("the relay counts {} resumptions of {} flows", snapshot.resumed, snapshot.flows));
+            return Err(format!(
+                "the relay counts {} resumptions of {} flows",
+                snapshot.resumed, snapshot.flows
+            ));
         }
         self.outcome.too_old = snapshot.drops(crate::flow::DropReason::ClientTooOld);
         Ok(self.outcome)
@@ -387,7 +395,9 @@ impl<P: Game> World<P> {
 
     fn receive_frame(&mut self, frame: ToClient) -> Result<(), Broken> {
         match frame {
-            ToClient::Datagram(_) if !self.is_greeted => Err("a datagram came before the flow message".into()),
+            ToClient::Datagram(_) if !self.is_greeted => {
+                Err("a datagram came before the flow message".into())
+            }
             ToClient::Datagram(datagram) => {
                 self.client.peer.handle_datagram(self.now, self.server_address, &datagram);
                 Ok(())
@@ -438,7 +448,9 @@ impl<P: Game> World<P> {
     fn next(&self) -> Option<Instant> {
         let connection = match &self.connection {
             Connection::Open => (self.is_greeted && self.cuts_left > 0).then_some(self.next_cut),
-            Connection::Cut { noticed_at, back_at } => Some(noticed_at.map_or(*back_at, |at| at.min(*back_at))),
+            Connection::Cut { noticed_at, back_at } => {
+                Some(noticed_at.map_or(*back_at, |at| at.min(*back_at)))
+            }
         };
         let times = [
             connection,
