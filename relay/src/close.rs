@@ -13,8 +13,13 @@ const ECHO_MAX: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
-    UnknownTarget { requested: String, offered: Vec<TargetName> },
-    TooManyClients { max: usize },
+    UnknownTarget {
+        requested: String,
+        offered: Vec<TargetName>,
+    },
+    TooManyClients {
+        max: usize,
+    },
     /// The UDP socket cannot be opened.
     NoSocket,
     Flow(FlowEnd),

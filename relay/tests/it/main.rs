@@ -21,6 +21,7 @@ mod http;
 mod limits;
 #[cfg(test)]
 #[path = "../model/mod.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
 #[cfg(all(test, unix))]
 mod operations;

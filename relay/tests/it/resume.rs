@@ -47,7 +47,10 @@ impl Game {
 #[tokio::test]
 async fn a_client_that_comes_back_has_its_flow() {
     let mut game = Game::start().await;
-    assert_eq!((game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram), (false, 30_000, 1472));
+    assert_eq!(
+        (game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram),
+        (false, 30_000, 1472)
+    );
     assert_eq!(game.flow.resume.len(), 22);
     let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
     drop(std::mem::replace(&mut game.client, other));

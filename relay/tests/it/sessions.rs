@@ -239,10 +239,13 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
     client.send(b"hello").await;
     let (_, from) = server.receive().await;
     for round in 0..20u8 {
-        let datagrams: Vec<Vec<u8>> =
-            (0..30u8).map(|number| vec![number; if number % 7 == 6 { 40 } else { 100 + usize::from(round) }]).collect();
+        let datagrams: Vec<Vec<u8>> = (0..30u8)
+            .map(|number| vec![number; if number % 7 == 6 { 40 } else { 100 + usize::from(round) }])
+            .collect();
         for datagram in &datagrams {
-            within(futures_util::SinkExt::feed(&mut client.0, Message::binary(datagram.clone()))).await.unwrap();
+            within(futures_util::SinkExt::feed(&mut client.0, Message::binary(datagram.clone())))
+                .await
+                .unwrap();
         }
         within(futures_util::SinkExt::flush(&mut client.0)).await.unwrap();
         for datagram in &datagrams {
