@@ -41,7 +41,7 @@ impl Relay {
     /// If the configuration is invalid; the error says what to change.
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
-        let targets = Targets::resolve(&config).await?;
+        let targets = Targets::resolve(&config, &Targets::default()).await?;
         let admission = Admission::new(&config, targets)?;
         let error = |source| ConfigError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(error)?;

@@ -44,7 +44,7 @@ impl Reloader {
         let mut current = self.current.lock().await;
         let loaded = (self.load)()?;
         let located = |error| loaded.locate(&error);
-        let targets = Targets::resolve(&loaded.config).await.map_err(located)?;
+        let targets = Targets::resolve(&loaded.config, &self.admission.targets()).await.map_err(located)?;
         self.admission.reload(&loaded.config, targets).map_err(located)?;
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
