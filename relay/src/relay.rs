@@ -74,7 +74,7 @@ impl Relay {
     /// If the configuration is invalid; the error says what to change.
     pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
         config.check()?;
-        let targets = Targets::resolve(&config).await?;
+        let targets = Targets::resolve(&config, &Targets::default()).await?;
         let admission = Admission::new(&config, targets)?;
         let names = own_names(config.listen);
         let tls = Tls::new(&config.tls, &names).map_err(|error| ConfigError::Tls(error.to_string()))?;

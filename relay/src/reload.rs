@@ -47,7 +47,7 @@ impl Reloader {
         let mut current = self.current.lock().await;
         let loaded = (self.load)()?;
         let located = |error| loaded.locate(&error);
-        let targets = Targets::resolve(&loaded.config).await.map_err(located)?;
+        let targets = Targets::resolve(&loaded.config, &self.admission.targets()).await.map_err(located)?;
         // The certificate first: a new one does no harm if the rest is refused.
         if let Some(tls) = &self.tls {
             tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;

@@ -63,7 +63,9 @@ fn source(family: u8, addresses: &[u8]) -> Result<Option<SocketAddr>, ProxyError
     match family {
         // TCP and UDP over IPv4.
         0x11 | 0x12 => {
-            let &[a, b, c, d, _, _, _, _, high, low, ..] = addresses else { return Err(ProxyError::Length) };
+            let &[a, b, c, d, _, _, _, _, high, low, _, _, ..] = addresses else {
+                return Err(ProxyError::Length);
+            };
             Ok(Some(address(Ipv4Addr::new(a, b, c, d).into(), high, low)))
         }
         // TCP and UDP over IPv6.

@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An admission with some configuration, whose targets are `game` and `other`.
 async fn admission(change: impl FnOnce(&mut Config)) -> Admission {
     let config = config(change);
-    let targets = Targets::resolve(&config).await.unwrap();
+    let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
     Admission::new(&config, targets).unwrap()
 }
 
@@ -165,7 +165,7 @@ async fn keys_can_be_changed_without_a_gap() {
     let reload = async |keys: &[&Issuer]| {
         let config =
             config(|config| config.tokens.keys = keys.iter().map(|issuer| issuer.file.clone()).collect());
-        admission.reload(&config, Targets::resolve(&config).await.unwrap()).unwrap();
+        admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
     };
     assert_eq!((admits(&old), admits(&new)), (true, false));
     reload(&[&old, &new]).await;
@@ -221,7 +221,7 @@ async fn banned_addresses_are_refused_first() {
     assert!(matches!(admission.admit_connection("192.0.2.1".parse().unwrap()), Err(Refusal::Banned)));
     fs::write(&file, "192.0.3.1\n").unwrap();
     let config = config(with_bans);
-    admission.reload(&config, Targets::resolve(&config).await.unwrap()).unwrap();
+    admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
     assert!(!banned("192.0.2.1") && banned("192.0.3.1"));
     fs::write(&file, "nobody\n").unwrap();
     let error = admission.reload(&config, Targets::default()).unwrap_err().to_string();
@@ -238,7 +238,7 @@ async fn clients_count_on_over_a_reload() {
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_err());
     for (max, admitted) in [(3, true), (1, false)] {
         let config = config(limit(max));
-        admission.reload(&config, Targets::resolve(&config).await.unwrap()).unwrap();
+        admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
         assert_eq!(admission.admit(&request("192.0.2.1", "target=game")).is_ok(), admitted);
     }
     drop(held);
