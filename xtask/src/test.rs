@@ -21,6 +21,7 @@ use crate::npm_size;
 use crate::own_files;
 use crate::package;
 use crate::quickstarts;
+use crate::release::semver;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -195,6 +196,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             doc,
         )
         .uses(Resource::DevProfile),
+        Stage::new(
+            "semver",
+            "the interfaces keep what the version promises, once there is a release to compare with",
+            &[],
+            semver::stage,
+        ),
         Stage::new(
             "package",
             "every published crate packs, and compiles from its package",
