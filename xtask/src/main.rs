@@ -34,6 +34,7 @@ mod service;
 mod setup;
 mod shell;
 mod size;
+mod slow_page;
 mod smoke;
 mod stage;
 mod stop;

@@ -261,6 +261,7 @@ const XTASK: Crate = Crate {
             "npm_size",
             "quickstarts",
             "size",
+            "slow_page",
             "smoke",
             "words",
         ]),
