@@ -61,7 +61,8 @@ pub(crate) fn row(case: Case, run: u32, pages: &Value, said: &str) -> Result<Val
     let Case { protocol, snapshots, paced } = case;
     let mut row = json!({ "protocol": protocol, "snapshots": snapshots, "paced": paced, "run": run });
     for part in ["slow", "other"] {
-        row[part] = pages.get(part).with_context(|| format!("{DRIVER} says nothing of the {part} page"))?.clone();
+        row[part] =
+            pages.get(part).with_context(|| format!("{DRIVER} says nothing of the {part} page"))?.clone();
     }
     row["server"] = server_counts(said);
     let relay = said.lines().rev().find_map(|line| line.split_once("ended: "));
@@ -89,7 +90,9 @@ fn to_clients(counted: &str) -> Option<u64> {
 /// The reasons and numbers in `…, dropped ClientQueueFull: 3`.
 fn dropped(counted: &str) -> Map<String, Value> {
     let parts = counted.split(", ").filter_map(|part| part.strip_prefix("dropped ")?.split_once(": "));
-    parts.filter_map(|(reason, count)| Some((reason.to_owned(), count.trim().parse::<u64>().ok()?.into()))).collect()
+    parts
+        .filter_map(|(reason, count)| Some((reason.to_owned(), count.trim().parse::<u64>().ok()?.into())))
+        .collect()
 }
 
 /// The line of JSON of all rows.

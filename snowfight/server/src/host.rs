@@ -211,7 +211,8 @@ impl Host {
         let (began, due) = (Instant::now(), self.next_tick());
         self.bots.act(self.now(), &mut self.server);
         let connections = &self.connections;
-        let is_congested = |key| connections.get(&key).is_some_and(|connection| connection.backlog() != Backlog::Low);
+        let is_congested =
+            |key| connections.get(&key).is_some_and(|connection| connection.backlog() != Backlog::Low);
         self.server.handle_congestion(is_congested);
         self.server.handle_timeout(self.now());
         self.send();

@@ -9,7 +9,7 @@ const QUEUEING_LIMIT: u32 = 8;
 /// been lost. The number doubles while nothing comes back.
 const PROBE_TICKS: u32 = 15;
 const MAX_PROBE_TICKS: u32 = 60;
-/// The longest interval of snapshots.
+/// The longest interval of snapshots in ticks.
 const MAX_INTERVAL: u32 = 12;
 /// After this many ticks without queueing the interval becomes shorter.
 const RECOVERY_TICKS: u32 = 60;
@@ -64,7 +64,7 @@ impl SnapshotPacer {
     pub(super) fn poll(&mut self, now: u32, period: u32) -> bool {
         let (Some(newest), Some(_)) = (self.newest, self.acked) else { return true };
         let since = now.wrapping_sub(newest);
-        self.update(now);
+        self.update(now, period);
         match &mut self.phase {
             Phase::Sending => since >= self.interval * period,
             Phase::Draining { probe } if since >= *probe => {
@@ -75,11 +75,11 @@ impl SnapshotPacer {
         }
     }
 
-    fn update(&mut self, now: u32) {
+    fn update(&mut self, now: u32, period: u32) {
         match self.phase {
             Phase::Sending if self.oldest_age(now).is_some_and(|age| age > self.limit()) => {
                 self.phase = Phase::Draining { probe: PROBE_TICKS };
-                self.set_interval(now, (2 * self.interval).min(MAX_INTERVAL));
+                self.set_interval(now, (2 * self.interval).min(MAX_INTERVAL / period));
             }
             Phase::Draining { .. } if self.in_flight == 0 => {
                 self.phase = Phase::Sending;

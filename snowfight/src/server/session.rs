@@ -99,9 +99,7 @@ impl<K> Session<K> {
     pub(super) const fn has_snapshot(&self, now: u32) -> bool {
         match (self.state, self.scope) {
             (State::Playing { .. }, Scope::Whole) => true,
-            (State::Playing { player }, Scope::Changes) => {
-                player.0 % SNAPSHOT_TICKS == now % SNAPSHOT_TICKS
-            }
+            (State::Playing { player }, Scope::Changes) => player.0 % SNAPSHOT_TICKS == now % SNAPSHOT_TICKS,
             (State::Waiting { .. } | State::Leaving { .. } | State::Closing, _) => false,
         }
     }

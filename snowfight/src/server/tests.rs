@@ -736,7 +736,8 @@ fn without_pacing_everybody_gets_everything() {
 #[test]
 fn false_acknowledgements_change_nothing_for_others() {
     for time in [0, 1, 1_000, u32::MAX / 2, u32::MAX] {
-        let done = attack(|server| (0..100).for_each(|more| acknowledge(server, 'x', time.wrapping_add(more))));
+        let done =
+            attack(|server| (0..100).for_each(|more| acknowledge(server, 'x', time.wrapping_add(more))));
         assert!(!is_closed(&done));
     }
 }
