@@ -36,6 +36,7 @@ mod service;
 mod setup;
 mod shell;
 mod size;
+mod slow_page;
 mod smoke;
 mod stage;
 mod stop;

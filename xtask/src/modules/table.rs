@@ -269,6 +269,7 @@ const XTASK: Crate = Crate {
             "quickstarts",
             "relay_package",
             "size",
+            "slow_page",
             "smoke",
             "words",
         ]),
