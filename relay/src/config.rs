@@ -148,17 +148,17 @@ impl Limits {
 
     /// The limits of each flow.
     #[must_use]
-    pub fn of_flow(&self) -> FlowLimits {
-        let mut limits = FlowLimits::default();
-        limits.max_datagram = self.max_datagram;
-        limits.queue = self.queue;
-        limits.queue_bytes = self.queue_bytes;
-        limits.queue_age = self.queue_age;
-        limits.idle_timeout = self.idle_timeout;
-        limits.ping_interval = self.ping_interval;
-        limits.resume_within = self.resume_within;
-        limits.rate = self.rate;
-        limits
+    pub const fn of_flow(&self) -> FlowLimits {
+        FlowLimits {
+            max_datagram: self.max_datagram,
+            queue: self.queue,
+            queue_bytes: self.queue_bytes,
+            queue_age: self.queue_age,
+            idle_timeout: self.idle_timeout,
+            ping_interval: self.ping_interval,
+            resume_within: self.resume_within,
+            rate: self.rate,
+        }
     }
 }
 
