@@ -190,13 +190,18 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
+        // How values are written.
+        Layer::together(&["syntax"]),
         // What decides without a socket.
         Layer::together(&["counted"]),
         Layer::together(&["flow"]),
-        Layer::apart(&["origin", "target"]),
-        Layer::apart(&["close", "config"]),
+        Layer::together(&["target"]),
+        Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
+        Layer::together(&["config"]),
         Layer::together(&["counters"]),
+        Layer::apart(&["admission", "ops", "tls"]),
         Layer::together(&["io"]),
+        Layer::together(&["reload"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
     ],
@@ -261,6 +266,7 @@ const XTASK: Crate = Crate {
             "package",
             "npm_size",
             "quickstarts",
+            "relay_package",
             "size",
             "smoke",
             "words",
