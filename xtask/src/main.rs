@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod bench;
+mod boards;
 mod checks;
 mod citations;
 mod cli;

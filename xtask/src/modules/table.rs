@@ -253,6 +253,7 @@ const XTASK: Crate = Crate {
         Layer::together(&["runner"]),
         // What the stages and the commands do.
         Layer::apart(&[
+            "boards",
             "checks",
             "citations",
             "features",
