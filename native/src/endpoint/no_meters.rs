@@ -27,5 +27,7 @@ impl Meters {
         None
     }
 
+    pub(crate) const fn end(&self) {}
+
     pub(crate) const fn tell<P: Protocol>(&self, _: Instant, _: &EndpointStats<P>) {}
 }
