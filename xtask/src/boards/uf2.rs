@@ -44,7 +44,8 @@ fn blocks(file: &[u8], family: u32) -> Result<Vec<Block<'_>>> {
 }
 
 fn block(bytes: &[u8], number: u32, count: u32, family: u32) -> Result<Block<'_>> {
-    let words: Vec<_> = bytes.chunks_exact(4).filter_map(|word| word.try_into().ok()).map(u32::from_le_bytes).collect();
+    let words: Vec<_> =
+        bytes.chunks_exact(4).filter_map(|word| word.try_into().ok()).map(u32::from_le_bytes).collect();
     ensure!(words[..2] == START && words[127] == END, "block {number} is none");
     ensure!(words[2] & NAMES_FAMILY != 0 && words[7] == family, "block {number} is for other chips");
     ensure!(words[5..7] == [number, count], "block {number} has the number {} of {}", words[5], words[6]);
