@@ -32,6 +32,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::WasmTarget => rust::target(shell, WASM),
         Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
         Need::Chromium => browser::chromium(shell),
+        Need::Firefox => browser::firefox(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
@@ -76,6 +77,9 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Chromium => {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
+        Need::Firefox => {
+            "install Firefox, for example `apt-get install firefox-esr`, or set FIREFOX to its path".to_owned()
+        }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
@@ -93,7 +97,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             format!("`cargo install --locked cargo-semver-checks@{}`", tools::CARGO_SEMVER_CHECKS)
         }
         Need::Miri => rust::miri_by_hand(),
-        Need::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
+        Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         Need::NpmPackage
         | Need::GamePackage

@@ -12,6 +12,7 @@ pub(crate) enum Need {
     WasmTarget,
     FirmwareTargets,
     Chromium,
+    Firefox,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     /// What counts instructions.
@@ -45,7 +46,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 19] = [
+    pub(crate) const TOOLS: [Self; 20] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -53,6 +54,7 @@ impl Need {
         Self::WasmTarget,
         Self::FirmwareTargets,
         Self::Chromium,
+        Self::Firefox,
         Self::CppCompiler,
         Self::Valgrind,
         Self::Qemu,
@@ -78,6 +80,7 @@ impl Need {
             Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
@@ -101,7 +104,7 @@ impl Need {
         }
     }
 
-    const FOR_NPM_PACKAGE: [Self; 4] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack, Self::Packages];
+    const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
     const FOR_GAME_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack];
 
     pub(crate) fn name(self) -> &'static str {

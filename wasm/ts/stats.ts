@@ -1,0 +1,38 @@
+/** The counters of a connection. */
+
+/** The names of the numbers that Rust tells, in their order; the last two are those of the whole peer. */
+const NAMES = [
+  "roundTripMs",
+  "pingMs",
+  "lowestPingMs",
+  "congestionWindow",
+  "inFlight",
+  "bytesWaiting",
+  "mtu",
+  "messagesSent",
+  "messagesReceived",
+  "datagramsSent",
+  "datagramsReceived",
+  "datagramsLost",
+  "datagramsAcknowledged",
+  "bytesSent",
+  "bytesReceived",
+] as const;
+
+/** What a peer counts. */
+export type PeerStats = { -readonly [Name in (typeof NAMES)[number]]: number } & { drops: Record<string, number> };
+
+/** Makes an object of the numbers of a peer, in their order; those that follow are counts of drops, which have these names. */
+export function describeStats(numbers: ArrayLike<number>, dropNames: readonly string[]): PeerStats {
+  const stats = { drops: {} } as PeerStats;
+  NAMES.forEach((name, index) => {
+    stats[name] = numbers[index] ?? 0;
+  });
+  dropNames.forEach((name, index) => {
+    const times = numbers[NAMES.length + index] ?? 0;
+    if (times > 0) {
+      stats.drops[name] = times;
+    }
+  });
+  return stats;
+}
