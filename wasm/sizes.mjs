@@ -9,12 +9,12 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-/** The module of each entry, and the folder of the WebAssembly that is inside of it or goes with it. */
+/** The module of each entry, and the name of the WebAssembly that is inside of it or goes with it. */
 const ENTRIES = {
-  ".": ["index", "full"],
+  ".": ["index", "rakwire"],
   "./raknet": ["raknet", "raknet"],
   "./game-protocol": ["game-protocol", "game-protocol"],
-  "./slim": ["slim", "full"],
+  "./slim": ["slim", "rakwire"],
   "./ping": ["ping"],
   "./worker": ["worker"],
   "./codec": ["codec/index"],
@@ -26,7 +26,7 @@ const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
 const withoutWasm = {
   name: "without-wasm",
   setup({ onLoad }) {
-    onLoad({ filter: /[\\/]inline\.js$/ }, () => ({ contents: 'export default "";' }));
+    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol)\.js$/ }, () => ({ contents: 'export default "";' }));
   },
 };
 
@@ -38,8 +38,8 @@ async function bundle(module, plugins) {
 }
 
 const sizes = {};
-for (const [entry, [module, folder]] of Object.entries(ENTRIES)) {
-  const wasm = folder === undefined ? 0 : gzip(readFileSync(join(HERE, "pkg", folder, "rakwire_bg.wasm")));
+for (const [entry, [module, name]] of Object.entries(ENTRIES)) {
+  const wasm = name === undefined ? 0 : gzip(readFileSync(join(HERE, "pkg", `${name}.wasm`)));
   const glue = gzip(await bundle(module, [withoutWasm]));
   sizes[entry] = { wasm, glue, total: wasm + glue, file: gzip(await bundle(module, [])) };
 }

@@ -40,11 +40,11 @@ function prepare() {
 async function messageCost(page, protocol) {
   return page.evaluate(
     async ([name, rounds]) => {
-      const [{ createPeer }, glue] = await Promise.all([import("/dist/peer.js"), import("/server/rakwire.js")]);
-      const wasm = await (await fetch("/server/rakwire_bg.wasm")).arrayBuffer();
-      const { memory } = glue.initSync({ module: await WebAssembly.compile(wasm) });
+      const [{ createPeer }, { instantiate }] = await Promise.all([import("/dist/peer.js"), import("/dist/instance.js")]);
+      const wasm = await (await fetch("/server/server.wasm")).arrayBuffer();
+      const rust = instantiate(await WebAssembly.compile(wasm));
       const settings = { protocol: name, protocolVersion: 6, progressInterval: 0, password: new Uint8Array(0), memory: {} };
-      const [client, server] = [createPeer({ ...glue, memory }, settings), createPeer({ ...glue, memory }, settings)];
+      const [client, server] = [createPeer(rust, settings), createPeer(rust, settings)];
       let [open, received] = [0, 0];
       const told = { onConnected: () => open++, onMessage: () => received++, onFailed: console.error, onEnded: console.error };
       const pump = (from, to, now) => {

@@ -5,11 +5,10 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { createPeer } from "../dist/peer.js";
-import { GameProtocolPeer, initSync, RakNetPeer } from "../pkg/full/rakwire.js";
+import { instantiate } from "../dist/instance.js";
 import { codeOf } from "./support.mjs";
 
-const { memory } = initSync({ module: readFileSync(new URL("../pkg/full/rakwire_bg.wasm", import.meta.url)) });
-const rust = { GameProtocolPeer, RakNetPeer, memory };
+const rust = instantiate(new WebAssembly.Module(readFileSync(new URL("../pkg/rakwire.wasm", import.meta.url))));
 
 const RELIABLE = 2;
 /** The number of a delivery. */

@@ -1,7 +1,6 @@
 /** RakNet and the Game Protocol in browsers and Node, with the WebAssembly inside. */
 
-import packed from "../pkg/full/inline.js";
-import * as glue from "../pkg/full/rakwire.js";
+import packed from "../pkg/rakwire.js";
 import { connectWith } from "./connect.js";
 import { inflate } from "./inflate.js";
 import type { Connection, ConnectOptions } from "./types.js";
@@ -9,7 +8,7 @@ import { Wasm } from "./wasm.js";
 
 export * from "./public.js";
 
-const wasm = /* @__PURE__ */ new Wasm(glue, () => inflate(packed));
+const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
 
 /**
  * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at

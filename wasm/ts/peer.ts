@@ -3,47 +3,11 @@
 import { readAddresses } from "./addresses.js";
 import { reliabilityName } from "./delivery.js";
 import { RakwireError } from "./errors.js";
+import type { Rust, RustPeer } from "./instance.js";
 import { DROPS, ENDS, ERRORS, FAILURES } from "./reasons.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } from "./types.js";
-
-/** An object of Rust. What it returns as an address leads to four numbers of 32 bits and bytes. */
-export interface RustPeer {
-  reserve(length: number): number;
-  connect(length: number, now: number): number;
-  handle(length: number, now: number): void;
-  handleTimeout(now: number): void;
-  disconnect(now: number): void;
-  pollTransmit(now: number): number;
-  pollEvent(): number;
-  pollTimeout(): number;
-  isOver(): boolean;
-  send(length: number, delivery: number, now: number): number;
-  canSend(length: number, delivery: number): number;
-  stats(): number;
-  internalAddresses?(): number;
-  serverGuid?(): bigint | undefined;
-  free(): void;
-}
-
-type Create = (
-  a: bigint,
-  b: bigint,
-  c: bigint,
-  d: bigint,
-  blocks: number,
-  blockSize: number,
-  protocolVersion: number,
-  progressInterval: number,
-) => RustPeer | undefined;
-
-/** What Rust exports: the classes of the protocols that are in the WebAssembly, and its memory. */
-export interface Rust {
-  RakNetPeer?: { create: Create };
-  GameProtocolPeer?: { create: Create };
-  memory: WebAssembly.Memory;
-}
 
 /** What a peer is made with. */
 export interface PeerSettings {
@@ -94,24 +58,25 @@ function failure(number: number): RakwireError {
 }
 
 class RustPeerHandle {
-  readonly #peer: RustPeer;
+  readonly #rust: RustPeer;
+  readonly #peer: number;
   readonly #memory: WebAssembly.Memory;
   readonly #settings: PeerSettings;
   #bytes = new Uint8Array(0);
   #view = new DataView(this.#bytes.buffer);
 
-  constructor({ RakNetPeer, GameProtocolPeer, memory }: Rust, settings: PeerSettings) {
-    const Class = settings.protocol === "game" ? GameProtocolPeer : RakNetPeer;
-    if (Class === undefined) {
+  constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
+    const rust = classes[settings.protocol];
+    if (rust === undefined) {
       throw new RakwireError("bad-option", `this WebAssembly is without the protocol ${settings.protocol}`);
     }
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const { blocks = 0, blockSize = 0 } = settings.memory;
-    const peer = Class.create(a, b, c, d, blocks, blockSize, settings.protocolVersion, settings.progressInterval);
-    if (peer === undefined) {
+    this.#rust = rust;
+    this.#peer = rust.create(a, b, c, d, blocks, blockSize, settings.protocolVersion, settings.progressInterval);
+    if (this.#peer === 0) {
       throw new RakwireError("no-memory", NO_MEMORY);
     }
-    this.#peer = peer;
     this.#memory = memory;
     this.#settings = settings;
   }
@@ -119,7 +84,7 @@ class RustPeerHandle {
   connect(now: number): void {
     const { password } = this.#settings;
     this.#write(password);
-    const error = this.#peer.connect(password.length, now);
+    const error = this.#rust.connect(this.#peer, password.length, now);
     if (error > 0) {
       throw failure(error - 1);
     }
@@ -128,27 +93,27 @@ class RustPeerHandle {
   handle(datagram: Uint8Array, now: number): void {
     if (datagram.length < MAX_DATAGRAM) {
       this.#write(datagram);
-      this.#peer.handle(datagram.length, now);
+      this.#rust.handle(this.#peer, datagram.length, now);
     }
   }
 
   handleTimeout(now: number): void {
-    this.#peer.handleTimeout(now);
+    this.#rust.handleTimeout(this.#peer, now);
   }
 
   disconnect(now: number): void {
-    this.#peer.disconnect(now);
+    this.#rust.disconnect(this.#peer, now);
   }
 
   /** The next datagram to send, if any. */
   pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
-    const at = this.#peer.pollTransmit(now);
+    const at = this.#rust.pollTransmit(this.#peer, now);
     return at === 0 ? undefined : this.#read(at);
   }
 
   /** Tells what happened next; false if nothing did. */
   pollEvent(events: PeerEvents): boolean {
-    const at = this.#peer.pollEvent();
+    const at = this.#rust.pollEvent(this.#peer);
     if (at === 0) {
       return false;
     }
@@ -186,17 +151,17 @@ class RustPeerHandle {
 
   /** When the peer wants to be called next, in milliseconds; infinity is never. */
   pollTimeout(): number {
-    return this.#peer.pollTimeout();
+    return this.#rust.pollTimeout(this.#peer);
   }
 
   get isOver(): boolean {
-    return this.#peer.isOver();
+    return this.#rust.isOver(this.#peer) !== 0;
   }
 
   /** Takes a message for sending, and returns the number of its receipt if it has one. */
   send(bytes: Uint8Array, delivery: number, now: number): number | undefined {
     this.#write(bytes);
-    const sent = this.#peer.send(bytes.length, delivery, now);
+    const sent = this.#rust.send(this.#peer, bytes.length, delivery, now);
     if (sent < 0) {
       throw failure(-1 - sent);
     }
@@ -205,7 +170,7 @@ class RustPeerHandle {
 
   /** Whether a message of this length would be taken now; throws if it never would. */
   canSend(length: number, delivery: number): boolean {
-    const answer = this.#peer.canSend(length, delivery);
+    const answer = this.#rust.canSend(this.#peer, length, delivery);
     if (answer < 0) {
       throw failure(-1 - answer);
     }
@@ -213,26 +178,27 @@ class RustPeerHandle {
   }
 
   stats(): PeerStats {
-    const bytes = this.#read(this.#peer.stats());
+    const bytes = this.#read(this.#rust.stats(this.#peer));
     return describeStats(new Float64Array(bytes.buffer), DROPS[this.#settings.protocol].split(" "));
   }
 
   internalAddresses(): string[] {
-    const at = this.#peer.internalAddresses?.() ?? 0;
+    const at = this.#rust.internalAddresses?.(this.#peer) ?? 0;
     return at === 0 ? [] : readAddresses(this.#read(at));
   }
 
   get serverGuid(): bigint | undefined {
-    return this.#peer.serverGuid?.();
+    const at = this.#rust.serverGuid?.(this.#peer) ?? 0;
+    return at === 0 ? undefined : new DataView(this.#read(at).buffer).getBigUint64(0, true);
   }
 
   free(): void {
-    this.#peer.free();
+    this.#rust.free(this.#peer, 0);
   }
 
   /** Gives bytes to Rust. */
   #write(bytes: Uint8Array): void {
-    const at = this.#peer.reserve(bytes.length);
+    const at = this.#rust.reserve(this.#peer, bytes.length);
     if (at === 0) {
       throw new RakwireError("no-memory", NO_MEMORY);
     }

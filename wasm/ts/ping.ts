@@ -20,14 +20,14 @@ interface PingSettings {
 }
 
 /**
- * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself. It needs neither a
- * connection nor the WebAssembly, and is repeated every second.
+ * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself, or in Node the server at
+ * `udp://HOST:PORT`. It needs neither a connection nor the WebAssembly, and is repeated every second.
  *
  * @throws RakwireError whose `code` names the cause, such as `no-answer` after `options.timeoutMs`, or the reason of
  * `options.signal`.
  */
-export async function ping(url: string | URL, options: PingOptions): Promise<Pong> {
-  const { target, scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+export async function ping(url: string | URL, options: PingOptions = {}): Promise<Pong> {
+  const { target = String(url), scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (!isPingScope(scope)) {
     throw new RakwireError("bad-option", `scope must be any or open-connections, not ${String(scope)}`);
   }
@@ -98,3 +98,6 @@ async function ask({ transport: settings, target, scope }: PingSettings, deadlin
     transport.close();
   }
 }
+
+export { RakwireError } from "./errors.js";
+export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";

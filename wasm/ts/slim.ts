@@ -1,13 +1,12 @@
 /** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
 
-import * as glue from "../pkg/full/rakwire.js";
 import { connectWith } from "./connect.js";
 import type { Connection, ConnectOptions, WasmSource } from "./types.js";
 import { Wasm } from "./wasm.js";
 
 export * from "./public.js";
 
-const wasm = /* @__PURE__ */ new Wasm(glue);
+const wasm = /* @__PURE__ */ new Wasm();
 
 /**
  * Loads the WebAssembly: its URL, its bytes, a response or a compiled module. The first call counts.

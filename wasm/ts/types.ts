@@ -186,8 +186,8 @@ interface AskOptions extends WaitOptions {
 
 /** How to ping. */
 export interface PingOptions extends AskOptions {
-  /** The name of the game server at the relay. */
-  target: string;
+  /** The name of the game server at the relay. Without meaning for `udp://HOST:PORT`. */
+  target?: string;
 }
 
 /** How to find servers. */
@@ -198,7 +198,7 @@ export interface DiscoverOptions extends AskOptions {
 
 /** What a server says of itself. */
 export interface Pong {
-  /** The name of the server at the relay. */
+  /** The name of the server at the relay, or its address. */
   readonly target: string;
   /** The time from the ping to the pong, by way of the relay. */
   readonly latencyMs: number;

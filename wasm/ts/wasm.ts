@@ -1,13 +1,9 @@
 /** Loads the WebAssembly once for all connections of an entry of the package. */
 
 import { RakwireError } from "./errors.js";
-import type { Rust } from "./peer.js";
+import type { Rust } from "./instance.js";
+import { instantiate } from "./instance.js";
 import type { WasmSource } from "./types.js";
-
-/** The part of the generated code that is used. */
-export interface Glue extends Omit<Rust, "memory"> {
-  initSync(options: { module: WebAssembly.Module }): { memory: WebAssembly.Memory };
-}
 
 /** What Rust exports, and the compiled module for another thread. */
 export interface Loaded extends Rust {
@@ -23,13 +19,11 @@ export function setFileReader(reader: (url: URL) => Promise<BufferSource>): void
 
 /** The WebAssembly of an entry. */
 export class Wasm {
-  readonly #glue: Glue;
   readonly #embedded: (() => Promise<WasmSource>) | undefined;
   #loading: Promise<Loaded> | undefined;
 
   /** `embedded` is the source where callers name none. */
-  constructor(glue: Glue, embedded?: () => Promise<WasmSource>) {
-    this.#glue = glue;
+  constructor(embedded?: () => Promise<WasmSource>) {
     this.#embedded = embedded;
   }
 
@@ -51,9 +45,7 @@ export class Wasm {
       throw new Error("give its URL, bytes, response or module as the option wasm, or to init");
     }
     const module = await compile(chosen);
-    const { RakNetPeer, GameProtocolPeer } = this.#glue;
-    const { memory } = this.#glue.initSync({ module });
-    return { memory, module, ...(RakNetPeer && { RakNetPeer }), ...(GameProtocolPeer && { GameProtocolPeer }) };
+    return { module, ...instantiate(module) };
   }
 }
 

@@ -1,6 +1,6 @@
 /** Connections whose protocol and transport run in a Web Worker. */
 
-import source from "../pkg/worker/source.js";
+import source from "../pkg/worker-source.js";
 import type { PeerWorker } from "./peer-worker.js";
 import { WorkerThread } from "./worker/thread.js";
 

@@ -11,7 +11,7 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
-pub(crate) const WASM_FILE: &str = "wasm/pkg/full/rakwire_bg.wasm";
+pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
 /// The page, ready to be served.
 pub(crate) const PAGE: &str = "web/dist";
 

@@ -65,10 +65,11 @@ impl RakNetPeer {
         self.buffer.write([0; 3], bytes.len(), core::iter::once(&bytes[..]))
     }
 
-    /// The GUID of the server, while there is a connection.
+    /// The address of the GUID of the server, 8 bytes, little-endian; 0 while there is no connection.
     #[wasm_bindgen(js_name = serverGuid)]
-    pub fn server_guid(&self) -> Option<u64> {
-        self.client.server_guid().map(|guid| guid.0)
+    pub fn server_guid(&mut self) -> *const u8 {
+        let Some(guid) = self.client.server_guid() else { return core::ptr::null() };
+        self.buffer.write([0; 3], size_of_val(&guid.0), core::iter::once(&guid.0.to_le_bytes()[..]))
     }
 }
 

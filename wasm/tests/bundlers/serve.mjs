@@ -11,7 +11,7 @@ export async function serve(folder, headers = {}) {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://any").pathname));
     try {
       const file = await readFile(join(folder, path.endsWith("/") ? `${path}index.html` : path));
-      response.writeHead(200, { "content-type": TYPES[extname(path) || ".html"] ?? "application/octet-stream", ...headers });
+      response.writeHead(200, { "access-control-allow-origin": "*", "content-type": TYPES[extname(path) || ".html"] ?? "application/octet-stream", ...headers });
       response.end(file);
     } catch {
       response.writeHead(404).end();

@@ -18,6 +18,8 @@ class UdpTransport implements Transport {
   readonly #socket: Socket;
   #events: TransportEvents | undefined;
   #isOpen = false;
+  /** Whether it shall be closed, and whether it is. */
+  #isClosing = false;
   #isClosed = false;
   #buffered = 0;
 
@@ -58,13 +60,13 @@ class UdpTransport implements Transport {
   close(): void {
     this.#events = undefined;
     this.#isOpen = false;
-    this.#isClosed = true;
+    this.#isClosing = true;
     this.#closeWhenSent();
   }
 
   #closeWhenSent(): void {
-    if (this.#isClosed && this.#buffered === 0) {
-      this.#isClosed = false;
+    if (this.#isClosing && !this.#isClosed && this.#buffered === 0) {
+      this.#isClosed = true;
       this.#socket.close();
     }
   }

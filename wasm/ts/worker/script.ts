@@ -1,8 +1,8 @@
 /** Runs in a Web Worker: the sessions of a page. */
 
-import * as glue from "../../pkg/full/rakwire.js";
 import { fromThrown } from "../errors.js";
-import type { Rust } from "../peer.js";
+import type { Rust } from "../instance.js";
+import { instantiate } from "../instance.js";
 import { createPeer } from "../peer.js";
 import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
@@ -197,7 +197,7 @@ class WorkerSession implements SessionOwner {
 
 function open(number: number, module: WebAssembly.Module, settings: SessionSettings): void {
   try {
-    rust ??= { ...glue, memory: glue.initSync({ module }).memory };
+    rust ??= instantiate(module);
     sessions.set(number, new WorkerSession(number, rust, settings));
   } catch (thrown) {
     const { code, message: reason } = fromThrown(thrown);
