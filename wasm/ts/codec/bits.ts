@@ -9,6 +9,12 @@ export type BitOrder = "lsb" | "msb";
 const WORD = 32;
 const FIRST_SIZE = 64;
 
+function checkWidth(count: number): void {
+  if (count > WORD) {
+    throw new CodecError("out-of-range", `a number has at most ${WORD} bits, not ${count}; a bigint may have more`);
+  }
+}
+
 /** Writes numbers as bits. The memory grows as needed; bits that fill up the last byte are zero. */
 export class BitWriter {
   readonly #isLsb: boolean;
@@ -30,6 +36,7 @@ export class BitWriter {
 
   /** Writes the low `count` bits of a number, 0 to 32. */
   bits(number: number, count: number): void {
+    checkWidth(count);
     this.#reserve(count);
     for (let left = count; left > 0; ) {
       const used = this.#at & 7;
@@ -113,6 +120,7 @@ export class BitReader {
 
   /** Reads a number of `count` bits, 0 to 32. */
   bits(count: number): number {
+    checkWidth(count);
     this.#check(count);
     let number = 0;
     for (let left = count; left > 0; ) {
