@@ -40,26 +40,33 @@
 //! # }
 //! ```
 //!
-//! The logic of a session is in `session`, without IO; `io` has the sockets.
+//! The logic of a client is in [`flow`], without IO; `io` has the sockets.
 
 #![forbid(unsafe_code)]
 
 #[macro_use]
 mod counted;
 
+mod admission;
 mod close;
-mod config;
+pub mod config;
 mod counters;
+pub mod flow;
 mod io;
-mod origin;
-mod queue;
+mod ops;
 mod relay;
-mod session;
+mod reload;
+mod syntax;
 mod target;
+mod tls;
+pub mod token;
 
+pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
-pub use counters::{Counters, DropReason, Snapshot, Traffic};
-pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
-pub use relay::Relay;
-pub use target::{HostPort, TargetName, TargetSpec, TargetSyntaxError};
+pub use counters::{Counters, Snapshot};
+pub use flow::{DropReason, TargetSnapshot, Traffic};
+pub use ops::{LogError, start_logging, systemd};
+pub use relay::{Relay, Stopper};
+pub use reload::Reloader;
+pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};

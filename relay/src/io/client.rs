@@ -1,64 +1,156 @@
 //! One client, from its request to its close.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::extract::ws::WebSocket;
-use tokio::sync::OwnedSemaphorePermit;
-use tracing::{debug, warn};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
 
 use super::app::App;
+use super::drive::{Connections, Driver};
 use super::udp::ServerSocket;
-use super::{drive, websocket};
+use super::websocket::Connection;
+use crate::admission::{Grant, Refusal, Request};
 use crate::close::CloseReason;
-use crate::session::Session;
-use crate::target::TargetName;
+use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
 
-/// An admitted client.
-struct Admission<'a> {
-    name: &'a TargetName,
-    address: SocketAddr,
-    _slot: OwnedSemaphorePermit,
+/// How long a client waits for the place of one that is gone.
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How often it looks for the place.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What a client has asked for.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) request: Request,
+    /// Whether it takes control messages. Only such a client can resume a flow.
+    pub(crate) has_control: bool,
+    pub(crate) resume: Option<Secret>,
 }
 
-/// Serves a client until its session ends.
-pub(crate) async fn serve(app: &App, mut socket: WebSocket, target: Option<String>) {
-    // The slot is held until the WebSocket is closed, so that closing clients count too.
-    let admission = admit(app, target);
-    let reason = match &admission {
-        Ok(admission) => relay(app, &mut socket, admission).await,
-        Err(reason) => reason.clone(),
+/// Serves a client until its flow ends, or passes it on to its earlier flow.
+pub(crate) async fn serve(
+    app: &App,
+    connection: Connection,
+    admitted: Result<Grant, CloseReason>,
+    opening: Opening,
+) {
+    let connection = Box::new(connection);
+    let admitted = match admitted {
+        Ok(_) | Err(CloseReason::TooManyClients { .. }) => match resume(app, &opening, connection) {
+            Ok(()) => return,
+            Err(connection) => (make_room(app, &opening, admitted).await, connection),
+        },
+        Err(_) => (admitted, connection),
     };
-    app.counters.closed(reason.kind());
-    debug!(reason = reason.text(), "client closed");
-    websocket::close(socket, &reason).await;
+    match admitted {
+        (Ok(grant), connection) => relay(app, connection, &grant, &opening).await,
+        (Err(reason), connection) => close(app, connection, &opening, &reason).await,
+    }
 }
 
-fn admit(app: &App, target: Option<String>) -> Result<Admission<'_>, CloseReason> {
-    let requested = target.ok_or(CloseReason::MissingTarget)?;
-    let Some((name, address)) = app.targets.find(&requested) else {
-        return Err(CloseReason::UnknownTarget {
-            requested,
-            offered: app.targets.names().cloned().collect(),
-        });
-    };
-    let slot = Arc::clone(&app.slots)
-        .try_acquire_owned()
-        .map_err(|_| CloseReason::TooManyClients { max: app.limits.max_clients })?;
-    Ok(Admission { name, address, _slot: slot })
-}
-
-async fn relay(app: &App, socket: &mut WebSocket, admission: &Admission<'_>) -> CloseReason {
-    let Admission { name, address, .. } = admission;
-    let mut server = match ServerSocket::connect(*address, &app.limits).await {
+/// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.
+async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
+    let target = &*grant.target;
+    let source = target.settings.source.into();
+    let max_datagram = grant.limits.max_datagram;
+    let server = ServerSocket::connect(target.address, grant.client.ip(), source, max_datagram);
+    let server = match server.await {
         Ok(server) => server,
         Err(error) => {
-            warn!(target_name = %name, %error, "cannot open a UDP socket");
-            return CloseReason::UdpFailed;
+            warn!(target_name = %target.name, %error, "cannot open a UDP socket");
+            return close(app, connection, opening, &CloseReason::NoSocket).await;
         }
     };
-    debug!(target_name = %name, "client connected");
-    let mut session = Session::new(app.limits, Arc::clone(&app.counters), Instant::now());
-    drive::run(socket, &mut server, &mut session, &app.stop).await
+    info!(client = %app.addresses.show(grant.client), target_name = %target.name, "client connected");
+    let (end, connection) = run(app, opening, grant, server, connection).await;
+    match connection {
+        Some(connection) => close(app, connection, opening, &CloseReason::Flow(end)).await,
+        None => log_end(app, opening, &CloseReason::Flow(end)),
+    }
+}
+
+async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason: &CloseReason) {
+    app.counters.closed(reason.kind());
+    log_end(app, opening, reason);
+    connection.close(reason).await;
+}
+
+fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
+    info!(client = %app.addresses.show(opening.request.client), reason = reason.text(), "client closed");
+}
+
+/// Passes the connection on to the flow that the client comes back to, if there is one.
+fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
+    let target = opening.request.target.as_deref().unwrap_or_default();
+    let flow = opening.resume.and_then(|secret| app.resumable().find(&secret, target).cloned());
+    match flow {
+        Some(flow) => flow.attach(connection),
+        None => Err(connection),
+    }
+}
+
+/// A full relay gives a client the place of the flow that has waited for its own for longest.
+async fn make_room(
+    app: &App,
+    opening: &Opening,
+    admitted: Result<Grant, CloseReason>,
+) -> Result<Grant, CloseReason> {
+    let Err(CloseReason::TooManyClients { .. }) = &admitted else { return admitted };
+    let Some(evicted) = app.resumable().evict() else { return admitted };
+    evicted.evict();
+    let retry = async {
+        loop {
+            match app.admission.admit(&opening.request) {
+                Ok(grant) => break Ok(grant),
+                Err(Refusal::Close(CloseReason::TooManyClients { .. })) => sleep(EVICTION_INTERVAL).await,
+                Err(Refusal::Close(reason)) => break Err(reason),
+                Err(Refusal::Origin | Refusal::Banned) => break admitted,
+            }
+        }
+    };
+    let full = CloseReason::TooManyClients { max: app.limits.max_clients };
+    timeout(EVICTION_TIMEOUT, retry).await.unwrap_or(Err(full))
+}
+
+async fn run(
+    app: &App,
+    opening: &Opening,
+    grant: &Grant,
+    server: ServerSocket,
+    connection: Box<Connection>,
+) -> (FlowEnd, Option<Box<Connection>>) {
+    let target = &*grant.target;
+    let secret = if opening.has_control { new_secret() } else { None };
+    let proxy_header = ProxyHeader { client: grant.client, server: target.address };
+    let setup = Setup {
+        secret,
+        proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
+        inspect: None,
+    };
+    let limits = grant.limits.of_flow(&target.settings);
+    let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
+    let returning = Arc::new(Connections::new());
+    if let Some(secret) = secret {
+        app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
+    }
+    let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
+    if let Some(secret) = secret {
+        app.resumable().remove(&secret);
+    }
+    // A client that came back in the last moment is told the same as one that was there.
+    (end, returning.close().or(connection))
+}
+
+/// A secret for a new flow; none without random bytes, and then nobody can come back to it.
+fn new_secret() -> Option<Secret> {
+    let mut random = [0; 16];
+    match getrandom::fill(&mut random) {
+        Ok(()) => Some(Secret::new(random)),
+        Err(error) => {
+            warn!(%error, "no random bytes; a flow cannot be resumed");
+            None
+        }
+    }
 }

@@ -1,17 +1,24 @@
 //! A relay, clients and game servers for tests. Nothing waits longer than [`TIMEOUT`].
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use rakwire_relay::flow::FLOW_PROTOCOL;
+use rakwire_relay::config::Target;
 use rakwire_relay::{Config, Counters, Relay, Snapshot};
+use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -20,6 +27,13 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("timed out")
+}
+
+/// A folder for files of tests.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&path).unwrap();
+    path
 }
 
 /// Waits until `condition` holds.
@@ -34,12 +48,21 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
 
 /// A configuration on a free port, with one target.
 pub(crate) fn config(server: SocketAddr) -> Config {
-    Config::new("127.0.0.1:0".parse().unwrap()).with_target(format!("game={server}").parse().unwrap())
+    let config = Config::new("127.0.0.1:0".parse().unwrap());
+    let mut config = config.with_target(format!("game={server}").parse().unwrap());
+    config.drain_timeout = Duration::ZERO;
+    config
+}
+
+/// The settings of the target `game`.
+pub(crate) fn game(config: &mut Config) -> &mut Target {
+    config.targets.values_mut().next().unwrap()
 }
 
 /// A relay in this process.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) admin: Option<SocketAddr>,
     pub(crate) counters: Arc<Counters>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
@@ -49,9 +72,9 @@ impl Running {
     pub(crate) async fn start(config: Config) -> Self {
         let relay = Relay::bind(config).await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let (address, counters) = (relay.local_addr(), relay.counters());
+        let (address, admin, counters) = (relay.local_addr(), relay.admin_addr(), relay.counters());
         let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self { address, counters, stop, task }
+        Self { address, admin, counters, stop, task }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
@@ -77,6 +100,22 @@ impl Client {
         Self(within(connect_async(format!("ws://{relay}{path}"))).await.unwrap().0)
     }
 
+    /// A client that takes control messages, and the first of them.
+    pub(crate) async fn with_control(relay: SocketAddr, path: &str) -> (Self, Flow) {
+        let mut client = Self::connect_with_control(relay, path).await;
+        let text = client.text().await;
+        let flow: Flow = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(flow.kind, "flow");
+        (client, flow)
+    }
+
+    pub(crate) async fn connect_with_control(relay: SocketAddr, path: &str) -> Self {
+        let offer = ("sec-websocket-protocol", FLOW_PROTOCOL);
+        let (client, response) = open_with_header(relay, path, offer).await;
+        assert_eq!(response.headers().get(offer.0).unwrap(), FLOW_PROTOCOL);
+        client
+    }
+
     pub(crate) async fn send(&mut self, datagram: &[u8]) {
         self.message(Message::binary(datagram.to_vec())).await;
     }
@@ -92,6 +131,28 @@ impl Client {
                 Some(Ok(Message::Binary(datagram))) => return datagram.into(),
                 Some(Ok(Message::Ping(_))) => {}
                 other => panic!("no datagram: {other:?}"),
+            }
+        }
+    }
+
+    /// The next datagram; control messages before it are skipped.
+    pub(crate) async fn datagram(&mut self) -> Vec<u8> {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Binary(datagram))) => return datagram.into(),
+                Some(Ok(Message::Ping(_) | Message::Text(_))) => {}
+                other => panic!("no datagram: {other:?}"),
+            }
+        }
+    }
+
+    /// The next control message; datagrams before it are skipped.
+    pub(crate) async fn text(&mut self) -> String {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Text(text))) => return text.to_string(),
+                Some(Ok(Message::Ping(_) | Message::Binary(_))) => {}
+                other => panic!("no text: {other:?}"),
             }
         }
     }
@@ -116,6 +177,18 @@ impl Client {
             _ => panic!("there is no TLS here"),
         }
     }
+}
+
+/// The first control message.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flow {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) resume: String,
+    pub(crate) resume_within_ms: u64,
+    pub(crate) resumed: bool,
+    pub(crate) max_datagram: usize,
 }
 
 /// A game server: the test reads and writes its datagrams.
@@ -160,10 +233,20 @@ impl Server {
     }
 }
 
+/// Opens a WebSocket with another header.
+pub(crate) async fn open_with_header(
+    relay: SocketAddr,
+    path: &str,
+    (name, value): (&'static str, &str),
+) -> (Client, Response) {
+    let mut request = format!("ws://{relay}{path}").into_client_request().unwrap();
+    request.headers_mut().insert(name, value.parse().unwrap());
+    let (socket, response) = within(connect_async(request)).await.unwrap();
+    (Client(socket), response)
+}
+
 /// Opens a WebSocket; `Err` has the HTTP status if the relay rejects it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
-    use tungstenite::client::IntoClientRequest;
-
     let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
         request.headers_mut().insert("origin", origin.parse().unwrap());

@@ -190,12 +190,18 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
+        // How values are written.
+        Layer::together(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["counted", "origin", "queue", "target"]),
-        Layer::apart(&["close", "config"]),
+        Layer::together(&["counted"]),
+        Layer::together(&["flow"]),
+        Layer::together(&["target"]),
+        Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
+        Layer::together(&["config"]),
         Layer::together(&["counters"]),
-        Layer::together(&["session"]),
+        Layer::apart(&["admission", "ops", "tls"]),
         Layer::together(&["io"]),
+        Layer::together(&["reload"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
     ],
@@ -261,6 +267,7 @@ const XTASK: Crate = Crate {
             "own_files",
             "package",
             "quickstarts",
+            "relay_package",
             "size",
             "smoke",
             "words",

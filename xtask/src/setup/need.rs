@@ -15,6 +15,12 @@ pub(crate) enum Need {
     Firefox,
     /// What the fuzzer's own code is built with.
     CppCompiler,
+    /// The reverse proxies that the relay is tested behind.
+    Nginx,
+    HaProxy,
+    Caddy,
+    /// What checks the units of the relay.
+    Systemd,
     /// What counts instructions.
     Valgrind,
     Qemu,
@@ -46,7 +52,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 20] = [
+    pub(crate) const TOOLS: [Self; 24] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -56,6 +62,10 @@ impl Need {
         Self::Chromium,
         Self::Firefox,
         Self::CppCompiler,
+        Self::Nginx,
+        Self::HaProxy,
+        Self::Caddy,
+        Self::Systemd,
         Self::Valgrind,
         Self::Qemu,
         Self::DefmtPrint,
@@ -82,6 +92,10 @@ impl Need {
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),

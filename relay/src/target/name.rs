@@ -1,14 +1,16 @@
-//! The game servers that the relay offers, by name.
+//! The names and addresses of game servers as they are written.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use crate::syntax;
+
 /// The name of a game server for clients.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetName(String);
 
 impl TargetName {
@@ -41,8 +43,14 @@ impl fmt::Display for TargetName {
     }
 }
 
+impl<'de> Deserialize<'de> for TargetName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        syntax::from_text(deserializer)
+    }
+}
+
 /// The unresolved address of a game server: a host name or address, and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostPort(String);
 
 impl HostPort {
@@ -50,6 +58,29 @@ impl HostPort {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The host without brackets.
+    fn host(&self) -> &str {
+        let host = self.0.rsplit_once(':').map_or(self.0.as_str(), |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Whether the host is a number and not a name, so that nothing has to be resolved.
+    pub(crate) fn is_numeric(&self) -> bool {
+        self.host().parse::<IpAddr>().is_ok()
+    }
+
+    /// RFC 6761 section 6.3: `localhost` and the names below it are this machine.
+    pub(crate) fn is_localhost(&self) -> bool {
+        let host = self.host().trim_end_matches('.').to_ascii_lowercase();
+        host == "localhost" || host.ends_with(".localhost")
+    }
+}
+
+impl<'de> Deserialize<'de> for HostPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        syntax::from_text(deserializer)
     }
 }
 
@@ -102,40 +133,6 @@ pub enum TargetSyntaxError {
     Port,
 }
 
-/// The targets with their addresses, resolved once.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Targets(BTreeMap<TargetName, SocketAddr>);
-
-impl Targets {
-    pub(crate) fn insert(&mut self, name: TargetName, address: SocketAddr) {
-        self.0.insert(name, address);
-    }
-
-    /// The target that a client requested.
-    pub(crate) fn find(&self, requested: &str) -> Option<(&TargetName, SocketAddr)> {
-        // An invalid name cannot be configured.
-        let name = requested.parse().ok()?;
-        self.0.get_key_value(&name).map(|(name, &address)| (name, address))
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &TargetName> {
-        self.0.keys()
-    }
-}
-
-/// The address to use, of those that a name resolves to: the first unicast one.
-pub(crate) fn first_usable(addresses: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
-    addresses
-        // An IPv4-mapped IPv6 address needs an IPv4 socket.
-        .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()))
-        .find(|address| !is_special(address.ip()))
-}
-
-fn is_special(ip: IpAddr) -> bool {
-    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    broadcast || ip.is_multicast() || ip.is_unspecified()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,13 +163,5 @@ mod tests {
         for (text, error) in cases {
             assert_eq!(text.parse::<TargetSpec>(), Err(error), "{text:?}");
         }
-    }
-
-    #[test]
-    fn special_addresses_are_skipped() {
-        let pick = |list: &[&str]| first_usable(list.iter().map(|text| text.parse().unwrap()));
-        assert_eq!(pick(&["0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1", "255.255.255.255:1"]), None);
-        assert_eq!(pick(&["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]), "127.0.0.1:2".parse().ok());
-        assert_eq!(pick(&["[::ffff:127.0.0.1]:3"]), "127.0.0.1:3".parse().ok());
     }
 }
