@@ -84,7 +84,7 @@ for (const protocol of PROTOCOLS) {
       await connect(address, { target: "missing", worker, ...options }).catch(note);
       await connect(address, { target: "game", worker, memory: { blocks: 65_535, blockSize: 65_535 }, ...options }).catch(note);
       await connect(address, { target: "game", worker, webSocket: WebSocket, ...options }).catch(note);
-      const connection = await connect(address, { target: "game", worker, memory: { blocks: 64 }, ...options });
+      const connection = await connect(address, { target: "game", worker, resume: false, memory: { blocks: 64 }, ...options });
       for (const bytes of [new Uint8Array(0), new Uint8Array(20_000).fill(0xfe), "text"]) {
         try {
           connection.send(bytes);

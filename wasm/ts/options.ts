@@ -14,8 +14,6 @@ export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 /** More parts than any message can have. */
 const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 const MAX_PASSWORD_BYTES = 255;
-/** Whether a lost relay is sought again where nobody says. */
-const RESUME = false;
 /** What a subprotocol of a WebSocket may be made of. */
 const TOKEN = /^[\w.~-]+$/;
 const MAX_BLOCKS = 0xffff;
@@ -59,7 +57,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
 /** Where a transport leads, for a caller's options. */
 export function readTransport(
   url: string | URL,
-  { target, token, resume = RESUME, webSocket }: Pick<ConnectOptions, "target" | "token" | "resume" | "webSocket">,
+  { target, token, resume = true, webSocket }: Pick<ConnectOptions, "target" | "token" | "resume" | "webSocket">,
 ): TransportSettings {
   const address = targetUrl(url, target);
   if (!hasTransport(address.protocol)) {

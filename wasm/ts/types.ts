@@ -219,7 +219,8 @@ export interface ConnectOptions {
   token?: string;
   /**
    * Whether a WebSocket that is lost is opened again, and goes on with the same flow of the relay, as long as the relay
-   * keeps it. Messages wait meanwhile in the memory of the connection. Default: false.
+   * keeps it. Messages wait meanwhile in the memory of the connection. Default: true. Relays other than `rakwire-relay` need
+   * false, and `token` needs this one, too: browsers close a WebSocket whose server does not know the subprotocol.
    */
   resume?: boolean;
   /** The protocol of the server. Default `raknet`, or the one that the entry of the package has. */

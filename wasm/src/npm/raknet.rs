@@ -1,5 +1,6 @@
 //! The class `RakNetPeer`.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use rakwire::raknet::{
@@ -53,7 +54,7 @@ impl RakNetPeer {
     /// 2 KB.
     #[wasm_bindgen(js_name = internalAddresses)]
     pub fn internal_addresses(&mut self) -> *const u8 {
-        let mut bytes = alloc::vec::Vec::new();
+        let mut bytes = Vec::new();
         for address in self.client.internal_addresses() {
             let ip = match address.ip() {
                 IpAddr::V4(ip) => ip.to_ipv6_mapped(),

@@ -10,8 +10,8 @@ import type { Transport, TransportEnd, TransportEvents, TransportSettings } from
 /** The limit for buffered bytes in the WebSocket: congestion control cannot hold them back any more. */
 const MAX_BUFFERED_BYTES = 64 * 1024;
 const NORMAL_CLOSURE = 1000;
-/** The codes of a relay that says why it closes, from here on. */
-const FIRST_RELAY_CODE = 4000;
+/** The codes of connections that were lost: by the network, and by a relay that heard nothing. Others are meant. */
+const LOST = [1006, 4408];
 /** The subprotocol of a relay that says which flow a WebSocket has. */
 const SUBPROTOCOL = "rakwire.relay.1";
 /** What a token is preceded by among the subprotocols, where no log has it. */
@@ -143,7 +143,7 @@ class RelayTransport implements Transport {
 
   #onClose({ code, reason }: Close): void {
     this.#isOpen = false;
-    if (this.#flow === undefined || code === NORMAL_CLOSURE || code >= FIRST_RELAY_CODE) {
+    if (this.#flow === undefined || !LOST.includes(code)) {
       this.#end(describeClose(this.#url, { code, reason }, this.#wasOpen));
       return;
     }
