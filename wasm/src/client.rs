@@ -11,8 +11,7 @@ use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use rakwire::Instant;
 use rakwire::endpoint::{
-    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt,
-    SendError,
+    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
 
 #[cfg(any(feature = "npm-raknet", feature = "web"))]
@@ -160,7 +159,8 @@ impl<P: Protocol> Client<P> {
     pub(crate) fn is_over(&self) -> bool {
         self.id.is_some_and(|id| {
             let connection = self.peer.connection(id);
-            connection.is_none_or(|connection| connection.state == rakwire::endpoint::ConnectionState::Disconnected)
+            connection
+                .is_none_or(|connection| connection.state == rakwire::endpoint::ConnectionState::Disconnected)
         })
     }
 

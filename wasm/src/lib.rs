@@ -8,7 +8,11 @@
 #![forbid(unsafe_code)]
 // The npm package has an allocator and a panic handler of its own, which are smaller.
 #![cfg_attr(
-    all(target_arch = "wasm32", any(feature = "npm-raknet", feature = "npm-game-protocol"), not(feature = "web")),
+    all(
+        target_arch = "wasm32",
+        any(feature = "npm-raknet", feature = "npm-game-protocol"),
+        not(feature = "web")
+    ),
     no_std
 )]
 

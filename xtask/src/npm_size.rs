@@ -122,8 +122,7 @@ fn write(shell: &Shell, entries: &BTreeMap<String, Entry>, smallest: Entry) -> R
             (name.clone(), sizes)
         })
         .collect();
-    let result =
-        json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries) });
+    let result = json!({ "total_gzip": smallest.total(), "glue_gzip": smallest.glue, "entries": Value::Object(entries) });
     let path = shell.path(RESULT);
     let folder = path.parent().context("the result lies in no folder")?;
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, format!("{result:#}\n")))?;

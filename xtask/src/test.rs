@@ -34,8 +34,7 @@ use crate::words;
 const BROWSER: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::Peers];
 
 /// What the packed npm package is tried with.
-const BUNDLERS: [Need; 5] =
-    [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests];
+const BUNDLERS: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests];
 
 /// Every test of every part. The first ones start first: those whose preparation takes long, and those that take long.
 pub(crate) fn test_stages() -> Vec<Stage> {

@@ -79,6 +79,8 @@ impl Buffer {
 
     fn put<const N: usize>(&mut self, at: usize, numbers: [u32; N]) {
         let places = self.bytes.iter_mut().skip(at);
-        places.zip(numbers.iter().flat_map(|number| number.to_le_bytes())).for_each(|(place, byte)| *place = byte);
+        places
+            .zip(numbers.iter().flat_map(|number| number.to_le_bytes()))
+            .for_each(|(place, byte)| *place = byte);
     }
 }

@@ -42,7 +42,9 @@ macro_rules! class {
             /// The address of the next datagram to send, or 0.
             #[wasm_bindgen(js_name = pollTransmit)]
             pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
-                let Some(datagram) = self.client.poll_transmit(instant(now)) else { return core::ptr::null() };
+                let Some(datagram) = self.client.poll_transmit(instant(now)) else {
+                    return core::ptr::null();
+                };
                 self.buffer.write([0; 3], datagram.len(), core::iter::once(datagram))
             }
 

@@ -8,7 +8,9 @@ use wasm_bindgen::prelude::*;
 use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory};
-use super::numbers::{INVALID_DELIVERY, MEASURES, Numbers, accepted, connect_error, count, ms, send_error, sent};
+use super::numbers::{
+    INVALID_DELIVERY, MEASURES, Numbers, accepted, connect_error, count, ms, send_error, sent,
+};
 use super::record;
 use crate::client::{Client, Memory, instant, millis};
 

@@ -95,7 +95,10 @@ mod tests {
     fn texts(list: &str) -> Vec<&'static str> {
         let (_, rest) = REASONS.split_once(&format!("export const {list}")).expect("the list");
         let (list, _) = rest.split_once("\n];").expect("its end");
-        list.lines().filter(|line| line.starts_with("  [")).map(|line| line.split('"').nth(3).unwrap()).collect()
+        list.lines()
+            .filter(|line| line.starts_with("  ["))
+            .map(|line| line.split('"').nth(3).unwrap())
+            .collect()
     }
 
     /// What JavaScript says of these reasons is what the core says.

@@ -114,7 +114,9 @@ mod tests {
         }
         };
         let package = Package::read("ts/index.ts", &source).unwrap();
-        for name in ["connect", "init", "Options", "Options.target", "Options.signal", "Pong.data", "Pong.read"] {
+        for name in
+            ["connect", "init", "Options", "Options.target", "Options.signal", "Pong.data", "Pong.read"]
+        {
             assert!(package.has(name), "{name}");
         }
         for name in ["Hidden", "Hidden.a", "Base.signal", "Options.data", "connect.data", "Options.The"] {

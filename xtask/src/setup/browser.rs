@@ -51,8 +51,8 @@ impl Browser {
         }
         system::install(shell, self.package)?;
         let found = self.find(shell);
-        let found =
-            found.with_context(|| format!("the package {} is installed, but has no program", self.package))?;
+        let found = found
+            .with_context(|| format!("the package {} is installed, but has no program", self.package))?;
         shell.set(variable, &found);
         Ok(Done::Installed(found.display().to_string()))
     }

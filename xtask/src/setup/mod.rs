@@ -82,7 +82,8 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
         Need::Firefox => {
-            "install Firefox, for example `apt-get install firefox-esr`, or set FIREFOX to its path".to_owned()
+            "install Firefox, for example `apt-get install firefox-esr`, or set FIREFOX to its path"
+                .to_owned()
         }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
         Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
