@@ -54,7 +54,7 @@ test("the entries with one protocol connect over UDP, and refuse the other one",
     connection.send(pattern(9));
     assert.deepEqual((await next(connection)).bytes, pattern(9));
     await connection.close();
-    await assert.rejects(open(`udp://${address}`, { protocol: wrong }), fails("bad-option", /alone/));
+    await assert.rejects(open(`udp://${address}`, { protocol: wrong }), fails("bad-option", /only the protocol/));
   }
 });
 

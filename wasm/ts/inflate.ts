@@ -2,7 +2,7 @@
 
 /** The bytes of a text in base64 of what gzip compressed. */
 export async function inflate(base64: string): Promise<ArrayBuffer> {
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(unpacked).arrayBuffer();
 }

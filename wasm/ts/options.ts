@@ -38,7 +38,7 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
   }
   if (only !== undefined && protocol !== only) {
-    throw new RakwireError("bad-option", `this entry of the package has the protocol ${only} alone, not ${protocol}`);
+    throw new RakwireError("bad-option", `this entry of the package has only the protocol ${only}, not ${protocol}`);
   }
   const password = readPassword(options.password);
   if (protocol === "game" && password.length > 0) {

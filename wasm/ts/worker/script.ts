@@ -16,12 +16,12 @@ const STATS_MS = 100;
 /** More bytes than any message has. */
 const BEYOND = 1 << 30;
 
-type Told<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
+type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
 
 let rust: Rust | undefined;
 const sessions = new Map<number, WorkerSession>();
 
-function tell(session: number, what: Told, transfer: Transferable[] = []): void {
+function tell(session: number, what: WithoutSession, transfer: Transferable[] = []): void {
   (self as unknown as Worker).postMessage({ session, ...what }, transfer);
 }
 
