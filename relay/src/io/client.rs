@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::app::App;
-use super::drive::{Connections, Driver};
+use super::app::{App, Connections};
+use super::drive::Driver;
 use super::udp::ServerSocket;
 use super::websocket::Connection;
 use crate::admission::{Grant, Refusal, Request};
@@ -124,11 +124,8 @@ async fn run(
     let target = &*grant.target;
     let secret = if opening.has_control { new_secret() } else { None };
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
-    let setup = Setup {
-        secret,
-        proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
-        inspect: None,
-    };
+    let setup =
+        Setup { secret, proxy_header: target.settings.proxy_protocol.then_some(proxy_header), inspect: None };
     let limits = grant.limits.of_flow(&target.settings);
     let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
     let returning = Arc::new(Connections::new());

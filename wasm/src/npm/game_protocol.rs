@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, accepted, connect_error, count, ms, send_error, sent,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
 };
 use super::record;
 use crate::client::{Client, Memory, instant, millis};
@@ -93,6 +93,10 @@ impl Numbers for GameProtocol {
             count(connection.chunks_received),
             count(connection.chunks_resent),
             count(connection.chunks_acknowledged),
+            UNKNOWN,
+            UNKNOWN,
+            UNKNOWN,
+            UNKNOWN,
         ]
     }
 }

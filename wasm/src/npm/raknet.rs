@@ -13,7 +13,7 @@ use super::buffer::Buffer;
 use super::class::class;
 use super::memory::{entropy, memory};
 use super::numbers::{
-    INVALID_DELIVERY, MEASURES, Numbers, accepted, connect_error, count, ms, send_error, sent,
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
 };
 use super::record;
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
@@ -132,6 +132,7 @@ impl Numbers for RakNet {
         Some(Delivery { reliability, channel, priority })
     }
 
+    #[allow(clippy::cast_precision_loss, reason = "no clock of milliseconds reaches 2^53")]
     fn measure(connection: &ConnectionStats) -> [f64; MEASURES] {
         let waiting = connection.waiting.iter().chain([&connection.waiting_resends]);
         let waiting: u32 = waiting.map(|waiting: &Waiting| waiting.bytes).sum();
@@ -149,6 +150,10 @@ impl Numbers for RakNet {
             count(connection.datagrams_received),
             count(connection.datagrams_lost),
             count(connection.datagrams_acknowledged),
+            connection.clock_difference.map_or(UNKNOWN, |difference| difference as f64),
+            f64::from(connection.actual_bytes_sent.last_second),
+            f64::from(connection.actual_bytes_received.last_second),
+            connection.loss_last_second(),
         ]
     }
 }

@@ -14,7 +14,8 @@ export interface Outgoing {
 
 /** From the page, for the session with this number. */
 export type ToWorker = { session: number } & (
-  | { type: "open"; module: WebAssembly.Module; settings: SessionSettings }
+  /** `timeOrigin` is that of the page, whose clock the worker's is not. */
+  | { type: "open"; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
   | { type: "send"; messages: readonly Outgoing[] }
   /** The page has room for so many messages more. */
   | { type: "room"; messages: number }

@@ -6,6 +6,7 @@ import { instantiate } from "../instance.js";
 import { createPeer } from "../peer.js";
 import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
 import { Session } from "../session.js";
+import type { PeerStats } from "../stats.js";
 import { describeStats } from "../stats.js";
 import type { Message, Progress } from "../types.js";
 import type { Outgoing, ToPage, ToWorker } from "./messages.js";
@@ -38,8 +39,12 @@ class WorkerSession implements SessionOwner {
   #isWaiting = false;
   #isOpen = false;
 
-  constructor(number: number, rust: Rust, settings: SessionSettings) {
+  /** What the clock of the page is ahead of the one here. */
+  readonly #pageAheadMs: number;
+
+  constructor(number: number, rust: Rust, settings: SessionSettings, timeOrigin: number) {
     this.#number = number;
+    this.#pageAheadMs = performance.timeOrigin - timeOrigin;
     this.#session = new Session(createPeer(rust, settings), settings, this);
     this.#statsTimer = setInterval(() => this.#tellStats(), STATS_MS);
   }
@@ -77,7 +82,7 @@ class WorkerSession implements SessionOwner {
 
   onEnd(end: SessionEnd): void {
     this.#tellMessages();
-    tell(this.#number, { type: "end", end, stats: this.#session.stats() });
+    tell(this.#number, { type: "end", end, stats: this.#stats() });
     this.#forget();
   }
 
@@ -108,8 +113,16 @@ class WorkerSession implements SessionOwner {
 
   #tellStats(): void {
     if (this.#isOpen) {
-      tell(this.#number, { type: "stats", stats: this.#session.stats(), bufferedAmount: this.#session.bufferedAmount });
+      tell(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount: this.#session.bufferedAmount });
     }
+  }
+
+  /** The statistics, by the clock of the page. */
+  #stats(): PeerStats {
+    const stats = this.#session.stats();
+    return stats.clockDifferenceMs === undefined
+      ? stats
+      : { ...stats, clockDifferenceMs: stats.clockDifferenceMs - this.#pageAheadMs };
   }
 
   #tellMessages(): void {
@@ -195,10 +208,10 @@ class WorkerSession implements SessionOwner {
   }
 }
 
-function open(number: number, module: WebAssembly.Module, settings: SessionSettings): void {
+function open(number: number, module: WebAssembly.Module, settings: SessionSettings, timeOrigin: number): void {
   try {
     rust ??= instantiate(module);
-    sessions.set(number, new WorkerSession(number, rust, settings));
+    sessions.set(number, new WorkerSession(number, rust, settings, timeOrigin));
   } catch (thrown) {
     const { code, message: reason } = fromThrown(thrown);
     tell(number, { type: "end", end: { code, reason }, stats: describeStats([], []) });
@@ -209,7 +222,7 @@ self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
   const session = sessions.get(data.session);
   switch (data.type) {
     case "open":
-      open(data.session, data.module, data.settings);
+      open(data.session, data.module, data.settings, data.timeOrigin);
       break;
     case "send":
       session?.send(data.messages);

@@ -50,7 +50,7 @@ export class WorkerThread implements PeerWorker {
       this.#sessions.delete(number);
       throw new RakwireError("worker-unavailable", `the worker cannot be started: ${String(cause)}`, { cause });
     }
-    post({ type: "open", module, settings });
+    post({ type: "open", module, settings, timeOrigin: performance.timeOrigin });
     return session;
   }
 

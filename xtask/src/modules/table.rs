@@ -255,6 +255,7 @@ const XTASK: Crate = Crate {
         Layer::together(&["npm_size"]),
         // What the stages and the commands do.
         Layer::apart(&[
+            "boards",
             "checks",
             "citations",
             "features",
@@ -269,6 +270,7 @@ const XTASK: Crate = Crate {
             "quickstarts",
             "relay_package",
             "size",
+            "slow_page",
             "smoke",
             "words",
         ]),
