@@ -7,6 +7,16 @@ pub mod model;
 #[path = "../../snowfight/tests/model/mod.rs"]
 pub mod snowfight;
 
+#[macro_use]
+#[path = "../../relay/src/counted.rs"]
+mod counted;
+
+#[path = "../../relay/src/flow/mod.rs"]
+pub mod flow;
+
+#[path = "../../relay/tests/model/mod.rs"]
+pub mod relay;
+
 pub mod targets;
 
 #[cfg(test)]

@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! The logic of a session is in `session`, without IO; `io` has the sockets.
+//! The logic of a client is in [`flow`], without IO; `io` has the sockets.
 
 #![forbid(unsafe_code)]
 
@@ -51,11 +51,10 @@ mod admission;
 mod close;
 pub mod config;
 mod counters;
+pub mod flow;
 mod io;
-mod queue;
 mod relay;
 mod reload;
-mod session;
 mod syntax;
 mod target;
 pub mod token;
@@ -63,7 +62,8 @@ pub mod token;
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
-pub use counters::{Counters, DropReason, Snapshot, Traffic};
+pub use counters::{Counters, Snapshot};
+pub use flow::{DropReason, TargetSnapshot, Traffic};
 pub use relay::Relay;
 pub use reload::Reloader;
 pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};

@@ -15,6 +15,7 @@ use toml::Table;
 
 use super::duration;
 use crate::admission::AllowedOrigin;
+use crate::flow::{FlowLimits, Rate, Source};
 use crate::syntax;
 use crate::target::{HostPort, TargetName, TargetSpec};
 
@@ -114,19 +115,18 @@ pub struct Target {
     pub kind: TargetKind,
     /// The source addresses of datagrams to it.
     #[serde(default)]
-    pub source: TargetSource,
+    pub source: Source,
     /// Whether the first datagrams of a client carry its address in a PROXY protocol v2 header.
     #[serde(default)]
     pub proxy_protocol: bool,
-    /// How long the flow of a client that was lost is kept for it; zero keeps none.
-    #[serde(default = "Target::resume_within", with = "duration")]
-    pub resume_within: Duration,
-    /// The age at which a datagram that waits for a client is dropped.
-    #[serde(default = "Target::queue_age", with = "duration")]
-    pub queue_age: Duration,
-    /// The most bytes that wait for a client; above it the oldest datagrams are dropped.
-    #[serde(default = "Target::queue_bytes")]
-    pub queue_bytes: NonZeroUsize,
+    /// In place of [`Limits::resume_within`].
+    #[serde(default, with = "duration::optional")]
+    pub resume_within: Option<Duration>,
+    /// In place of [`Limits::queue_age`].
+    #[serde(default, with = "duration::optional")]
+    pub queue_age: Option<Duration>,
+    /// In place of [`Limits::queue_bytes`].
+    pub queue_bytes: Option<NonZeroUsize>,
 }
 
 impl Target {
@@ -137,24 +137,12 @@ impl Target {
             address,
             allow_private: false,
             kind: TargetKind::Raw,
-            source: TargetSource::Shared,
+            source: Source::Shared,
             proxy_protocol: false,
-            resume_within: Self::resume_within(),
-            queue_age: Self::queue_age(),
-            queue_bytes: Self::queue_bytes(),
+            resume_within: None,
+            queue_age: None,
+            queue_bytes: None,
         }
-    }
-
-    const fn resume_within() -> Duration {
-        Duration::from_secs(30)
-    }
-
-    const fn queue_age() -> Duration {
-        Duration::from_secs(1)
-    }
-
-    const fn queue_bytes() -> NonZeroUsize {
-        const { NonZeroUsize::new(256 * 1024).expect("it is not zero") }
     }
 }
 
@@ -171,18 +159,6 @@ pub enum TargetKind {
     RakNet,
     /// The Game Protocol.
     GameProtocol,
-}
-
-/// The source addresses of datagrams to a game server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum TargetSource {
-    /// The address of the relay, with a port for each client.
-    #[default]
-    Shared,
-    /// An address of 127.0.0.0/8 for each client, for a game server on the same machine.
-    LoopbackPool,
 }
 
 /// Who may connect.
@@ -280,9 +256,21 @@ pub struct Limits {
     pub max_datagram: usize,
     /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
-    /// How long a session can be without a datagram in either direction.
+    /// The bytes of datagrams that can wait in each direction of a client; a full queue drops its oldest datagrams.
+    pub queue_bytes: NonZeroUsize,
+    /// How long a datagram can wait before it is dropped.
+    #[serde(with = "duration")]
+    pub queue_age: Duration,
+    /// How long a flow can be without a datagram in either direction.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
+    /// How long a flow waits for a client whose connection was lost; zero: not at all.
+    #[serde(with = "duration")]
+    pub resume_within: Duration,
+    /// How many datagrams a client may send per second; zero is no limit.
+    pub datagrams_per_second: usize,
+    /// How many bytes of payload a client may send per second; zero is no limit.
+    pub bytes_per_second: usize,
     /// The interval of pings. A client that sends nothing for three of them is disconnected.
     #[serde(with = "duration")]
     pub ping_interval: Duration,
@@ -303,16 +291,45 @@ impl Limits {
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)
     }
+
+    /// The limits of a flow to a target.
+    #[must_use]
+    pub fn of_flow(&self, target: &Target) -> FlowLimits {
+        let mut limits = FlowLimits::default();
+        limits.max_datagram = self.max_datagram;
+        limits.queue = self.queue;
+        limits.queue_bytes = target.queue_bytes.unwrap_or(self.queue_bytes);
+        limits.queue_age = target.queue_age.unwrap_or(self.queue_age);
+        limits.idle_timeout = self.idle_timeout;
+        limits.ping_interval = self.ping_interval;
+        limits.resume_within = target.resume_within.unwrap_or(self.resume_within);
+        limits.rate = self.rate();
+        limits
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        let (datagrams, bytes) =
+            (NonZeroUsize::new(self.datagrams_per_second), NonZeroUsize::new(self.bytes_per_second));
+        let unlimited = NonZeroUsize::MAX;
+        let rate = Rate { datagrams: datagrams.unwrap_or(unlimited), bytes: bytes.unwrap_or(unlimited) };
+        (datagrams.is_some() || bytes.is_some()).then_some(rate)
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
+        let flow = FlowLimits::default();
         Self {
             max_clients: 1000,
-            max_datagram: 1472,
-            queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
-            idle_timeout: Duration::from_secs(60),
-            ping_interval: Duration::from_secs(15),
+            max_datagram: flow.max_datagram,
+            queue: flow.queue,
+            queue_bytes: flow.queue_bytes,
+            queue_age: flow.queue_age,
+            idle_timeout: flow.idle_timeout,
+            resume_within: flow.resume_within,
+            datagrams_per_second: 0,
+            bytes_per_second: 0,
+            ping_interval: flow.ping_interval,
             header_timeout: Duration::from_secs(10),
             write_stall_timeout: Duration::from_secs(20),
         }

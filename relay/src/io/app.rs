@@ -1,14 +1,16 @@
 //! State that is shared by all connections of a relay.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::drive::Connections;
 use crate::admission::Admission;
 use crate::config::Limits;
 use crate::counters::Counters;
+use crate::flow::ResumeTable;
 
 /// See the module.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub(crate) struct App {
     /// The limits at the start, for what does not change with a reload.
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
+    resumable: Mutex<ResumeTable<Arc<Connections>>>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) stop: CancellationToken,
@@ -30,10 +33,16 @@ impl App {
             admission: Arc::new(admission),
             limits,
             counters: Arc::default(),
+            resumable: Mutex::default(),
             connections: semaphore(limits.max_connections()),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
         }
+    }
+
+    /// The flows that clients can come back to.
+    pub(crate) fn resumable(&self) -> MutexGuard<'_, ResumeTable<Arc<Connections>>> {
+        self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

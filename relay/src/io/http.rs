@@ -12,10 +12,12 @@ use axum::{Extension, Router};
 use tracing::debug;
 
 use super::app::App;
+use super::client::{self, Opening};
 use super::files::serve_files;
 use super::serve::Connected;
-use super::{client, websocket};
-use crate::admission::{Refusal, Request};
+use super::websocket::{self, Connection};
+use crate::admission::{Forbidden, Refusal, Request, request};
+use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -42,28 +44,34 @@ async fn open(
         Err(rejection) => return rejection.into_response(),
     };
     let client = app.admission.client_of(connected.peer(), &headers);
-    let request = Request::from_http(client, &headers, query.as_deref().unwrap_or_default());
-    let admitted = match app.admission.admit(&request) {
-        Ok(grant) => Ok(grant),
+    let query = query.unwrap_or_default();
+    let request = Request::from_http(client, &headers, &query);
+    let ticket = match app.admission.check(&request) {
+        Ok(ticket) => Ok(ticket),
         Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Origin) => {
-            app.counters.origins_refused.increment();
-            debug!(%client, origin = ?request.origin, "origin refused");
-            return forbidden("this relay does not accept pages of this origin");
-        }
-        Err(Refusal::Banned) => {
-            app.counters.bans_refused.increment();
-            return forbidden("this address is banned");
-        }
+        Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
+    };
+    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    let opening = Opening {
+        ticket,
+        has_control: upgrade.selected_protocol().is_some(),
+        resume: request::parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
-    websocket::configure(upgrade, &app.limits).on_upgrade(async move |socket| {
-        let _guards = (tracked, connected);
-        client::serve(&app, socket, admitted).await;
+    upgrade.on_upgrade(async move |socket| {
+        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
     })
 }
 
-fn forbidden(text: &'static str) -> Response {
+fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
+    let (counter, text) = match forbidden {
+        Forbidden::Origin => {
+            (&app.counters.origins_refused, "this relay does not accept pages of this origin")
+        }
+        Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
+    };
+    counter.increment();
+    debug!(?request, ?forbidden, "request refused");
     (StatusCode::FORBIDDEN, text).into_response()
 }

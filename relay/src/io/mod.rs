@@ -1,9 +1,10 @@
-//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `session`.
+//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `flow`.
 
 mod app;
 mod client;
 mod drive;
 mod files;
+mod handover;
 mod http;
 mod serve;
 mod tcp;

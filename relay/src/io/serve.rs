@@ -71,8 +71,8 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 
 fn refuse(app: &App, refusal: &Refusal) {
     let counter = match refusal {
-        Refusal::Banned => &app.counters.bans_refused,
-        Refusal::Origin | Refusal::Close(_) => &app.counters.connections_refused,
+        Refusal::Forbidden(_) => &app.counters.bans_refused,
+        Refusal::Close(_) => &app.counters.connections_refused,
     };
     counter.increment();
 }

@@ -63,7 +63,7 @@ async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
     let text = "the token is not valid".to_owned();
     assert_eq!(code(format!("/ws?target=game&token={forged}B")).await, (4401, text));
     assert_eq!(relay.snapshot().closes(CloseKind::TokenRefused), 2);
-    assert_eq!(relay.snapshot().sessions, 1);
+    assert_eq!(relay.snapshot().flows, 1);
 }
 
 #[tokio::test]

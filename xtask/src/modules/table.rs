@@ -193,12 +193,13 @@ const RELAY: Crate = Crate {
         // How values are written.
         Layer::together(&["syntax"]),
         // What decides without a socket.
-        Layer::apart(&["counted", "queue", "target"]),
+        Layer::together(&["counted"]),
+        Layer::together(&["flow"]),
+        Layer::together(&["target"]),
         Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
         Layer::together(&["admission"]),
-        Layer::together(&["session"]),
         Layer::together(&["io"]),
         Layer::together(&["reload"]),
         Layer::together(&["relay"]),
