@@ -20,13 +20,13 @@ pub(crate) enum CloseReason {
     TooManyClients {
         max: usize,
     },
-    TokenRefused(&'static str),
-    AddressLimit(&'static str),
     /// The UDP socket cannot be opened.
     NoSocket,
     Flow(FlowEnd),
     /// The client came back by another connection, and this one has no use any more.
     Resumed,
+    TokenRefused(&'static str),
+    AddressLimit(&'static str),
 }
 
 counted! {
@@ -94,11 +94,11 @@ impl CloseReason {
             Self::MissingTarget => CloseKind::MissingTarget,
             Self::UnknownTarget { .. } => CloseKind::UnknownTarget,
             Self::TooManyClients { .. } => CloseKind::TooManyClients,
-            Self::TokenRefused(_) => CloseKind::TokenRefused,
-            Self::AddressLimit(_) => CloseKind::AddressLimit,
             Self::NoSocket => CloseKind::UdpFailed,
             Self::Flow(end) => kind_of(end),
             Self::Resumed => CloseKind::Resumed,
+            Self::TokenRefused(_) => CloseKind::TokenRefused,
+            Self::AddressLimit(_) => CloseKind::AddressLimit,
         }
     }
 
@@ -118,10 +118,10 @@ impl CloseReason {
             Self::TooManyClients { max } => {
                 format!("this relay has its maximum of {max} clients; try again later")
             }
-            Self::TokenRefused(text) | Self::AddressLimit(text) => (*text).to_owned(),
             Self::NoSocket => "UDP socket to the game server failed".to_owned(),
             Self::Flow(end) => sentence_of(end),
             Self::Resumed => "resumed by another connection".to_owned(),
+            Self::TokenRefused(text) | Self::AddressLimit(text) => (*text).to_owned(),
         }
     }
 }

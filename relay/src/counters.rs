@@ -16,6 +16,10 @@ pub struct Counters {
     pub(crate) bans_refused: Counter,
     pub(crate) connections_refused: Counter,
     pub(crate) headers_timed_out: Counter,
+    pub(crate) handshakes_failed: Counter,
+    pub(crate) handshakes_timed_out: Counter,
+    pub(crate) proxy_headers_refused: Counter,
+    pub(crate) stalled: Counter,
     closes: [Counter; CloseKind::ALL.len()],
 }
 
@@ -37,6 +41,10 @@ impl Counters {
             bans_refused: self.bans_refused.get(),
             connections_refused: self.connections_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
+            handshakes_failed: self.handshakes_failed.get(),
+            handshakes_timed_out: self.handshakes_timed_out.get(),
+            proxy_headers_refused: self.proxy_headers_refused.get(),
+            stalled: self.stalled.get(),
             closes: self.closes.each_ref().map(Counter::get),
             all,
             targets,
@@ -82,6 +90,14 @@ pub struct Snapshot {
     pub connections_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
+    /// TLS handshakes that failed.
+    pub handshakes_failed: u64,
+    /// TCP connections that were closed because they did not finish a TLS handshake or a PROXY protocol header in time.
+    pub handshakes_timed_out: u64,
+    /// TCP connections of trusted proxies that did not begin with a PROXY protocol header.
+    pub proxy_headers_refused: u64,
+    /// TCP connections that were closed because their other end did not read.
+    pub stalled: u64,
     closes: [u64; CloseKind::ALL.len()],
     all: TargetSnapshot,
     targets: BTreeMap<TargetName, TargetSnapshot>,
@@ -129,6 +145,10 @@ impl fmt::Display for Snapshot {
             ("bans refused".to_owned(), self.bans_refused),
             ("connections refused".to_owned(), self.connections_refused),
             ("headers timed out".to_owned(), self.headers_timed_out),
+            ("handshakes failed".to_owned(), self.handshakes_failed),
+            ("handshakes timed out".to_owned(), self.handshakes_timed_out),
+            ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
+            ("stalled".to_owned(), self.stalled),
         ];
         for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
             write!(f, ", {name}: {count}")?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use crate::admission::{Admission, Targets};
-use crate::config::{Changes, Config, LoadError, Loaded};
+use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
+use crate::tls::Tls;
 
 type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 
@@ -14,6 +15,7 @@ type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 #[derive(Clone)]
 pub struct Reloader {
     admission: Arc<Admission>,
+    tls: Option<Arc<Tls>>,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     current: Arc<Mutex<Config>>,
     load: Arc<Load>,
@@ -28,10 +30,11 @@ impl fmt::Debug for Reloader {
 impl Reloader {
     pub(crate) fn new(
         admission: Arc<Admission>,
+        tls: Option<Arc<Tls>>,
         current: Arc<Mutex<Config>>,
         load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { admission, current, load: Arc::new(load) }
+        Self { admission, tls, current, load: Arc::new(load) }
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -45,6 +48,10 @@ impl Reloader {
         let loaded = (self.load)()?;
         let located = |error| loaded.locate(&error);
         let targets = Targets::resolve(&loaded.config, &self.admission.targets()).await.map_err(located)?;
+        // The certificate first: a new one does no harm if the rest is refused.
+        if let Some(tls) = &self.tls {
+            tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;
+        }
         self.admission.reload(&loaded.config, targets).map_err(located)?;
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;

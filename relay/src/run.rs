@@ -1,18 +1,15 @@
 //! Running the relay.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::io::{self, Write};
 
-use rakwire_relay::Relay;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
+use rakwire_relay::config::LogConfig;
+use rakwire_relay::{Relay, start_logging, systemd};
+use tracing::warn;
 
 use crate::args::ConfigArgs;
 use crate::commands::{Failure, PidFile};
-use crate::signals;
+use crate::signals::{self, End, Signals};
 
 /// Runs until a signal ends it.
 pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
@@ -22,15 +19,28 @@ pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
 
 async fn serve(args: ConfigArgs) -> Result<(), Failure> {
     let loaded = args.load().map_err(Failure::misconfigured)?;
-    start_logging(&loaded.config.log.level);
-    let bound = Relay::bind(loaded.config.clone()).await;
+    start_logging(&with_environment(&loaded.config.log)).map_err(Failure::misconfigured)?;
+    raise_file_limit();
+    let inherited = systemd::inherited_listener().map_err(failed)?;
+    let bound = Relay::bind_on(loaded.config.clone(), inherited).await;
     let relay = bound.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
     let reloader = relay.reloader(move || args.load());
     // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
-    let shutdown = signals::shutdown().map_err(failed)?;
+    let mut signals = Signals::new().map_err(failed)?;
     signals::reload_at_hangups(reloader).map_err(failed)?;
     let _pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose()?;
-    announce(relay.local_addr()).map_err(failed)?;
+    announce(&relay).map_err(failed)?;
+    let stopper = relay.stopper();
+    let shutdown = async move {
+        match signals.next().await {
+            End::Now => stopper.stop(),
+            // A second signal ends the wait for clients.
+            End::Drain => drop(tokio::spawn(async move {
+                signals.next().await;
+                stopper.stop();
+            })),
+        }
+    };
     relay.run(shutdown).await.map_err(failed)
 }
 
@@ -38,16 +48,25 @@ fn failed(error: io::Error) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-fn announce(address: SocketAddr) -> io::Result<()> {
+fn announce(relay: &Relay) -> io::Result<()> {
+    let scheme = if relay.has_tls() { "https" } else { "http" };
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "listening on http://{address}")?;
+    writeln!(stdout, "listening on {scheme}://{}", relay.local_addr())?;
     stdout.flush()
 }
 
-fn start_logging(level: &str) {
-    let named = env::var("RUST_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
-    let filter = named.or_else(|| level.parse().ok());
-    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    tracing_subscriber::registry().with(filter).with(lines).init();
+/// The settings of the log, with the levels of `RUST_LOG` if it has some.
+fn with_environment(config: &LogConfig) -> LogConfig {
+    let mut config = config.clone();
+    if let Some(levels) = env::var("RUST_LOG").ok().filter(|levels| !levels.is_empty()) {
+        config.level = levels;
+    }
+    config
+}
+
+/// Takes as many file descriptors as the system allows: each client has two, and the default is for other programs.
+fn raise_file_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        warn!(%error, "cannot raise the limit of file descriptors");
+    }
 }

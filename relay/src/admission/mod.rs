@@ -7,7 +7,7 @@ mod origin;
 mod policy;
 mod proxy;
 mod refusal;
-pub(crate) mod request;
+mod request;
 mod targets;
 mod used;
 
@@ -26,8 +26,9 @@ pub(crate) use limiter::Share;
 pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 use policy::Policy;
+pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
-pub(crate) use request::Request;
+pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
 use used::{Unusable, UsedTokens};
 

@@ -34,29 +34,6 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     deserializer.deserialize_any(DurationVisitor)
 }
 
-/// The same for a duration that may be missing.
-pub(super) mod optional {
-    use std::time::Duration;
-
-    use serde::{Deserializer, Serializer};
-
-    pub(in super::super) fn serialize<S: Serializer>(
-        duration: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        match duration {
-            Some(duration) => super::serialize(duration, serializer),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        super::deserialize(deserializer).map(Some)
-    }
-}
-
 struct DurationVisitor;
 
 impl Visitor<'_> for DurationVisitor {

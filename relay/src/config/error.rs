@@ -12,6 +12,9 @@ use crate::target::{AddressError, HostPort, TargetName};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// The certificate cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// There is no target.
     #[error("no target given: add --target NAME=HOST:PORT")]
     NoTarget,
@@ -96,6 +99,7 @@ impl ConfigError {
     pub(super) fn key(&self) -> Vec<String> {
         let key = match self {
             Self::NoTarget => "",
+            Self::Tls(_) => "tls",
             Self::Unresolvable { name, .. } | Self::UnusableAddress { name, .. } => {
                 return vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()];
             }

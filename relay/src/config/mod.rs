@@ -20,7 +20,7 @@ pub use explain::reference;
 pub use layers::{LoadError, Loaded, Override, Source};
 pub use model::{
     AddressLimits, AdminConfig, AdmissionConfig, Config, ForwardedHeader, Limits, LogConfig, LogFormat,
-    Target, TargetKind, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX,
+    Target, TargetKind, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX,
 };
 pub use options::{Change, OPTIONS, OptionInfo, OptionKind};
 pub(crate) use pages::absolute;

@@ -115,18 +115,19 @@ pub struct Target {
     pub kind: TargetKind,
     /// The source addresses of datagrams to it.
     #[serde(default)]
-    pub source: Source,
+    pub source: TargetSource,
     /// Whether the first datagrams of a client carry its address in a PROXY protocol v2 header.
     #[serde(default)]
     pub proxy_protocol: bool,
-    /// In place of [`Limits::resume_within`].
-    #[serde(default, with = "duration::optional")]
-    pub resume_within: Option<Duration>,
-    /// In place of [`Limits::queue_age`].
-    #[serde(default, with = "duration::optional")]
-    pub queue_age: Option<Duration>,
-    /// In place of [`Limits::queue_bytes`].
-    pub queue_bytes: Option<NonZeroUsize>,
+    /// How long the flow of a client that was lost is kept for it; zero keeps none.
+    #[serde(default = "Target::resume_within", with = "duration")]
+    pub resume_within: Duration,
+    /// The age at which a datagram that waits for a client is dropped.
+    #[serde(default = "Target::queue_age", with = "duration")]
+    pub queue_age: Duration,
+    /// The most bytes that wait for a client; above it the oldest datagrams are dropped.
+    #[serde(default = "Target::queue_bytes")]
+    pub queue_bytes: NonZeroUsize,
 }
 
 impl Target {
@@ -137,12 +138,24 @@ impl Target {
             address,
             allow_private: false,
             kind: TargetKind::Raw,
-            source: Source::Shared,
+            source: TargetSource::Shared,
             proxy_protocol: false,
-            resume_within: None,
-            queue_age: None,
-            queue_bytes: None,
+            resume_within: Self::resume_within(),
+            queue_age: Self::queue_age(),
+            queue_bytes: Self::queue_bytes(),
         }
+    }
+
+    const fn resume_within() -> Duration {
+        Duration::from_secs(30)
+    }
+
+    const fn queue_age() -> Duration {
+        Duration::from_secs(1)
+    }
+
+    const fn queue_bytes() -> NonZeroUsize {
+        const { NonZeroUsize::new(256 * 1024).expect("it is not zero") }
     }
 }
 
@@ -159,6 +172,27 @@ pub enum TargetKind {
     RakNet,
     /// The Game Protocol.
     GameProtocol,
+}
+
+/// The source addresses of datagrams to a game server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TargetSource {
+    /// The address of the relay, with a port for each client.
+    #[default]
+    Shared,
+    /// An address of 127.0.0.0/8 for each client, for a game server on the same machine.
+    LoopbackPool,
+}
+
+impl From<TargetSource> for Source {
+    fn from(source: TargetSource) -> Self {
+        match source {
+            TargetSource::Shared => Self::Shared,
+            TargetSource::LoopbackPool => Self::LoopbackPool,
+        }
+    }
 }
 
 /// Who may connect.
@@ -256,21 +290,13 @@ pub struct Limits {
     pub max_datagram: usize,
     /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
-    /// The bytes of datagrams that can wait in each direction of a client; a full queue drops its oldest datagrams.
-    pub queue_bytes: NonZeroUsize,
-    /// How long a datagram can wait before it is dropped.
-    #[serde(with = "duration")]
-    pub queue_age: Duration,
-    /// How long a flow can be without a datagram in either direction.
-    #[serde(with = "duration")]
-    pub idle_timeout: Duration,
-    /// How long a flow waits for a client whose connection was lost; zero: not at all.
-    #[serde(with = "duration")]
-    pub resume_within: Duration,
     /// How many datagrams a client may send per second; zero is no limit.
     pub datagrams_per_second: usize,
     /// How many bytes of payload a client may send per second; zero is no limit.
     pub bytes_per_second: usize,
+    /// How long a session can be without a datagram in either direction.
+    #[serde(with = "duration")]
+    pub idle_timeout: Duration,
     /// The interval of pings. A client that sends nothing for three of them is disconnected.
     #[serde(with = "duration")]
     pub ping_interval: Duration,
@@ -293,43 +319,40 @@ impl Limits {
     }
 
     /// The limits of a flow to a target.
-    #[must_use]
-    pub fn of_flow(&self, target: &Target) -> FlowLimits {
+    pub(crate) fn of_flow(&self, target: &Target) -> FlowLimits {
         let mut limits = FlowLimits::default();
         limits.max_datagram = self.max_datagram;
         limits.queue = self.queue;
-        limits.queue_bytes = target.queue_bytes.unwrap_or(self.queue_bytes);
-        limits.queue_age = target.queue_age.unwrap_or(self.queue_age);
+        limits.queue_bytes = target.queue_bytes;
+        limits.queue_age = target.queue_age;
         limits.idle_timeout = self.idle_timeout;
         limits.ping_interval = self.ping_interval;
-        limits.resume_within = target.resume_within.unwrap_or(self.resume_within);
+        limits.resume_within = target.resume_within;
         limits.rate = self.rate();
         limits
     }
 
+    /// How much a client may send; `None` is no limit.
     fn rate(&self) -> Option<Rate> {
-        let (datagrams, bytes) =
-            (NonZeroUsize::new(self.datagrams_per_second), NonZeroUsize::new(self.bytes_per_second));
+        let datagrams = NonZeroUsize::new(self.datagrams_per_second);
+        let bytes = NonZeroUsize::new(self.bytes_per_second);
+        let has_limit = datagrams.is_some() || bytes.is_some();
         let unlimited = NonZeroUsize::MAX;
-        let rate = Rate { datagrams: datagrams.unwrap_or(unlimited), bytes: bytes.unwrap_or(unlimited) };
-        (datagrams.is_some() || bytes.is_some()).then_some(rate)
+        has_limit
+            .then(|| Rate { datagrams: datagrams.unwrap_or(unlimited), bytes: bytes.unwrap_or(unlimited) })
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        let flow = FlowLimits::default();
         Self {
             max_clients: 1000,
-            max_datagram: flow.max_datagram,
-            queue: flow.queue,
-            queue_bytes: flow.queue_bytes,
-            queue_age: flow.queue_age,
-            idle_timeout: flow.idle_timeout,
-            resume_within: flow.resume_within,
+            max_datagram: 1472,
+            queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
             datagrams_per_second: 0,
             bytes_per_second: 0,
-            ping_interval: flow.ping_interval,
+            idle_timeout: Duration::from_secs(60),
+            ping_interval: Duration::from_secs(15),
             header_timeout: Duration::from_secs(10),
             write_stall_timeout: Duration::from_secs(20),
         }

@@ -2,13 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
-
 /// From which address the datagrams of a client reach its game server.
 ///
 /// Game servers limit and ban by address. If all clients shared that of the relay, one of them could lock out the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Source {
     /// The address of the relay, with a port for each client.
     #[default]

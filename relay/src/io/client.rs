@@ -1,16 +1,17 @@
 //! One client, from its request to its close.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
-use tracing::{debug, warn};
+use tracing::{info, warn};
 
 use super::app::App;
 use super::drive::{Connections, Driver};
 use super::udp::ServerSocket;
 use super::websocket::Connection;
-use crate::admission::{Grant, ResolvedTarget, Ticket};
+use crate::admission::{Grant, Ticket};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
 use crate::target::TargetName;
@@ -21,6 +22,7 @@ const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 /// What a client has asked for.
 #[derive(Debug)]
 pub(crate) struct Opening {
+    pub(crate) client: SocketAddr,
     /// What it may have.
     pub(crate) ticket: Result<Ticket, CloseReason>,
     /// Whether it takes control messages. Only such a client can resume a flow.
@@ -31,50 +33,57 @@ pub(crate) struct Opening {
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
 pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
     let connection = Box::new(connection);
-    let Opening { ticket, has_control, resume: secret } = opening;
-    let ticket = match ticket {
+    let ticket = match &opening.ticket {
         Ok(ticket) => ticket,
-        Err(reason) => return close(app, connection, &reason).await,
+        Err(reason) => return close(app, connection, &opening, reason).await,
     };
-    let secret = secret.filter(|_| has_control);
-    let Err(connection) = resume(app, secret, ticket.target_name(), connection) else { return };
-    // The grant is kept until the WebSocket is closed, so that closing clients count too.
-    let grant = match admit(app, ticket).await {
-        Ok(grant) => grant,
-        Err(reason) => return close(app, connection, &reason).await,
-    };
-    let ResolvedTarget { name, settings, address } = &*grant.target;
-    let server =
-        ServerSocket::connect(*address, grant.client.ip(), settings.source, grant.limits.max_datagram);
-    let server = match server.await {
-        Ok(server) => server,
-        Err(error) => {
-            warn!(target_name = %name, %error, "cannot open a UDP socket");
-            return close(app, connection, &CloseReason::NoSocket).await;
-        }
-    };
-    debug!(target_name = %name, client = %grant.client, "client connected");
-    let (end, connection) = run(app, &grant, has_control, server, connection).await;
-    match connection {
-        Some(connection) => close(app, connection, &CloseReason::Flow(end)).await,
-        None => debug!(reason = CloseReason::Flow(end).text(), "flow ended"),
+    let Err(connection) = resume(app, &opening, ticket.target_name(), connection) else { return };
+    match take_place(app, ticket).await {
+        Ok(grant) => relay(app, connection, &grant, &opening).await,
+        Err(reason) => close(app, connection, &opening, &reason).await,
     }
 }
 
-async fn close(app: &App, connection: Box<Connection>, reason: &CloseReason) {
+/// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.
+async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
+    let target = &*grant.target;
+    let source = target.settings.source.into();
+    let max_datagram = grant.limits.max_datagram;
+    let server = ServerSocket::connect(target.address, grant.client.ip(), source, max_datagram);
+    let server = match server.await {
+        Ok(server) => server,
+        Err(error) => {
+            warn!(target_name = %target.name, %error, "cannot open a UDP socket");
+            return close(app, connection, opening, &CloseReason::NoSocket).await;
+        }
+    };
+    info!(client = %app.addresses.show(grant.client), target_name = %target.name, "client connected");
+    let (end, connection) = run(app, opening, grant, server, connection).await;
+    match connection {
+        Some(connection) => close(app, connection, opening, &CloseReason::Flow(end)).await,
+        None => log_end(app, opening, &CloseReason::Flow(end)),
+    }
+}
+
+async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason: &CloseReason) {
     app.counters.closed(reason.kind());
-    debug!(reason = reason.text(), "client closed");
+    log_end(app, opening, reason);
     connection.close(reason).await;
+}
+
+fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
+    info!(client = %app.addresses.show(opening.client), reason = reason.text(), "client closed");
 }
 
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
 /// been admitted before, so that it needs no further token.
 fn resume(
     app: &App,
-    secret: Option<Secret>,
+    opening: &Opening,
     target: &TargetName,
     connection: Box<Connection>,
 ) -> Result<(), Box<Connection>> {
+    let secret = opening.resume.filter(|_| opening.has_control);
     let flow = secret.and_then(|secret| app.resumable().find(&secret, target.as_str()).cloned());
     match flow {
         Some(flow) => flow.attach(connection),
@@ -82,9 +91,9 @@ fn resume(
     }
 }
 
-/// A place for a flow, if need be the one of the flow that has waited for its client for longest.
-async fn admit(app: &App, ticket: Ticket) -> Result<Grant, CloseReason> {
-    let full = match app.admission.take(&ticket) {
+/// A place for a flow. A full relay gives a client the place of the flow that has waited for its own for longest.
+async fn take_place(app: &App, ticket: &Ticket) -> Result<Grant, CloseReason> {
+    let full = match app.admission.take(ticket) {
         Err(full @ CloseReason::TooManyClients { .. }) => full,
         decided => return decided,
     };
@@ -93,7 +102,7 @@ async fn admit(app: &App, ticket: Ticket) -> Result<Grant, CloseReason> {
     let again = async {
         loop {
             app.admission.freed().await;
-            match app.admission.take(&ticket) {
+            match app.admission.take(ticket) {
                 Err(CloseReason::TooManyClients { .. }) => {}
                 decided => return decided,
             }
@@ -104,20 +113,21 @@ async fn admit(app: &App, ticket: Ticket) -> Result<Grant, CloseReason> {
 
 async fn run(
     app: &App,
+    opening: &Opening,
     grant: &Grant,
-    has_control: bool,
     server: ServerSocket,
     connection: Box<Connection>,
 ) -> (FlowEnd, Option<Box<Connection>>) {
-    let ResolvedTarget { name, settings, address } = &*grant.target;
-    let secret = if has_control { new_secret() } else { None };
-    let header = ProxyHeader { client: grant.client, server: *address };
-    let setup = Setup { secret, proxy_header: settings.proxy_protocol.then_some(header), inspect: None };
-    let limits = grant.limits.of_flow(settings);
-    let flow = Flow::new(limits, app.counters.target(name), setup, Instant::now());
+    let target = &*grant.target;
+    let secret = if opening.has_control { new_secret() } else { None };
+    let proxy_header = ProxyHeader { client: grant.client, server: target.address };
+    let setup =
+        Setup { secret, proxy_header: target.settings.proxy_protocol.then_some(proxy_header), inspect: None };
+    let limits = grant.limits.of_flow(&target.settings);
+    let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
     let returning = Arc::new(Connections::new());
     if let Some(secret) = secret {
-        app.resumable().insert(secret, name.as_str(), Arc::clone(&returning));
+        app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
     let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
     if let Some(secret) = secret {

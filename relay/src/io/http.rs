@@ -16,7 +16,7 @@ use super::client::{self, Opening};
 use super::files::serve_files;
 use super::serve::Connected;
 use super::websocket::{self, Connection};
-use crate::admission::{Forbidden, Refusal, Request, request};
+use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
@@ -43,8 +43,8 @@ async fn open(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let client = app.admission.client_of(connected.peer(), &headers);
     let query = query.unwrap_or_default();
+    let client = app.admission.client_of(connected.peer(), &headers);
     let request = Request::from_http(client, &headers, &query);
     let ticket = match app.admission.check(&request) {
         Ok(ticket) => Ok(ticket),
@@ -52,10 +52,12 @@ async fn open(
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
     let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    connected.set_websocket();
     let opening = Opening {
+        client,
         ticket,
         has_control: upgrade.selected_protocol().is_some(),
-        resume: request::parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+        resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
@@ -72,6 +74,7 @@ fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
         Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
     };
     counter.increment();
-    debug!(?request, ?forbidden, "request refused");
+    let client = app.addresses.show(request.client);
+    debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
     (StatusCode::FORBIDDEN, text).into_response()
 }

@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::model::resumption::Game;
+use crate::model::resumption::{FIRST_BYTE, Game};
 use crate::support::{Client, Flow, Running, Server, config, within};
 
 /// Messages in each direction.
@@ -58,7 +58,7 @@ impl<P: Game> Player<P> {
                 Event::Connected { id, .. } => assert_eq!(*self.id.get_or_insert(id), id, "one connection"),
                 Event::Message { message, .. } => {
                     let bytes = message.to_vec();
-                    let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
+                    let number = u32::from_be_bytes(bytes[1..5].try_into().unwrap());
                     assert!(self.arrived.insert(number), "{number} arrived twice");
                 }
                 Event::ConnectFailed { reason, .. } => panic!("no connection: {reason}"),
@@ -67,7 +67,8 @@ impl<P: Game> Player<P> {
             }
         }
         if let Some(id) = self.id.filter(|_| self.sent < until) {
-            let message: Vec<u8> = self.sent.to_be_bytes().into_iter().chain([7; 200]).collect();
+            let number = self.sent.to_be_bytes();
+            let message: Vec<u8> = [FIRST_BYTE].into_iter().chain(number).chain([7; 200]).collect();
             if self.peer.send(now, id, &message, P::Delivery::default()).is_ok() {
                 self.sent += 1;
             }

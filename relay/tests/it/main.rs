@@ -1,6 +1,8 @@
 //! The relay with real sockets over loopback, and its flows without.
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
+#[cfg(all(test, feature = "acme"))]
+mod acme;
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
@@ -21,8 +23,12 @@ mod limits;
 #[path = "../model/mod.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
+#[cfg(all(test, unix))]
+mod operations;
 #[cfg(test)]
 mod program;
+#[cfg(all(test, unix))]
+mod proxies;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]
@@ -31,6 +37,8 @@ mod resume;
 mod sessions;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
 
 // The models name it like this, here and in the fuzz targets.
 #[cfg(test)]

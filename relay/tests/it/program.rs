@@ -21,11 +21,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    fn start(server: SocketAddr) -> Self {
+    pub(crate) fn start(server: SocketAddr) -> Self {
         Self::start_with(server, &[], Stdio::null())
     }
 
-    fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
+    pub(crate) fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
         let target = format!("game={server}");
         let arguments = ["--listen", "127.0.0.1:0", "--target", &target];
         Self::run(relay().args(arguments).args(more).stderr(log))
@@ -37,7 +37,8 @@ impl Program {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.trim_end().parse().ok());
+        let address = line.strip_prefix("listening on ").and_then(|url| url.trim_end().split("://").nth(1));
+        let address = address.and_then(|address| address.parse().ok());
         let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
         Self { child, address }
     }

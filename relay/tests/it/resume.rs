@@ -5,7 +5,7 @@ use std::time::Duration;
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 
-use crate::support::{Client, Flow, Running, Server, config, eventually, within};
+use crate::support::{Client, Flow, Running, Server, config, eventually, game, within};
 
 /// A relay, its game server, and a client of it that is known there.
 struct Game {
@@ -117,7 +117,7 @@ async fn a_client_that_closes_its_connection_ends_its_flow() {
 
 #[tokio::test]
 async fn a_flow_waits_no_longer_than_configured() {
-    let game = Game::start_with(|config| config.limits.resume_within = Duration::from_millis(300)).await;
+    let game = Game::start_with(|config| game(config).resume_within = Duration::from_millis(300)).await;
     let Game { relay, client, flow, .. } = game;
     assert_eq!(flow.resume_within_ms, 300);
     drop(client);

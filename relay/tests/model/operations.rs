@@ -68,6 +68,7 @@ enum Operation {
         millis: u16,
     },
     JumpAhead {
+        seconds: u8,
         hours: u8,
     },
     Shutdown {
@@ -235,13 +236,13 @@ impl World {
             Operation::ClientInput { flow, kind } => self.with(flow, |client| {
                 client.flow.handle_client(
                     now,
-                    match kind % 24 {
+                    match kind {
                         0 => FromClient::Text,
                         1 => FromClient::Oversized { len: 1 << 20 },
                         2 => FromClient::Violation,
                         3 => FromClient::Closed,
-                        4..=10 => FromClient::Vanished,
-                        11..=14 => FromClient::Datagram(Vec::new().into()),
+                        4..=90 => FromClient::Vanished,
+                        91..=150 => FromClient::Datagram(Vec::new().into()),
                         _ => FromClient::Control,
                     },
                 );
@@ -249,9 +250,9 @@ impl World {
             Operation::ServerInput { flow, kind } => self.with(flow, |client| {
                 client.flow.handle_server(
                     now,
-                    match kind % 16 {
+                    match kind {
                         0 => FromServer::Failed,
-                        1..=8 => FromServer::Oversized,
+                        1..=128 => FromServer::Oversized,
                         _ => FromServer::Unreachable,
                     },
                 );
@@ -277,10 +278,11 @@ impl World {
                 let back = Duration::from_millis(millis.into());
                 self.now = self.now.checked_sub(back).unwrap_or(self.now).max(self.start);
             }
-            Operation::JumpAhead { hours } => {
+            Operation::JumpAhead { seconds, hours } => {
                 // All that was due in between is done at once.
                 self.is_steady = false;
-                self.now += Duration::from_secs(3_600 * u64::from(hours));
+                let hours = u64::from(hours.saturating_sub(250));
+                self.now += Duration::from_secs(3_600 * hours + u64::from(seconds) % 20);
                 let now = self.now;
                 self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_timeout(now));
             }

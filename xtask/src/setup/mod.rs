@@ -33,6 +33,10 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
         Need::Chromium => browser::chromium(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
+        Need::Nginx => system::daemon(shell, "nginx", "nginx-light"),
+        Need::HaProxy => system::daemon(shell, "haproxy", "haproxy"),
+        Need::Caddy => system::daemon(shell, "caddy", "caddy"),
+        Need::Systemd => system::program(shell, "systemd-analyze", "systemd"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
         Need::DefmtPrint => tools::defmt_print(shell),
@@ -77,6 +81,10 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
+        Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
+        Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
+        Need::Caddy => "install Caddy, for example `apt-get install caddy`".to_owned(),
+        Need::Systemd => "install systemd, for example `apt-get install systemd`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),

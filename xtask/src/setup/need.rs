@@ -14,6 +14,12 @@ pub(crate) enum Need {
     Chromium,
     /// What the fuzzer's own code is built with.
     CppCompiler,
+    /// The reverse proxies that the relay is tested behind.
+    Nginx,
+    HaProxy,
+    Caddy,
+    /// What checks the units of the relay.
+    Systemd,
     /// What counts instructions.
     Valgrind,
     Qemu,
@@ -45,7 +51,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 19] = [
+    pub(crate) const TOOLS: [Self; 23] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -54,6 +60,10 @@ impl Need {
         Self::FirmwareTargets,
         Self::Chromium,
         Self::CppCompiler,
+        Self::Nginx,
+        Self::HaProxy,
+        Self::Caddy,
+        Self::Systemd,
         Self::Valgrind,
         Self::Qemu,
         Self::DefmtPrint,
@@ -79,6 +89,10 @@ impl Need {
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
