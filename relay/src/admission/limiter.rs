@@ -55,7 +55,7 @@ pub(crate) struct AddressLimiter {
     taken: Arc<Taken>,
 }
 
-/// The places that are taken.
+/// The slots that are taken.
 #[derive(Debug, Default)]
 struct Taken {
     counts: Mutex<Counts>,
@@ -69,7 +69,7 @@ struct Counts {
     by_network: HashMap<IpNet, u32>,
 }
 
-/// The place of one client or connection, which is free again once this is dropped.
+/// The slot of one client or connection, which is free again once this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {
@@ -110,7 +110,7 @@ impl AddressLimiter {
         }
     }
 
-    /// Takes a place.
+    /// Takes a slot.
     pub(crate) fn take(&self, ip: IpAddr) -> Result<Share, Excess> {
         let networks = networks(ip);
         let mut counts = self.taken.lock();
@@ -128,7 +128,7 @@ impl AddressLimiter {
         Ok(Share { taken: Arc::clone(&self.taken), networks })
     }
 
-    /// Completes when a place has become free.
+    /// Completes when a slot has become free.
     pub(crate) async fn freed(&self) {
         self.taken.freed.notified().await;
     }

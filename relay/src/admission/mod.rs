@@ -37,9 +37,9 @@ use crate::config::{Config, ConfigError, Limits};
 use crate::target::TargetName;
 use crate::token::Claims;
 
-/// What a client may have, before it takes its place.
+/// What a client may have, before it takes a slot.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct Permission {
     policy: Arc<Policy>,
     target: Arc<ResolvedTarget>,
     client: SocketAddr,
@@ -47,7 +47,7 @@ pub(crate) struct Ticket {
     claims: Result<Option<Claims>, CloseReason>,
 }
 
-impl Ticket {
+impl Permission {
     /// The name of the target.
     pub(crate) fn target_name(&self) -> &TargetName {
         &self.target.name
@@ -63,7 +63,7 @@ pub(crate) struct Grant {
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
-    /// The place of the client, which is free again once the grant is dropped.
+    /// The slot of the client, which is free again once the grant is dropped.
     _share: Share,
 }
 
@@ -141,11 +141,11 @@ impl Admission {
     }
 
     /// Decides what a client may have.
-    pub(crate) fn check(&self, request: &Request) -> Result<Ticket, Refusal> {
+    pub(crate) fn check(&self, request: &Request) -> Result<Permission, Refusal> {
         self.check_at(request, SystemTime::now())
     }
 
-    fn check_at(&self, request: &Request, now: SystemTime) -> Result<Ticket, Refusal> {
+    fn check_at(&self, request: &Request, now: SystemTime) -> Result<Permission, Refusal> {
         let policy = self.policy();
         let ip = request.client.ip().to_canonical();
         if policy.bans.contains(ip) {
@@ -158,12 +158,12 @@ impl Admission {
         policy.clients.check_rate(ip).map_err(|excess| policy.excess(excess))?;
         let target = policy.target(request.target.as_deref())?;
         let claims = policy.claims(request, &target.name, now);
-        Ok(Ticket { target, client: request.client, claims, policy })
+        Ok(Permission { target, client: request.client, claims, policy })
     }
 
-    /// Takes a place for a flow. A client that comes back to its flow needs none.
-    pub(crate) fn take(&self, ticket: &Ticket) -> Result<Grant, CloseReason> {
-        let Ticket { policy, target, client, claims } = ticket;
+    /// Takes a slot for a flow. A client that comes back to its flow needs none.
+    pub(crate) fn take(&self, permission: &Permission) -> Result<Grant, CloseReason> {
+        let Permission { policy, target, client, claims } = permission;
         let claims = claims.as_ref().map_err(CloseReason::clone)?;
         let share = policy.clients.take(client.ip()).map_err(|excess| policy.excess(excess))?;
         // At last, so that a token is not used up by a client that is refused for something else.
@@ -184,7 +184,7 @@ impl Admission {
         })
     }
 
-    /// Completes when a client has left its place.
+    /// Completes when a client has left its slot.
     pub(crate) async fn freed(&self) {
         self.policy().clients.freed().await;
     }

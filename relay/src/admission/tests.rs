@@ -129,7 +129,7 @@ async fn a_token_for_one_use_is_not_replayed() {
     let request_again = request("192.0.2.1", &format!("target=game&token={token}"));
     drop(admission.admit(&request_again).unwrap());
     assert_eq!(refused_text(admission.admit(&request_again)), "the token has been used");
-    assert!(admission.check(&request_again).is_ok(), "a client that comes back to its flow takes no place");
+    assert!(admission.check(&request_again).is_ok(), "a client that comes back to its flow takes no slot");
     // The same id again, in another token.
     let id = |claims: &mut Claims| claims.jti = "one".to_owned();
     for (index, expires) in [50, 55].into_iter().enumerate() {

@@ -11,12 +11,12 @@ use super::app::App;
 use super::drive::{Connections, Driver};
 use super::udp::ServerSocket;
 use super::websocket::Connection;
-use crate::admission::{Grant, Ticket};
+use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
 use crate::target::TargetName;
 
-/// How long a client waits for the place of one that is gone.
+/// How long a client waits for the slot of one that is gone.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a client has asked for.
@@ -24,7 +24,7 @@ const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Opening {
     pub(crate) client: SocketAddr,
     /// What it may have.
-    pub(crate) ticket: Result<Ticket, CloseReason>,
+    pub(crate) permission: Result<Permission, CloseReason>,
     /// Whether it takes control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Option<Secret>,
@@ -33,12 +33,12 @@ pub(crate) struct Opening {
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
 pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
     let connection = Box::new(connection);
-    let ticket = match &opening.ticket {
-        Ok(ticket) => ticket,
+    let permission = match &opening.permission {
+        Ok(permission) => permission,
         Err(reason) => return close(app, connection, &opening, reason).await,
     };
-    let Err(connection) = resume(app, &opening, ticket.target_name(), connection) else { return };
-    match take_place(app, ticket).await {
+    let Err(connection) = resume(app, &opening, permission.target_name(), connection) else { return };
+    match take_slot(app, permission).await {
         Ok(grant) => relay(app, connection, &grant, &opening).await,
         Err(reason) => close(app, connection, &opening, &reason).await,
     }
@@ -91,9 +91,9 @@ fn resume(
     }
 }
 
-/// A place for a flow. A full relay gives a client the place of the flow that has waited for its own for longest.
-async fn take_place(app: &App, ticket: &Ticket) -> Result<Grant, CloseReason> {
-    let full = match app.admission.take(ticket) {
+/// A slot for a flow. A full relay gives a client the slot of the flow that has waited for its own for longest.
+async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
+    let full = match app.admission.take(permission) {
         Err(full @ CloseReason::TooManyClients { .. }) => full,
         decided => return decided,
     };
@@ -102,7 +102,7 @@ async fn take_place(app: &App, ticket: &Ticket) -> Result<Grant, CloseReason> {
     let again = async {
         loop {
             app.admission.freed().await;
-            match app.admission.take(ticket) {
+            match app.admission.take(permission) {
                 Err(CloseReason::TooManyClients { .. }) => {}
                 decided => return decided,
             }

@@ -46,8 +46,8 @@ async fn open(
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
     let request = Request::from_http(client, &headers, &query);
-    let ticket = match app.admission.check(&request) {
-        Ok(ticket) => Ok(ticket),
+    let permission = match app.admission.check(&request) {
+        Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
@@ -55,7 +55,7 @@ async fn open(
     connected.set_websocket();
     let opening = Opening {
         client,
-        ticket,
+        permission,
         has_control: upgrade.selected_protocol().is_some(),
         resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
     };

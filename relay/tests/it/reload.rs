@@ -1,16 +1,14 @@
 //! A running relay reads its configuration again.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, Command, Stdio};
 
 use rakwire_relay::config::{LoadError, Loaded};
 use rakwire_relay::{Relay, Reloader};
 use tokio::sync::oneshot;
 
-use crate::program::{Program, relay};
+use crate::program::relay;
 use crate::support::{Client, Server, directory, get, within};
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -140,8 +138,7 @@ async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
     let admin = relay.admin.unwrap().to_string();
     let tell = async || {
         let admin = admin.clone();
-        let told =
-            move || crate::program::relay().args(["reload", "--admin-listen", &admin]).output().unwrap();
+        let told = move || relay().args(["reload", "--admin-listen", &admin]).output().unwrap();
         let output = within(tokio::task::spawn_blocking(told)).await.unwrap();
         let text = if output.status.success() { output.stdout } else { output.stderr };
         (output.status.code(), String::from_utf8(text).unwrap())
@@ -179,54 +176,61 @@ async fn post_as_page(admin: SocketAddr) -> String {
     answer
 }
 
+/// By signals, which only Unix has.
 #[cfg(unix)]
-struct Log(Lines<BufReader<ChildStderr>>);
+mod signals {
+    use std::io::{BufRead, BufReader, Lines};
+    use std::process::{ChildStderr, Command, Stdio};
 
-#[cfg(unix)]
-impl Log {
-    fn find(&mut self, text: &str) -> String {
-        let lines = self.0.by_ref().map(Result::unwrap);
-        { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("never logged: {text}"))
+    use super::*;
+    use crate::program::Program;
+
+    struct Log(Lines<BufReader<ChildStderr>>);
+
+    impl Log {
+        fn find(&mut self, text: &str) -> String {
+            let lines = self.0.by_ref().map(Result::unwrap);
+            { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("never logged: {text}"))
+        }
     }
-}
 
-#[cfg(unix)]
-#[tokio::test]
-async fn the_program_reloads_at_a_signal_and_by_its_command() {
-    let server = Server::echo().await;
-    let pid_file = directory("reload").join("pid");
-    let with = |target: &str| {
-        let pid_file = pid_file.display();
-        format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
-    };
-    let path = file("program", &with("a"));
-    let mut program = Program::run(relay().arg("--config").arg(&path).stderr(Stdio::piped()));
-    let mut log = Log(BufReader::new(program.child.stderr.take().unwrap()).lines());
-    let pid = program.child.id().to_string();
-    assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
-    let mut early = Client::connect(program.address, "/ws?target=a").await;
-    echoes(&mut early).await;
+    #[tokio::test]
+    async fn the_program_reloads_at_a_signal_and_by_its_command() {
+        let server = Server::echo().await;
+        let pid_file = directory("reload").join("pid");
+        let with = |target: &str| {
+            let pid_file = pid_file.display();
+            format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
+        };
+        let path = file("program", &with("a"));
+        let mut program = Program::run(relay().arg("--config").arg(&path).stderr(Stdio::piped()));
+        let mut log = Log(BufReader::new(program.child.stderr.take().unwrap()).lines());
+        let pid = program.child.id().to_string();
+        assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
+        let mut early = Client::connect(program.address, "/ws?target=a").await;
+        echoes(&mut early).await;
 
-    fs::write(&path, with("b")).unwrap();
-    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    log.find("configuration read again; changed: targets.a.address");
-    echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
+        fs::write(&path, with("b")).unwrap();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        log.find("configuration read again; changed: targets.a.address");
+        echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
 
-    fs::write(&path, "liste = 1\n").unwrap();
-    assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
-    let line = log.find("configuration refused, the old one stays");
-    assert!(line.contains(&format!("{}:1: unknown field `liste`", path.display())), "{line}");
-    echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
-    echoes(&mut early).await;
+        fs::write(&path, "liste = 1\n").unwrap();
+        assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
+        let line = log.find("configuration refused, the old one stays");
+        assert!(line.contains(&format!("{}:1: unknown field `liste`", path.display())), "{line}");
+        echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
+        echoes(&mut early).await;
 
-    fs::write(&path, with("c")).unwrap();
-    assert!(relay().arg("reload").arg("--config").arg(&path).status().unwrap().success());
-    log.find("configuration read again; changed: targets.b.address");
-    echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
-    echoes(&mut early).await;
+        fs::write(&path, with("c")).unwrap();
+        assert!(relay().arg("reload").arg("--config").arg(&path).status().unwrap().success());
+        log.find("configuration read again; changed: targets.b.address");
+        echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
+        echoes(&mut early).await;
 
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
-    assert!(within(ended).await.unwrap().success());
-    assert!(!pid_file.exists());
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
+        assert!(within(ended).await.unwrap().success());
+        assert!(!pid_file.exists());
+    }
 }
