@@ -128,6 +128,17 @@ export interface ConnectionStats {
   readonly datagramsAcknowledged: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
+  /**
+   * What the clock of a RakNet server is ahead of `performance.now()`, once a ping has come back: a RakNet time of the
+   * server less this is a time of the page. None in the Game Protocol.
+   */
+  readonly clockDifferenceMs?: number;
+  /** Bytes that were sent in the last whole second. None in the Game Protocol. */
+  readonly bytesSentLastSecond?: number;
+  /** Bytes that arrived in the last whole second. None in the Game Protocol. */
+  readonly bytesReceivedLastSecond?: number;
+  /** The share of the bytes of messages that were resent in the last whole second, 0 to 1. None in the Game Protocol. */
+  readonly lossLastSecond?: number;
   /** The number of dropped datagrams and messages by reason; only reasons that occurred. */
   readonly drops: Readonly<Record<string, number>>;
 }

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::artifacts;
 use crate::bench;
+use crate::boards;
 use crate::checks;
 use crate::citations;
 use crate::demo;
@@ -22,6 +23,7 @@ use crate::own_files;
 use crate::package;
 use crate::quickstarts;
 use crate::relay_package;
+use crate::release::semver;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -108,7 +110,7 @@ fn browser_stages() -> [Stage; 4] {
 }
 
 /// What is built for microcontrollers, and what runs on an emulated board.
-fn embedded_stages() -> [Stage; 3] {
+fn embedded_stages() -> [Stage; 4] {
     [
         Stage::new(
             "mcu",
@@ -117,6 +119,12 @@ fn embedded_stages() -> [Stage; 3] {
             mcu::stage,
         )
         .load(Load::Half),
+        Stage::new(
+            "boards",
+            "the single-file example of each board builds, and becomes what the board takes over USB",
+            &boards::NEEDS,
+            boards::stage,
+        ),
         Stage::new(
             "size",
             "flash and RAM on microcontrollers, and no panic in the core",
@@ -187,7 +195,7 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
         Stage::new(
             "firmware",
             "the firmwares are formatted, and no lint warns",
-            &[Need::Components, Need::FirmwareTargets],
+            &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets],
             firmware::lints,
         ),
         Stage::new(
@@ -203,6 +211,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             doc,
         )
         .uses(Resource::DevProfile),
+        Stage::new(
+            "semver",
+            "the interfaces keep what the version promises, once there is a release to compare with",
+            &[],
+            semver::stage,
+        ),
         Stage::new(
             "package",
             "every published crate packs, and compiles from its package",

@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
-use super::drive::Connections;
+use super::handover::Handover;
+use super::websocket::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
@@ -16,6 +17,9 @@ use crate::flow::ResumeTable;
 use crate::ops::{AddressLog, Gauges, Health, Metrics, Reloading};
 use crate::reload::Reloader;
 use crate::tls::Tls;
+
+/// How the connection of a client that comes back arrives at its flow.
+pub(crate) type Connections = Handover<Box<Connection>>;
 
 /// See the module.
 #[derive(Debug)]

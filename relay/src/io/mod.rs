@@ -3,6 +3,7 @@
 mod admin;
 mod app;
 mod client;
+mod connected;
 mod drive;
 mod files;
 mod handover;

@@ -11,7 +11,7 @@ use super::error::{connect_error, error, is_accepted, out_of_memory, read_entrop
 use super::event::{Names, PeerEvent};
 use super::memory::memory;
 use super::panic::report_panics;
-use super::stats::{PeerStats, count, ms};
+use super::stats::{PeerStats, UNKNOWN, count, ms};
 use crate::client::{Client, Memory, instant, millis};
 
 /// The numbers by which JavaScript knows the reliabilities of both protocols.
@@ -83,7 +83,7 @@ class!(GameProtocolPeer, NAMES, measure);
 /// What JavaScript is told of a connection, in the order of the names in `stats`. The Game Protocol has no pings and no
 /// congestion window; its MTU is fixed. A chunk is a datagram.
 #[allow(clippy::cast_possible_truncation, reason = "a datagram has 508 bytes at the most")]
-fn measure(connection: &ConnectionStats) -> [f64; 12] {
+fn measure(connection: &ConnectionStats) -> [f64; 16] {
     const DATAGRAM: u32 = GameProtocol::MAX_DATAGRAM as u32;
     [
         ms(connection.round_trip),
@@ -98,6 +98,10 @@ fn measure(connection: &ConnectionStats) -> [f64; 12] {
         count(connection.chunks_received),
         count(connection.chunks_resent),
         count(connection.chunks_acknowledged),
+        UNKNOWN,
+        UNKNOWN,
+        UNKNOWN,
+        UNKNOWN,
     ]
 }
 

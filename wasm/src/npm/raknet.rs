@@ -14,7 +14,7 @@ use super::error::{connect_error, error, is_accepted, out_of_memory, read_entrop
 use super::event::{Names, PeerEvent};
 use super::memory::memory;
 use super::panic::report_panics;
-use super::stats::{PeerStats, count, ms};
+use super::stats::{PeerStats, UNKNOWN, count, ms};
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 
 /// One connection to one RakNet server, without socket, timer or clock.
@@ -110,7 +110,8 @@ impl RakNetPeer {
 class!(RakNetPeer, NAMES, measure);
 
 /// What JavaScript is told of a connection, in the order of the names in `stats`.
-fn measure(connection: &ConnectionStats) -> [f64; 12] {
+#[allow(clippy::cast_precision_loss, reason = "no clock of milliseconds reaches 2^53")]
+fn measure(connection: &ConnectionStats) -> [f64; 16] {
     [
         ms(connection.round_trip),
         ms(connection.last_ping),
@@ -124,6 +125,10 @@ fn measure(connection: &ConnectionStats) -> [f64; 12] {
         count(connection.datagrams_received),
         count(connection.datagrams_lost),
         count(connection.datagrams_acknowledged),
+        connection.clock_difference.map_or(UNKNOWN, |difference| difference as f64),
+        f64::from(connection.actual_bytes_sent.last_second),
+        f64::from(connection.actual_bytes_received.last_second),
+        connection.loss_last_second(),
     ]
 }
 

@@ -23,6 +23,10 @@ export interface PeerStats {
   datagramsAcknowledged: number;
   bytesSent: number;
   bytesReceived: number;
+  clockDifferenceMs?: number;
+  bytesSentLastSecond?: number;
+  bytesReceivedLastSecond?: number;
+  lossLastSecond?: number;
   drops: Record<string, number>;
 }
 "#;
@@ -50,8 +54,8 @@ extern "C" {
     fn set(this: &Drops, reason: &str, times: f64);
 }
 
-/// The names of the counters and measurements of a connection.
-const NAMES: [&str; 12] = [
+/// The names of the counters and measurements of a connection. The last four are RakNet's.
+const NAMES: [&str; 16] = [
     "roundTripMs",
     "pingMs",
     "lowestPingMs",
@@ -64,7 +68,14 @@ const NAMES: [&str; 12] = [
     "datagramsReceived",
     "datagramsLost",
     "datagramsAcknowledged",
+    "clockDifferenceMs",
+    "bytesSentLastSecond",
+    "bytesReceivedLastSecond",
+    "lossLastSecond",
 ];
+
+/// What is not known, or not measured by the protocol. The object has no such property.
+pub(super) const UNKNOWN: f64 = f64::NAN;
 
 impl PeerStats {
     /// Makes the object from the values of a connection, in the order of [`NAMES`], and from the counters of the peer.
@@ -80,7 +91,9 @@ impl PeerStats {
     fn of(connection: &[f64; NAMES.len()], [sent, received]: [u64; 2], drops: Drops) -> Self {
         let stats = Self::new();
         for (name, value) in NAMES.iter().zip(connection) {
-            stats.set(name, *value);
+            if !value.is_nan() {
+                stats.set(name, *value);
+            }
         }
         stats.set("bytesSent", count(sent));
         stats.set("bytesReceived", count(received));

@@ -253,6 +253,7 @@ const XTASK: Crate = Crate {
         Layer::together(&["runner"]),
         // What the stages and the commands do.
         Layer::apart(&[
+            "boards",
             "checks",
             "citations",
             "features",
@@ -268,6 +269,7 @@ const XTASK: Crate = Crate {
             "quickstarts",
             "relay_package",
             "size",
+            "slow_page",
             "smoke",
             "words",
         ]),
