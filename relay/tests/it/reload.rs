@@ -8,7 +8,7 @@ use rakwire_relay::config::{LoadError, Loaded};
 use rakwire_relay::{Relay, Reloader};
 use tokio::sync::oneshot;
 
-use crate::program::relay;
+use crate::program::{self, relay};
 use crate::support::{Client, Server, directory, get, within};
 
 fn file(name: &str, text: &str) -> PathBuf {
@@ -138,7 +138,7 @@ async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
     let admin = relay.admin.unwrap().to_string();
     let tell = async || {
         let admin = admin.clone();
-        let told = move || relay().args(["reload", "--admin-listen", &admin]).output().unwrap();
+        let told = move || program::relay().args(["reload", "--admin-listen", &admin]).output().unwrap();
         let output = within(tokio::task::spawn_blocking(told)).await.unwrap();
         let text = if output.status.success() { output.stdout } else { output.stderr };
         (output.status.code(), String::from_utf8(text).unwrap())
