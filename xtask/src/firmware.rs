@@ -23,7 +23,8 @@ pub(crate) const ESP32C3: &str = "embedded/firmware/esp32c3";
 pub(crate) const SIZE_PROGRAMS: &str = "bench/size";
 
 /// What the examples with Wi-Fi take from the environment. No program that is built here ever runs on a board.
-const WIFI: [(&str, &str); 2] = [("RAKWIRE_WIFI", "not a network"), ("RAKWIRE_WIFI_PASSWORD", "not a password")];
+const WIFI: [(&str, &str); 2] =
+    [("RAKWIRE_WIFI", "not a network"), ("RAKWIRE_WIFI_PASSWORD", "not a password")];
 
 /// The packages, their targets, and what else is built of them.
 const PACKAGES: [(&str, &str, &[&str]); 8] = [

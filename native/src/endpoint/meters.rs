@@ -122,11 +122,17 @@ impl Meters {
     }
 }
 
-impl Drop for Meters {
-    /// What is gone counts no more.
-    fn drop(&mut self) {
+impl Meters {
+    /// What the endpoint has counts no more.
+    pub(crate) fn end(&mut self) {
         self.connections.set(0);
         self.blocks.set(0);
+    }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -180,7 +186,7 @@ const fn number(value: usize) -> f64 {
 /// The name of a reason, without what it tells beside.
 fn name(reason: &dyn Debug) -> String {
     let mut name = format!("{reason:?}");
-    name.truncate(name.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(name.len()));
+    name.truncate(name.find(|of_name: char| !of_name.is_alphanumeric()).unwrap_or(name.len()));
     name
 }
 

@@ -103,6 +103,9 @@ impl<P: Protocol> Shared<P> {
         if due.is_some_and(|due| due <= now || next == Next::End) {
             let stats = self.stats(state);
             state.dispatcher.meters.tell(now, &stats);
+            if next == Next::End {
+                state.dispatcher.meters.end();
+            }
             return next;
         }
         match next {

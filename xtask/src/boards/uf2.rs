@@ -24,7 +24,7 @@ pub(super) fn check(file: &[u8], family: u32, program: &[u8]) -> Result<usize> {
     let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(order) == PT_LOAD);
     for header in loaded {
         let bytes = header.data(order, program).map_err(|()| anyhow!("a part is not in the program"))?;
-        holds(&blocks, header.p_paddr(order), bytes)?;
+        contains(&blocks, header.p_paddr(order), bytes)?;
     }
     Ok(blocks.len())
 }
@@ -44,7 +44,8 @@ fn blocks(file: &[u8], family: u32) -> Result<Vec<Block<'_>>> {
 }
 
 fn block(bytes: &[u8], number: u32, count: u32, family: u32) -> Result<Block<'_>> {
-    let words: Vec<_> = bytes.chunks_exact(4).filter_map(|word| word.try_into().ok()).map(u32::from_le_bytes).collect();
+    let words: Vec<_> =
+        bytes.chunks_exact(4).filter_map(|word| word.try_into().ok()).map(u32::from_le_bytes).collect();
     ensure!(words[..2] == START && words[127] == END, "block {number} is none");
     ensure!(words[2] & NAMES_FAMILY != 0 && words[7] == family, "block {number} is for other chips");
     ensure!(words[5..7] == [number, count], "block {number} has the number {} of {}", words[5], words[6]);
@@ -54,7 +55,7 @@ fn block(bytes: &[u8], number: u32, count: u32, family: u32) -> Result<Block<'_>
 }
 
 /// Checks that `bytes` are in the blocks, from `address` on.
-fn holds(blocks: &[Block<'_>], mut address: u32, mut bytes: &[u8]) -> Result<()> {
+fn contains(blocks: &[Block<'_>], mut address: u32, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         let found = blocks.iter().find_map(|block| {
             let rest = block.data.get(usize::try_from(address.checked_sub(block.address)?).ok()?..)?;
@@ -92,10 +93,10 @@ mod tests {
         let file = file();
         let blocks = blocks(&file, FAMILY).unwrap();
         assert_eq!(blocks[1], Block { address: 0x1000_0100, data: &[8; 256] });
-        holds(&blocks, 0x1000_00FF, &[7, 8, 8]).unwrap();
-        holds(&blocks, 0x1000_00FF, &[7, 7]).unwrap_err();
-        holds(&blocks, 0x1000_01FF, &[8, 8]).unwrap_err();
-        holds(&blocks, 0x0FFF_FFFF, &[7]).unwrap_err();
+        contains(&blocks, 0x1000_00FF, &[7, 8, 8]).unwrap();
+        contains(&blocks, 0x1000_00FF, &[7, 7]).unwrap_err();
+        contains(&blocks, 0x1000_01FF, &[8, 8]).unwrap_err();
+        contains(&blocks, 0x0FFF_FFFF, &[7]).unwrap_err();
     }
 
     /// Byte by byte of the head, and the end.
