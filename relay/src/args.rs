@@ -242,3 +242,49 @@ fn network(text: &str) -> Result<IpNet, &'static str> {
     let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
     network.map_err(|_| "write it as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use rakwire_relay::Config;
+
+    use super::*;
+
+    fn config(line: &str) -> Config {
+        let Task::Run(args) = Cli::try_parse_from(line.split_whitespace()).unwrap().into_task() else {
+            panic!("another command: {line}");
+        };
+        args.read().unwrap().config
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_reach_the_configuration() {
+        for command in ["rakwire-relay", "rakwire-relay run"] {
+            let config = config(&format!(
+                "{command} --listen 127.0.0.1:0 --target a=127.0.0.1:1 --target b=127.0.0.1:2 --serve web \
+                 --allow-origin https://a.example https://b.example --allow-origin * --max-clients 3 \
+                 --max-datagram 1200 --queue 5 --idle-timeout 7 --allow-any-origin --log-hash-addresses=false"
+            ));
+            assert_eq!(config.targets.len(), 2);
+            assert_eq!(config.serve, Some("web".into()));
+            assert_eq!(config.admission.allow_origins.len(), 3);
+            assert_eq!(config.limits.max_clients, 3);
+            assert_eq!(config.limits.max_datagram, 1200);
+            assert_eq!(config.limits.queue.get(), 5);
+            assert_eq!(config.limits.idle_timeout, Duration::from_secs(7));
+            assert!(config.admission.allow_any_origin && !config.log.hash_addresses);
+        }
+    }
+
+    #[test]
+    fn the_command_line_has_the_defaults_of_the_library() {
+        let config = config("rakwire-relay --listen 127.0.0.1:0 --target a=127.0.0.1:1");
+        let target = "a=127.0.0.1:1".parse().unwrap();
+        assert_eq!(config, Config::new("127.0.0.1:0".parse().unwrap()).with_target(target));
+    }
+}

@@ -119,10 +119,13 @@ impl Relay {
         Stopper(Arc::clone(&self.app))
     }
 
-    /// What reloads this relay from now on, with the configuration that `load` gives.
+    /// What reloads this relay, with the configuration that `load` gives. `POST /reload` on a loopback admin address does
+    /// the same from then on, by the first one that was made.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
         let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
-        Reloader::new(admission, tls, Arc::clone(&self.config), load)
+        let reloader = Reloader::new(admission, tls, Arc::clone(&self.config), load);
+        let _ = self.app.reloader.set(reloader.clone());
+        reloader
     }
 
     /// The counters, which are valid after the relay has ended too.

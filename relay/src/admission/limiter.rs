@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
+use tokio::sync::Notify;
 
 use crate::config::AddressLimits;
 
@@ -51,21 +52,28 @@ pub(crate) struct AddressLimiter {
     exempt: Vec<IpNet>,
     by_address: Option<KeyedRate>,
     by_prefix: Option<KeyedRate>,
-    counts: Arc<Mutex<Counts>>,
+    taken: Arc<Taken>,
+}
+
+/// The slots that are taken.
+#[derive(Debug, Default)]
+struct Taken {
+    counts: Mutex<Counts>,
+    freed: Notify,
 }
 
 /// How many there are.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+struct Counts {
     total: usize,
     by_network: HashMap<IpNet, u32>,
 }
 
-/// The place of one client or connection, which is free again once this is dropped.
+/// The slot of one client or connection, which is free again once this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {
-    counts: Arc<Mutex<Counts>>,
+    taken: Arc<Taken>,
     networks: [IpNet; 2],
 }
 
@@ -77,14 +85,14 @@ impl AddressLimiter {
             exempt,
             by_address: KeyedRate::new(limits.rate_per_address, limits.burst_per_address),
             by_prefix: KeyedRate::new(limits.rate_per_prefix, limits.burst_per_prefix),
-            counts: Arc::default(),
+            taken: Arc::default(),
         }
     }
 
     /// Other limits for the same clients. Rates that stay the same go on.
     pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Vec<IpNet>) -> Option<Self> {
         let same = (self.limits, self.max, &self.exempt) == (limits, max, &exempt);
-        (!same).then(|| Self { counts: Arc::clone(&self.counts), ..Self::new(limits, max, exempt) })
+        (!same).then(|| Self { taken: Arc::clone(&self.taken), ..Self::new(limits, max, exempt) })
     }
 
     /// Whether another one may come now, which counts as one.
@@ -102,10 +110,10 @@ impl AddressLimiter {
         }
     }
 
-    /// Takes a place.
+    /// Takes a slot.
     pub(crate) fn take(&self, ip: IpAddr) -> Result<Share, Excess> {
         let networks = networks(ip);
-        let mut counts = lock(&self.counts);
+        let mut counts = self.taken.lock();
         if counts.total >= self.max {
             return Err(Excess::Total);
         }
@@ -117,7 +125,12 @@ impl AddressLimiter {
         for network in networks {
             *counts.by_network.entry(network).or_default() += 1;
         }
-        Ok(Share { counts: Arc::clone(&self.counts), networks })
+        Ok(Share { taken: Arc::clone(&self.taken), networks })
+    }
+
+    /// Completes when a slot has become free.
+    pub(crate) async fn freed(&self) {
+        self.taken.freed.notified().await;
     }
 
     fn is_exempt(&self, ip: IpAddr) -> bool {
@@ -135,7 +148,7 @@ impl Counts {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        let mut counts = lock(&self.counts);
+        let mut counts = self.taken.lock();
         counts.total = counts.total.saturating_sub(1);
         for network in self.networks {
             if let Some(count) = counts.by_network.get_mut(&network) {
@@ -145,11 +158,15 @@ impl Drop for Share {
                 }
             }
         }
+        drop(counts);
+        self.taken.freed.notify_one();
     }
 }
 
-fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
+impl Taken {
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The networks whose limits apply to an address: what one host has, and what one customer of a provider has.
@@ -258,7 +275,7 @@ mod tests {
         for last in 0..=255 {
             drop(limiter.take(ip(&format!("192.0.2.{last}"))).unwrap());
         }
-        let counts = lock(&limiter.counts);
+        let counts = limiter.taken.lock();
         assert_eq!((counts.total, counts.by_network.len()), (0, 0));
     }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderMap;
 use tokio::sync::watch;
@@ -27,14 +27,32 @@ pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 use policy::Policy;
 pub(crate) use proxy::parse;
-pub(crate) use refusal::Refusal;
-pub(crate) use request::Request;
+pub(crate) use refusal::{Forbidden, Refusal};
+pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
 use used::{Unusable, UsedTokens};
 
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
+use crate::target::TargetName;
 use crate::token::Claims;
+
+/// What a client may have, before it takes a slot.
+#[derive(Debug)]
+pub(crate) struct Permission {
+    policy: Arc<Policy>,
+    target: Arc<ResolvedTarget>,
+    client: SocketAddr,
+    /// The claims of its token, if clients need one.
+    claims: Result<Option<Claims>, CloseReason>,
+}
+
+impl Permission {
+    /// The name of the target.
+    pub(crate) fn target_name(&self) -> &TargetName {
+        &self.target.name
+    }
+}
 
 /// What an admitted client gets.
 #[derive(Debug)]
@@ -45,9 +63,7 @@ pub(crate) struct Grant {
     pub(crate) client: SocketAddr,
     /// The limits for this client.
     pub(crate) limits: Limits,
-    /// When its token expires, if it has one. A running flow may outlast it; a return is not admitted after it.
-    pub(crate) expires: Option<SystemTime>,
-    /// The place of the client, which is free again once the grant is dropped.
+    /// The slot of the client, which is free again once the grant is dropped.
     _share: Share,
 }
 
@@ -85,7 +101,7 @@ impl Admission {
     }
 
     /// How long until the names of targets are resolved again.
-    pub(crate) fn resolve_interval(&self) -> std::time::Duration {
+    pub(crate) fn resolve_interval(&self) -> Duration {
         self.policy().resolve_interval
     }
 
@@ -111,11 +127,11 @@ impl Admission {
             return Ok(None);
         }
         if policy.bans.contains(client.to_canonical()) {
-            return Err(Refusal::Banned);
+            return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         let limiter = &policy.connections;
         let share = limiter.check_rate(client).and_then(|()| limiter.take(client));
-        share.map(Some).map_err(|excess| policy.excess(excess))
+        share.map(Some).map_err(|excess| policy.excess(excess).into())
     }
 
     /// The client of a request on a connection of `peer`, which is the client of its PROXY protocol header if it had
@@ -124,50 +140,52 @@ impl Admission {
         self.policy().proxies.client(peer, headers)
     }
 
-    /// Decides about a client.
-    pub(crate) fn admit(&self, request: &Request) -> Result<Grant, Refusal> {
-        self.admit_at(request, SystemTime::now())
+    /// Decides what a client may have.
+    pub(crate) fn check(&self, request: &Request) -> Result<Permission, Refusal> {
+        self.check_at(request, SystemTime::now())
     }
 
-    fn admit_at(&self, request: &Request, now: SystemTime) -> Result<Grant, Refusal> {
+    fn check_at(&self, request: &Request, now: SystemTime) -> Result<Permission, Refusal> {
         let policy = self.policy();
         let ip = request.client.ip().to_canonical();
         if policy.bans.contains(ip) {
-            return Err(Refusal::Banned);
+            return Err(Refusal::Forbidden(Forbidden::Banned));
         }
         if !policy.origins.admits(&request.origin) {
-            return Err(Refusal::Origin);
+            return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Before a signature is verified, which takes much more time.
         policy.clients.check_rate(ip).map_err(|excess| policy.excess(excess))?;
-        let target = policy.target(request.target.as_deref()).map_err(Refusal::Close)?;
-        let claims = policy.claims(request, &target.name, now).map_err(Refusal::Close)?;
-        let share = policy.clients.take(ip).map_err(|excess| policy.excess(excess))?;
-        // At last, so that a token is not used up by a request that is refused for something else.
-        self.claim(&policy, claims.as_ref(), request, now).map_err(Refusal::Close)?;
-        Ok(Grant {
-            target,
-            client: request.client,
-            limits: policy.limits,
-            expires: claims.and_then(|claims| claims.expires()),
-            _share: share,
+        let target = policy.target(request.target.as_deref())?;
+        let claims = policy.claims(request, &target.name, now);
+        Ok(Permission { target, client: request.client, claims, policy })
+    }
+
+    /// Takes a slot for a flow. A client that comes back to its flow needs none.
+    pub(crate) fn take(&self, permission: &Permission) -> Result<Grant, CloseReason> {
+        let Permission { policy, target, client, claims } = permission;
+        let claims = claims.as_ref().map_err(CloseReason::clone)?;
+        let share = policy.clients.take(client.ip()).map_err(|excess| policy.excess(excess))?;
+        // At last, so that a token is not used up by a client that is refused for something else.
+        if let Some(claims) = claims.as_ref().filter(|_| policy.tokens.single_use) {
+            self.claim(claims, policy.tokens.leeway)?;
+        }
+        Ok(Grant { target: Arc::clone(target), client: *client, limits: policy.limits, _share: share })
+    }
+
+    fn claim(&self, claims: &Claims, leeway: Duration) -> Result<(), CloseReason> {
+        let now = SystemTime::now();
+        let until = claims.expires().unwrap_or(now) + leeway;
+        self.used.claim(&claims.jti, until, now).map_err(|unusable| {
+            CloseReason::TokenRefused(match unusable {
+                Unusable::Used => "the token has been used",
+                Unusable::Full => "too many tokens are in use; try again later",
+            })
         })
     }
 
-    fn claim(
-        &self,
-        policy: &Policy,
-        claims: Option<&Claims>,
-        request: &Request,
-        now: SystemTime,
-    ) -> Result<(), CloseReason> {
-        let Some(claims) = claims.filter(|_| policy.tokens.single_use && !request.resumes) else {
-            return Ok(());
-        };
-        let until = claims.expires().unwrap_or(now) + policy.tokens.leeway;
-        self.used.claim(&claims.jti, until, now).map_err(|unusable| match unusable {
-            Unusable::Used => CloseReason::TokenRefused("the token has been used"),
-            Unusable::Full => CloseReason::TooManyClients { max: policy.limits.max_clients },
-        })
+    /// Completes when a client has left its slot.
+    pub(crate) async fn freed(&self) {
+        self.policy().clients.freed().await;
     }
 }

@@ -7,7 +7,6 @@ use super::bans::Bans;
 use super::forwarded::TrustedProxies;
 use super::limiter::{AddressLimiter, Excess};
 use super::origin::OriginPolicy;
-use super::refusal::Refusal;
 use super::request::Request;
 use super::targets::{ResolvedTarget, Targets};
 use crate::close::CloseReason;
@@ -75,12 +74,12 @@ impl Policy {
         Self { targets, ..self.clone() }
     }
 
-    pub(super) fn excess(&self, excess: Excess) -> Refusal {
-        Refusal::Close(match excess {
+    pub(super) fn excess(&self, excess: Excess) -> CloseReason {
+        match excess {
             Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
             Excess::Address | Excess::Prefix => CloseReason::AddressLimit("too many clients of your address"),
             Excess::Rate => CloseReason::AddressLimit("too many new clients of your address"),
-        })
+        }
     }
 
     pub(super) fn target(&self, requested: Option<&str>) -> Result<Arc<ResolvedTarget>, CloseReason> {

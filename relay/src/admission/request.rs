@@ -37,28 +37,26 @@ pub(crate) struct Request {
     /// The name of the target.
     pub(crate) target: Option<String>,
     pub(crate) token: Option<Token>,
-    /// Whether the client has shown that it had been admitted before and comes back to its flow. A token that admits
-    /// once admits it again.
-    pub(crate) resumes: bool,
 }
 
 impl Request {
-    /// The request of an HTTP upgrade. A parameter without a value counts as missing.
+    /// The request of an HTTP upgrade.
     pub(crate) fn from_http(client: SocketAddr, headers: &HeaderMap, query: &str) -> Self {
-        let parameter = |name: &str| {
-            let mut pairs = form_urlencoded::parse(query.as_bytes());
-            let (_, value) = pairs.find(|(key, _)| key == name)?;
-            (!value.is_empty()).then(|| value.into_owned())
-        };
-        let token = parameter("token").or_else(|| token_protocol(headers));
+        let token = parameter(query, "token").or_else(|| token_protocol(headers));
         Self {
             client,
             origin: PageOrigin::of(headers),
-            target: parameter("target"),
+            target: parameter(query, "target"),
             token: token.map(Token),
-            resumes: false,
         }
     }
+}
+
+/// A parameter of a query string; an empty one counts as missing.
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    let (_, value) = pairs.find(|(key, _)| key == name)?;
+    (!value.is_empty()).then(|| value.into_owned())
 }
 
 /// The token among the subprotocols that a client offers: pages cannot set other headers.

@@ -244,4 +244,20 @@ mod tests {
         let refused = Targets::resolve(&config(false), &before).await;
         assert!(refused.is_err(), "it may not have that address any more");
     }
+
+    #[tokio::test]
+    async fn targets_are_pinned_to_one_address() {
+        let config = |targets: &[&str]| {
+            let config = Config::new("127.0.0.1:0".parse().unwrap());
+            targets.iter().fold(config, |config, target| config.with_target(target.parse().unwrap()))
+        };
+        let before = Targets::default();
+        let config_of_two = config(&["a=[::ffff:127.0.0.1]:5", "b=[::1]:6"]);
+        let targets = Targets::resolve(&config_of_two, &before).await.unwrap();
+        assert_eq!(targets.find("a").unwrap().address, "127.0.0.1:5".parse().unwrap());
+        assert_eq!(targets.find("b").unwrap().address, "[::1]:6".parse().unwrap());
+        assert!(targets.find("c").is_none());
+        let group = Targets::resolve(&config(&["a=224.0.0.1:5"]), &before).await;
+        assert!(matches!(group, Err(ConfigError::UnusableAddress { .. })));
+    }
 }

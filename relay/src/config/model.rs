@@ -15,7 +15,7 @@ use toml::Table;
 
 use super::duration;
 use crate::admission::AllowedOrigin;
-use crate::flow::{FlowLimits, Source};
+use crate::flow::{FlowLimits, Rate, Source};
 use crate::syntax;
 use crate::target::{HostPort, TargetName, TargetSpec};
 
@@ -290,6 +290,10 @@ pub struct Limits {
     pub max_datagram: usize,
     /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
+    /// How many datagrams a client may send per second; zero is no limit.
+    pub datagrams_per_second: usize,
+    /// How many bytes of payload a client may send per second; zero is no limit.
+    pub bytes_per_second: usize,
     /// How long a session can be without a datagram in either direction.
     #[serde(with = "duration")]
     pub idle_timeout: Duration,
@@ -324,8 +328,18 @@ impl Limits {
             idle_timeout: self.idle_timeout,
             ping_interval: self.ping_interval,
             resume_within: target.resume_within,
-            rate: None,
+            rate: self.rate(),
         }
+    }
+
+    /// How much a client may send; `None` is no limit.
+    fn rate(&self) -> Option<Rate> {
+        let datagrams = NonZeroUsize::new(self.datagrams_per_second);
+        let bytes = NonZeroUsize::new(self.bytes_per_second);
+        let has_limit = datagrams.is_some() || bytes.is_some();
+        let unlimited = NonZeroUsize::MAX;
+        has_limit
+            .then(|| Rate { datagrams: datagrams.unwrap_or(unlimited), bytes: bytes.unwrap_or(unlimited) })
     }
 }
 
@@ -335,6 +349,8 @@ impl Default for Limits {
             max_clients: 1000,
             max_datagram: 1472,
             queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
+            datagrams_per_second: 0,
+            bytes_per_second: 0,
             idle_timeout: Duration::from_secs(60),
             ping_interval: Duration::from_secs(15),
             header_timeout: Duration::from_secs(10),

@@ -314,6 +314,20 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Length of the queue in each direction of a client; a full queue drops its oldest datagram",
     ),
     option(
+        "limits.datagrams_per_second",
+        "datagrams-per-second",
+        number("datagrams per second", 0, 10_000_000),
+        Change::Reload,
+        "How much a client may send to its game server, in datagrams; 0 means no limit",
+    ),
+    option(
+        "limits.bytes_per_second",
+        "bytes-per-second",
+        number("bytes per second", 0, 10_000_000_000),
+        Change::Reload,
+        "How much a client may send to its game server, in bytes of payload; 0 means no limit",
+    ),
+    option(
         "limits.idle_timeout",
         "idle-timeout",
         time(Duration::from_secs(1), DAY),

@@ -1,11 +1,12 @@
 //! State that is shared by all connections of a relay.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{error, info};
 
 use super::handover::Handover;
 use super::websocket::Connection;
@@ -13,7 +14,8 @@ use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::ResumeTable;
-use crate::ops::{AddressLog, Gauges, Health, Metrics};
+use crate::ops::{AddressLog, Gauges, Health, Metrics, Reloading};
+use crate::reload::Reloader;
 use crate::tls::Tls;
 
 /// How the connection of a client that comes back arrives at its flow.
@@ -40,6 +42,8 @@ pub(crate) struct App {
     /// The WebSockets that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
     metrics: Metrics,
+    /// What reloads this relay, once there is something.
+    pub(crate) reloader: OnceLock<Reloader>,
 }
 
 impl App {
@@ -61,6 +65,7 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             metrics: Metrics::new(),
+            reloader: OnceLock::new(),
         }
     }
 
@@ -86,6 +91,22 @@ impl Health for App {
         }
         let is_waiting = self.tls.as_ref().is_some_and(|tls| !tls.is_ready());
         is_waiting.then_some("no certificate yet")
+    }
+
+    fn reload(&self) -> Option<Reloading<'_>> {
+        let reloader = self.reloader.get()?;
+        Some(Box::pin(async {
+            match reloader.reload().await {
+                Ok(changes) => {
+                    info!("configuration read again; {changes}");
+                    Ok(changes.to_string())
+                }
+                Err(error) => {
+                    error!("configuration refused, the old one stays: {error}");
+                    Err(error.to_string())
+                }
+            }
+        }))
     }
 
     fn metrics(&self) -> String {

@@ -1,52 +1,46 @@
 //! One client, from its request to its close.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::app::{App, Connections};
 use super::drive::Driver;
 use super::udp::ServerSocket;
 use super::websocket::Connection;
-use crate::admission::{Grant, Refusal, Request};
+use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
+use crate::target::TargetName;
 
-/// How long a client waits for the place of one that is gone.
+/// How long a client waits for the slot of one that is gone.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How often it looks for the place.
-const EVICTION_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a client has asked for.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(crate) request: Request,
+    pub(crate) client: SocketAddr,
+    /// What it may have.
+    pub(crate) permission: Result<Permission, CloseReason>,
     /// Whether it takes control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Option<Secret>,
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
-pub(crate) async fn serve(
-    app: &App,
-    connection: Connection,
-    admitted: Result<Grant, CloseReason>,
-    opening: Opening,
-) {
+pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
     let connection = Box::new(connection);
-    let admitted = match admitted {
-        Ok(_) | Err(CloseReason::TooManyClients { .. }) => match resume(app, &opening, connection) {
-            Ok(()) => return,
-            Err(connection) => (make_room(app, &opening, admitted).await, connection),
-        },
-        Err(_) => (admitted, connection),
+    let permission = match &opening.permission {
+        Ok(permission) => permission,
+        Err(reason) => return close(app, connection, &opening, reason).await,
     };
-    match admitted {
-        (Ok(grant), connection) => relay(app, connection, &grant, &opening).await,
-        (Err(reason), connection) => close(app, connection, &opening, &reason).await,
+    let Err(connection) = resume(app, &opening, permission.target_name(), connection) else { return };
+    match take_slot(app, permission).await {
+        Ok(grant) => relay(app, connection, &grant, &opening).await,
+        Err(reason) => close(app, connection, &opening, &reason).await,
     }
 }
 
@@ -78,40 +72,43 @@ async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason
 }
 
 fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
-    info!(client = %app.addresses.show(opening.request.client), reason = reason.text(), "client closed");
+    info!(client = %app.addresses.show(opening.client), reason = reason.text(), "client closed");
 }
 
-/// Passes the connection on to the flow that the client comes back to, if there is one.
-fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
-    let target = opening.request.target.as_deref().unwrap_or_default();
-    let flow = opening.resume.and_then(|secret| app.resumable().find(&secret, target).cloned());
+/// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
+/// been admitted before, so that it needs no further token.
+fn resume(
+    app: &App,
+    opening: &Opening,
+    target: &TargetName,
+    connection: Box<Connection>,
+) -> Result<(), Box<Connection>> {
+    let secret = opening.resume.filter(|_| opening.has_control);
+    let flow = secret.and_then(|secret| app.resumable().find(&secret, target.as_str()).cloned());
     match flow {
         Some(flow) => flow.attach(connection),
         None => Err(connection),
     }
 }
 
-/// A full relay gives a client the place of the flow that has waited for its own for longest.
-async fn make_room(
-    app: &App,
-    opening: &Opening,
-    admitted: Result<Grant, CloseReason>,
-) -> Result<Grant, CloseReason> {
-    let Err(CloseReason::TooManyClients { .. }) = &admitted else { return admitted };
-    let Some(evicted) = app.resumable().evict() else { return admitted };
+/// A slot for a flow. A full relay gives a client the slot of the flow that has waited for its own for longest.
+async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
+    let full = match app.admission.take(permission) {
+        Err(full @ CloseReason::TooManyClients { .. }) => full,
+        decided => return decided,
+    };
+    let Some(evicted) = app.resumable().evict() else { return Err(full) };
     evicted.evict();
-    let retry = async {
+    let again = async {
         loop {
-            match app.admission.admit(&opening.request) {
-                Ok(grant) => break Ok(grant),
-                Err(Refusal::Close(CloseReason::TooManyClients { .. })) => sleep(EVICTION_INTERVAL).await,
-                Err(Refusal::Close(reason)) => break Err(reason),
-                Err(Refusal::Origin | Refusal::Banned) => break admitted,
+            app.admission.freed().await;
+            match app.admission.take(permission) {
+                Err(CloseReason::TooManyClients { .. }) => {}
+                decided => return decided,
             }
         }
     };
-    let full = CloseReason::TooManyClients { max: app.limits.max_clients };
-    timeout(EVICTION_TIMEOUT, retry).await.unwrap_or(Err(full))
+    timeout(EVICTION_TIMEOUT, again).await.unwrap_or(Err(full))
 }
 
 async fn run(

@@ -16,8 +16,8 @@ use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
 use super::websocket::{self, Connection};
-use crate::admission::{Refusal, Request};
-use crate::flow::{FLOW_PROTOCOL, Secret};
+use crate::admission::{Forbidden, Refusal, Request, parameter};
+use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -43,42 +43,38 @@ async fn open(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
     let query = query.unwrap_or_default();
     let client = app.admission.client_of(connected.peer(), &headers);
-    let mut request = Request::from_http(client, &headers, &query);
-    let has_control = upgrade.selected_protocol().is_some();
-    let resume = if has_control { resume_secret(&query) } else { None };
-    let target = request.target.as_deref().unwrap_or_default();
-    request.resumes = resume.is_some_and(|secret| app.resumable().find(&secret, target).is_some());
-    let admitted = match app.admission.admit(&request) {
-        Ok(grant) => Ok(grant),
+    let request = Request::from_http(client, &headers, &query);
+    let permission = match app.admission.check(&request) {
+        Ok(permission) => Ok(permission),
         Err(Refusal::Close(reason)) => Err(reason),
-        Err(Refusal::Origin) => {
-            app.counters.origins_refused.increment();
-            debug!(client = %app.addresses.show(client), origin = ?request.origin, "origin refused");
-            return forbidden("this relay does not accept pages of this origin");
-        }
-        Err(Refusal::Banned) => {
-            app.counters.bans_refused.increment();
-            return forbidden("this address is banned");
-        }
+        Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
+    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
     connected.set_websocket();
-    let opening = Opening { request, has_control, resume };
+    let opening = Opening {
+        client,
+        permission,
+        has_control: upgrade.selected_protocol().is_some(),
+        resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+    };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        client::serve(&app, Connection::new(socket, tracked, connected), admitted, opening).await;
+        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
     })
 }
 
-/// The secret of the flow that a client comes back to.
-fn resume_secret(query: &str) -> Option<Secret> {
-    let mut pairs = form_urlencoded::parse(query.as_bytes());
-    pairs.find(|(key, _)| key == "resume").and_then(|(_, secret)| secret.parse().ok())
-}
-
-fn forbidden(text: &'static str) -> Response {
+fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
+    let (counter, text) = match forbidden {
+        Forbidden::Origin => {
+            (&app.counters.origins_refused, "this relay does not accept pages of this origin")
+        }
+        Forbidden::Banned => (&app.counters.bans_refused, "this address is banned"),
+    };
+    counter.increment();
+    let client = app.addresses.show(request.client);
+    debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
     (StatusCode::FORBIDDEN, text).into_response()
 }

@@ -24,8 +24,8 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::connected::Connected;
-use super::stall::WriteDeadline;
 use super::tcp::tune;
+use super::write_deadline::WriteDeadline;
 use crate::admission::{Refusal, parse};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
@@ -70,11 +70,11 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
     match app.admission.admit_connection(peer.ip()) {
         Ok(share) => Some(Connected::new(peer, permit, share)),
-        Err(Refusal::Banned) => {
+        Err(Refusal::Forbidden(_)) => {
             app.counters.bans_refused.increment();
             None
         }
-        Err(Refusal::Origin | Refusal::Close(_)) => {
+        Err(Refusal::Close(_)) => {
             app.counters.connections_refused.increment();
             None
         }

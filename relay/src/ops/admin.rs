@@ -1,6 +1,7 @@
 //! The admin address: health and metrics, apart from what clients can reach.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 
 /// What the admin address tells.
 pub(crate) trait Health: Send + Sync + 'static {
@@ -17,7 +18,13 @@ pub(crate) trait Health: Send + Sync + 'static {
 
     /// All metrics in the text format of Prometheus.
     fn metrics(&self) -> String;
+
+    /// Reads the configuration again, if this relay can: a line about what changed, or what is wrong.
+    fn reload(&self) -> Option<Reloading<'_>>;
 }
+
+/// A reload that is under way.
+pub(crate) type Reloading<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + Send + 'a>>;
 
 /// The paths of the admin address.
 pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Router {
@@ -25,9 +32,12 @@ pub(crate) fn admin_router(health: Arc<dyn Health>, listen: SocketAddr) -> Route
         // As long as this process answers requests.
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(health);
-    if listen.ip().to_canonical().is_loopback() { router.layer(from_fn(only_local_names)) } else { router }
+        .route("/metrics", get(metrics));
+    if !listen.ip().to_canonical().is_loopback() {
+        return router.with_state(health);
+    }
+    // There is no password, so that only this machine may ask for a reload.
+    router.route("/reload", post(reload)).layer(from_fn(only_local_names)).with_state(health)
 }
 
 async fn ready(State(health): State<Arc<dyn Health>>) -> Response {
@@ -40,6 +50,20 @@ async fn ready(State(health): State<Arc<dyn Health>>) -> Response {
 async fn metrics(State(health): State<Arc<dyn Health>>) -> Response {
     let text = health.metrics();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+async fn reload(State(health): State<Arc<dyn Health>>, headers: HeaderMap) -> Response {
+    // Every browser sends it with a POST, and a page has no business here.
+    if headers.contains_key(header::ORIGIN) {
+        return (StatusCode::FORBIDDEN, "not for pages\n").into_response();
+    }
+    let Some(reloading) = health.reload() else {
+        return (StatusCode::NOT_FOUND, "this relay has nothing to reload\n").into_response();
+    };
+    match reloading.await {
+        Ok(changes) => format!("{changes}\n").into_response(),
+        Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
+    }
 }
 
 /// A page in a browser on this machine could otherwise read the answers, by a name of its own that resolves to loopback.

@@ -93,6 +93,25 @@ async fn a_token_for_one_use_opens_once() {
     assert_eq!(closed, (4401, "the token has been used".to_owned()));
 }
 
+/// The secret of a flow stands for the token, which may have expired or be used up by then.
+#[tokio::test]
+async fn a_client_comes_back_to_its_flow_without_another_token() {
+    let key = SigningKey::ed25519().unwrap();
+    let relay = with_tokens("back", &key, |config| config.tokens.single_use = true).await;
+    let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
+    let (client, flow) = Client::with_control(relay.address, &path).await;
+    drop(client);
+    let mut other = flow.resume.clone();
+    other.replace_range(..1, if other.starts_with('A') { "B" } else { "A" });
+    let path = |secret: &str| format!("/ws?target=game&resume={secret}");
+    let closed = Client::connect_with_control(relay.address, &path(&other)).await.closed().await;
+    assert_eq!(closed, (4401, "a token is needed".to_owned()));
+    let (mut client, flow) = Client::with_control(relay.address, &path(&flow.resume)).await;
+    assert!(flow.resumed);
+    client.send(b"hello").await;
+    assert_eq!(client.datagram().await, b"hello");
+}
+
 #[tokio::test]
 async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
     let bans = directory("bans").join("peers");

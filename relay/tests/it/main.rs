@@ -29,6 +29,8 @@ mod operations;
 mod program;
 #[cfg(all(test, unix))]
 mod proxies;
+#[cfg(all(test, unix))]
+mod proxy_headers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

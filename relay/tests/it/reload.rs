@@ -1,17 +1,15 @@
 //! A running relay reads its configuration again.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, Command, Stdio};
 
 use rakwire_relay::config::{LoadError, Loaded};
 use rakwire_relay::{Relay, Reloader};
 use tokio::sync::oneshot;
 
-use crate::program::{Program, relay};
-use crate::support::{Client, Server, directory, within};
+use crate::program::{self, relay};
+use crate::support::{Client, Server, directory, get, within};
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = directory("reload").join(name);
@@ -27,6 +25,7 @@ fn targets(targets: &[(&str, SocketAddr)]) -> String {
 /// A relay in this process that reads its configuration from a file.
 struct FromFile {
     address: SocketAddr,
+    admin: Option<SocketAddr>,
     reloader: Reloader,
     _stop: oneshot::Sender<()>,
 }
@@ -37,9 +36,9 @@ impl FromFile {
         let load = move || -> Result<Loaded, LoadError> { Loaded::load(Some(&file), &[]) };
         let relay = Relay::bind(load().unwrap().config).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let (address, reloader) = (relay.local_addr(), relay.reloader(load));
+        let (address, admin, reloader) = (relay.local_addr(), relay.admin_addr(), relay.reloader(load));
         tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self { address, reloader, _stop: stop }
+        Self { address, admin, reloader, _stop: stop }
     }
 
     async fn code(&self, path: &str) -> u16 {
@@ -128,54 +127,110 @@ async fn what_waits_for_a_restart_is_told() {
     echoes(&mut relay.client("game").await).await;
 }
 
-#[cfg(unix)]
-struct Log(Lines<BufReader<ChildStderr>>);
+/// The command tells a relay by its admin address, and tells what became of it.
+#[tokio::test]
+async fn a_reload_by_the_admin_address_says_what_changed_or_what_is_wrong() {
+    let server = Server::echo().await;
+    let with =
+        |target: &str| format!("{LISTEN}{}[admin]\nlisten = \"127.0.0.1:0\"\n", targets(&[(target, server)]));
+    let path = file("admin", &with("a"));
+    let relay = FromFile::start(&path).await;
+    let admin = relay.admin.unwrap().to_string();
+    let tell = async || {
+        let admin = admin.clone();
+        let told = move || program::relay().args(["reload", "--admin-listen", &admin]).output().unwrap();
+        let output = within(tokio::task::spawn_blocking(told)).await.unwrap();
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.code(), String::from_utf8(text).unwrap())
+    };
+    assert_eq!(tell().await, (Some(0), "nothing changed\n".to_owned()));
+    fs::write(&path, with("b")).unwrap();
+    let (code, text) = tell().await;
+    assert!(code == Some(0) && text.starts_with("changed: targets.a.address"), "{text}");
+    echoes(&mut relay.client("b").await).await;
+    fs::write(&path, "liste = 1\n").unwrap();
+    let (code, text) = tell().await;
+    assert_eq!(code, Some(2));
+    assert!(text.starts_with(&format!("error: {}:1: unknown field `liste`", path.display())), "{text}");
+    echoes(&mut relay.client("b").await).await;
 
-#[cfg(unix)]
-impl Log {
-    fn find(&mut self, text: &str) -> String {
-        let lines = self.0.by_ref().map(Result::unwrap);
-        { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("never logged: {text}"))
-    }
+    // Neither a page nor a GET does it.
+    fs::write(&path, with("c")).unwrap();
+    let (head, _) = get(relay.admin.unwrap(), "/reload").await;
+    assert!(head.starts_with("http/1.1 405"), "{head}");
+    let head = post_as_page(relay.admin.unwrap()).await;
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    assert_eq!(relay.code("/ws?target=c").await, 4404);
 }
 
+async fn post_as_page(admin: SocketAddr) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let mut stream = tokio::net::TcpStream::connect(admin).await.unwrap();
+    let request = format!(
+        "POST /reload HTTP/1.1\r\nHost: {admin}\r\nOrigin: https://example.org\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    answer
+}
+
+/// By signals, which only Unix has.
 #[cfg(unix)]
-#[tokio::test]
-async fn the_program_reloads_at_a_signal_and_by_its_command() {
-    let server = Server::echo().await;
-    let pid_file = directory("reload").join("pid");
-    let with = |target: &str| {
-        let pid_file = pid_file.display();
-        format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
-    };
-    let path = file("program", &with("a"));
-    let mut program = Program::run(relay().arg("--config").arg(&path).stderr(Stdio::piped()));
-    let mut log = Log(BufReader::new(program.child.stderr.take().unwrap()).lines());
-    let pid = program.child.id().to_string();
-    assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
-    let mut early = Client::connect(program.address, "/ws?target=a").await;
-    echoes(&mut early).await;
+mod signals {
+    use std::io::{BufRead, BufReader, Lines};
+    use std::process::{ChildStderr, Command, Stdio};
 
-    fs::write(&path, with("b")).unwrap();
-    assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
-    log.find("configuration read again; changed: targets.a.address");
-    echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
+    use super::*;
+    use crate::program::Program;
 
-    fs::write(&path, "liste = 1\n").unwrap();
-    assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
-    let line = log.find("configuration refused, the old one stays");
-    assert!(line.contains(&format!("{}:1: unknown field `liste`", path.display())), "{line}");
-    echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
-    echoes(&mut early).await;
+    struct Log(Lines<BufReader<ChildStderr>>);
 
-    fs::write(&path, with("c")).unwrap();
-    assert!(relay().arg("reload").arg("--config").arg(&path).status().unwrap().success());
-    log.find("configuration read again; changed: targets.b.address");
-    echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
-    echoes(&mut early).await;
+    impl Log {
+        fn find(&mut self, text: &str) -> String {
+            let lines = self.0.by_ref().map(Result::unwrap);
+            { lines }.find(|line| line.contains(text)).unwrap_or_else(|| panic!("never logged: {text}"))
+        }
+    }
 
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
-    assert!(within(ended).await.unwrap().success());
-    assert!(!pid_file.exists());
+    #[tokio::test]
+    async fn the_program_reloads_at_a_signal_and_by_its_command() {
+        let server = Server::echo().await;
+        let pid_file = directory("reload").join("pid");
+        let with = |target: &str| {
+            let pid_file = pid_file.display();
+            format!("{LISTEN}pid_file = \"{pid_file}\"\n{}", targets(&[(target, server)]))
+        };
+        let path = file("program", &with("a"));
+        let mut program = Program::run(relay().arg("--config").arg(&path).stderr(Stdio::piped()));
+        let mut log = Log(BufReader::new(program.child.stderr.take().unwrap()).lines());
+        let pid = program.child.id().to_string();
+        assert_eq!(fs::read_to_string(&pid_file).unwrap().trim(), pid);
+        let mut early = Client::connect(program.address, "/ws?target=a").await;
+        echoes(&mut early).await;
+
+        fs::write(&path, with("b")).unwrap();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
+        log.find("configuration read again; changed: targets.a.address");
+        echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
+
+        fs::write(&path, "liste = 1\n").unwrap();
+        assert!(relay().arg("reload").arg("--pid-file").arg(&pid_file).status().unwrap().success());
+        let line = log.find("configuration refused, the old one stays");
+        assert!(line.contains(&format!("{}:1: unknown field `liste`", path.display())), "{line}");
+        echoes(&mut Client::connect(program.address, "/ws?target=b").await).await;
+        echoes(&mut early).await;
+
+        fs::write(&path, with("c")).unwrap();
+        assert!(relay().arg("reload").arg("--config").arg(&path).status().unwrap().success());
+        log.find("configuration read again; changed: targets.b.address");
+        echoes(&mut Client::connect(program.address, "/ws?target=c").await).await;
+        echoes(&mut early).await;
+
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let ended = tokio::task::spawn_blocking(move || program.child.wait().unwrap());
+        assert!(within(ended).await.unwrap().success());
+        assert!(!pid_file.exists());
+    }
 }

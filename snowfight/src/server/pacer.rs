@@ -6,7 +6,7 @@ use super::changes::Gaps;
 /// a lost acknowledgement costs as much.
 const QUEUEING_LIMIT: u32 = 8;
 /// How many ticks longer still a client may acknowledge nothing, such as a page that draws few frames.
-const STALL_TICKS: u32 = 30;
+const MAX_SILENCE: u32 = 30;
 /// How many ticks after the last snapshot a client gets the next one although an earlier one is missing, which may have
 /// been lost. The number doubles while nothing comes back.
 const PROBE_TICKS: u32 = 15;
@@ -17,6 +17,16 @@ const MAX_INTERVAL: u32 = 12;
 const RECOVERY_TICKS: u32 = 60;
 /// The fastest round trip is that of the last one to two times as many ticks.
 const MIN_RTT_WINDOW: u32 = 300;
+
+/// Which clients get fewer snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// Those that acknowledge snapshots late (docs/game.md#pacing).
+    #[default]
+    Acknowledged,
+    /// None: every client gets all of them, as in the original.
+    Unpaced,
+}
 
 /// Decides by a client's acknowledgements how many snapshots it gets.
 ///
@@ -83,9 +93,9 @@ impl SnapshotPacer {
 
     fn update(&mut self, now: u32, period: u32) {
         let is_queued = self.rtt.take().is_some_and(|rtt| rtt > self.limit());
-        let stalls = |age: u32| age > self.limit().saturating_add(STALL_TICKS);
+        let is_silent = |age: u32| age > self.limit().saturating_add(MAX_SILENCE);
         match self.phase {
-            Phase::Sending if is_queued || self.oldest_age(now).is_some_and(stalls) => {
+            Phase::Sending if is_queued || self.oldest_age(now).is_some_and(is_silent) => {
                 self.phase = Phase::Draining { probe: PROBE_TICKS };
                 self.set_interval(now, (2 * self.interval).min(MAX_INTERVAL / period));
             }
@@ -317,7 +327,7 @@ mod tests {
         // It takes nothing for ten seconds.
         client.free_at = (client.clock + 600) * 1_000;
         let sent = client.run(600, FAST, NOTHING);
-        assert!((STALL_TICKS as usize..80).contains(&sent), "{sent}");
+        assert!((MAX_SILENCE as usize..80).contains(&sent), "{sent}");
         client.run(120, FAST, NOTHING);
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }
