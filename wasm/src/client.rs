@@ -187,7 +187,8 @@ pub(crate) fn millis(at: Instant) -> f64 {
     at.as_micros() as f64 / 1_000.0
 }
 
-#[cfg(all(test, feature = "npm"))]
+#[cfg(test)]
+#[cfg(feature = "npm")]
 mod tests {
     use super::game_protocol::ATTEMPT;
     use super::*;

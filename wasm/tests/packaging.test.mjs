@@ -71,3 +71,8 @@ test("an installed package runs", () => {
   const printed = execFileSync(process.execPath, ["run.mjs"], { cwd: join(folder, "fixture"), encoding: "utf8" });
   assert.equal(printed, "relay-unreachable\n");
 });
+
+test("importing every entry does nothing where there is no browser", () => {
+  const printed = execFileSync(process.execPath, ["import.mjs"], { cwd: join(folder, "fixture"), encoding: "utf8" });
+  assert.equal(printed, "0\n");
+});

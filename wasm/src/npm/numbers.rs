@@ -78,7 +78,8 @@ pub(super) fn count(value: u64) -> f64 {
     value as f64
 }
 
-#[cfg(all(test, feature = "npm"))]
+#[cfg(test)]
+#[cfg(feature = "npm")]
 mod tests {
     use std::fmt::Debug;
     use std::string::{String, ToString};
