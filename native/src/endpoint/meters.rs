@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 use rakwire::Instant;
-use rakwire::endpoint::{DropReasons, Protocol, Side};
+use rakwire::endpoint::{Protocol, Side};
 
 use super::stats::EndpointStats;
 
@@ -54,11 +54,10 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// What the recorder of this moment gives.
-    pub(crate) fn new<P: Protocol>() -> Self {
+    /// What the recorder of this moment gives to an endpoint of a protocol with these reasons to drop something.
+    pub(crate) fn new<R: Debug>(protocol: &'static str, reasons: &[R]) -> Self {
         describe();
-        let protocol = P::NAME;
-        let dropped = P::DropReason::REASONS
+        let dropped = reasons
             .iter()
             .map(|reason| Total::of(counter!(DROPPED, "protocol" => protocol, "reason" => name(reason))));
         Self {
