@@ -199,6 +199,7 @@ const RELAY: Crate = Crate {
         Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
+        Layer::together(&["admission::*"]),
         Layer::apart(&["admission", "ops", "tls"]),
         Layer::together(&["reload"]),
         Layer::together(&["io"]),
