@@ -147,7 +147,7 @@ mod tests {
         };
         assert_eq!([5, 5, 6, 8, 9, 15, 99, 100].map(&mut taken), [3, 0, 0, 0, 1, 2, 3, 0]);
         // What was refused takes nothing, whenever that was.
-        assert_eq!((100..120).map(taken).sum::<usize>(), 5);
+        assert_eq!((100..120).map(taken).sum::<usize>(), 6);
         let never = Allowance { events: 0, ..allowance };
         assert!(!Ration::default().is_left(never, Instant::from_micros(u64::MAX)));
         let longest = Allowance { events: u16::MAX, period: Duration::MAX };

@@ -104,7 +104,7 @@ pub(crate) fn line(blocked_ms: u8, seconds: u16, rows: &[Value]) -> impl Display
 mod tests {
     use super::*;
 
-    const SAID: &str = "[the game server] listening on 127.0.0.1:1\n\
+    const OUTPUT: &str = "[the game server] listening on 127.0.0.1:1\n\
         [the game server] {\"ticks\":60,\"datagrams\":800,\"snapshots\":60,\"thinned\":5}\n\
         [the game server] {\"ticks\":60,\"datagrams\":30,\"snapshots\":2,\"thinned\":58}\n\
         2026-01-01T00:00:00Z  INFO rakwire_relay::relay: ended: 0 clients of 2 sessions, 9 datagrams (99 bytes) to \
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_row_has_what_pages_server_and_relay_say() {
         let pages = json!({ "slow": { "age_ms": 7 }, "other": {}, "events": 650 });
-        let row = row(CASES[1], 3, &pages, SAID).unwrap();
+        let row = row(CASES[1], 3, &pages, OUTPUT).unwrap();
         let expected = json!({
             "protocol": "game", "snapshots": "whole", "paced": true, "run": 3, "slow": { "age_ms": 7 }, "other": {},
             "server": { "snapshots": 62, "thinned": 63, "datagrams": 830 }, "events": 650,
@@ -127,6 +127,6 @@ mod tests {
         let pages = json!({ "slow": {}, "other": {} });
         let reason = |pages, said| row(CASES[0], 1, pages, said).unwrap_err().to_string();
         assert_eq!(reason(&pages, "nothing"), "the relay has not said what it counted");
-        assert!(reason(&json!({ "slow": {} }), SAID).ends_with("says nothing of the other page"));
+        assert!(reason(&json!({ "slow": {} }), OUTPUT).ends_with("says nothing of the other page"));
     }
 }

@@ -35,6 +35,9 @@ use crate::words;
 /// What a page in a browser needs that talks to our programs and to foreign ones.
 const BROWSER: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::Peers];
 
+/// What the packed npm package is tried with.
+const BUNDLERS: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests];
+
 /// Every test of every part. The first ones start first: those whose preparation takes long, and those that take long.
 pub(crate) fn test_stages() -> Vec<Stage> {
     let mut stages = vec![
@@ -84,10 +87,17 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// What JavaScript uses, and what runs in a browser.
-fn browser_stages() -> [Stage; 4] {
+fn browser_stages() -> [Stage; 5] {
     [
         Stage::new("wasm", "the npm package: build, size, contents, tests", &BROWSER, wasm_tests)
             .load(Load::Half),
+        Stage::new(
+            "bundlers",
+            "the packed npm package in every bundler, in Chromium and in Firefox",
+            &BUNDLERS,
+            bundler_tests,
+        )
+        .load(Load::Half),
         Stage::new(
             "game",
             "the messages and the client of the game in JavaScript",
@@ -287,6 +297,11 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
     artifacts::built_programs(shell)?;
     // The tests build an example for browsers.
     shell.cmd_for(WASM, "wasm", "npm", ["test"]).run()
+}
+
+fn bundler_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["test"]).run()
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 use rakwire::Instant;
-use rakwire::endpoint::{DropReasons, Protocol, Side};
+use rakwire::endpoint::{Protocol, Side};
 
 use super::stats::EndpointStats;
 
@@ -54,11 +54,10 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// What the recorder of this moment gives.
-    pub(crate) fn new<P: Protocol>() -> Self {
+    /// What the recorder of this moment gives to an endpoint of a protocol with these reasons to drop something.
+    pub(crate) fn new<R: Debug>(protocol: &'static str, reasons: &[R]) -> Self {
         describe();
-        let protocol = P::NAME;
-        let dropped = P::DropReason::REASONS
+        let dropped = reasons
             .iter()
             .map(|reason| Total::of(counter!(DROPPED, "protocol" => protocol, "reason" => name(reason))));
         Self {
@@ -122,11 +121,17 @@ impl Meters {
     }
 }
 
-impl Drop for Meters {
-    /// What is gone counts no more.
-    fn drop(&mut self) {
+impl Meters {
+    /// What the endpoint has counts no more.
+    pub(crate) fn end(&mut self) {
         self.connections.set(0);
         self.blocks.set(0);
+    }
+}
+
+impl Drop for Meters {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -180,7 +185,7 @@ const fn number(value: usize) -> f64 {
 /// The name of a reason, without what it tells beside.
 fn name(reason: &dyn Debug) -> String {
     let mut name = format!("{reason:?}");
-    name.truncate(name.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(name.len()));
+    name.truncate(name.find(|of_name: char| !of_name.is_alphanumeric()).unwrap_or(name.len()));
     name
 }
 

@@ -50,7 +50,10 @@ mod inbox;
 mod incoming;
 mod io;
 mod message;
-#[cfg_attr(not(feature = "metrics"), path = "no_meters.rs")]
+#[cfg(feature = "metrics")]
+mod meters;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_meters.rs"]
 mod meters;
 mod options;
 mod pending_wake;
@@ -58,7 +61,10 @@ mod requests;
 mod shards;
 mod shared;
 mod shared_hook;
-#[cfg_attr(not(feature = "tracing"), path = "no_spans.rs")]
+#[cfg(feature = "tracing")]
+mod spans;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_spans.rs"]
 mod spans;
 mod state;
 mod stats;

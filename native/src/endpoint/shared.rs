@@ -98,11 +98,18 @@ impl<P: Protocol> Shared<P> {
 
 impl<P: Protocol> Shared<P> {
     /// Tells those who count what has happened, and has the driver come back for that if it is too early.
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(clippy::needless_pass_by_ref_mut, reason = "only meters that count are changed")
+    )]
     fn meter(&self, state: &mut State<P>, now: Instant, next: Next) -> Next {
         let due = state.dispatcher.meters.due(now);
         if due.is_some_and(|due| due <= now || next == Next::End) {
             let stats = self.stats(state);
             state.dispatcher.meters.tell(now, &stats);
+            if next == Next::End {
+                state.dispatcher.meters.end();
+            }
             return next;
         }
         match next {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rakwire::endpoint::{
-    ConnectError, ConnectionId, ConnectionState, Decision, Event, Hooked, Peer, Protocol, Side,
+    ConnectError, ConnectionId, ConnectionState, Decision, DropReasons, Event, Hooked, Peer, Protocol, Side,
 };
 use rakwire::{Instant, Machine};
 
@@ -87,7 +87,7 @@ impl<P: Protocol> State<P> {
             receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
             span,
-            meters: Meters::new::<P>(),
+            meters: Meters::new(P::NAME, P::DropReason::REASONS),
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
         let peer = Peer::with_capacity(options.capacity, options.config);

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::serve::{accept, serve_http};
-use super::stall::WriteDeadline;
+use super::write_deadline::WriteDeadline;
 
 /// The most connections at a time, which is more than monitoring opens.
 const CONNECTIONS_MAX: usize = 64;

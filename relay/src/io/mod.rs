@@ -9,10 +9,10 @@ mod files;
 mod handover;
 mod http;
 mod serve;
-mod stall;
 mod tcp;
 mod udp;
 mod websocket;
+mod write_deadline;
 
 pub(crate) use admin::serve_admin;
 pub(crate) use app::App;

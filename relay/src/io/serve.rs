@@ -24,8 +24,8 @@ use tracing::{debug, error};
 
 use super::app::App;
 use super::connected::Connected;
-use super::stall::WriteDeadline;
 use super::tcp::tune;
+use super::write_deadline::WriteDeadline;
 use crate::admission::{Refusal, parse};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.

@@ -1,7 +1,8 @@
 //! The relay with real sockets over loopback, and its flows without.
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
-#[cfg(all(test, feature = "acme"))]
+#[cfg(test)]
+#[cfg(feature = "acme")]
 mod acme;
 #[cfg(test)]
 mod admission;
@@ -23,12 +24,17 @@ mod limits;
 #[path = "../model/mod.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod operations;
 #[cfg(test)]
 mod program;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod proxies;
+#[cfg(test)]
+#[cfg(unix)]
+mod proxy_headers;
 #[cfg(test)]
 mod reload;
 #[cfg(test)]

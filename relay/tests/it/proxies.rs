@@ -1,19 +1,20 @@
 //! The relay behind nginx, HAProxy and Caddy, with the files that its package has as examples.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use futures_util::SinkExt;
 use rakwire_relay::{Config, Limits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Running, Server, config, directory, eventually, within};
-use crate::tls::{Authority, TlsClient, connect};
+use crate::support::{Running, Server, config, connect_from, directory, eventually, game, within};
+use crate::tls::{Authority, TlsClient, connect, connect_over};
 
 /// The name that the examples have for the page.
 const NAME: &str = "play.example.org";
@@ -189,6 +190,8 @@ async fn relay_behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.limits.ping_interval = Duration::from_millis(100);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    // So that the game server, which echoes, tells the address of the client.
+    game(&mut config).proxy_protocol = true;
     config
 }
 
@@ -209,8 +212,14 @@ async fn serves(proxy: Proxy, relay: Running) {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    let mut client = TlsClient::open(&connector, proxy.address, NAME).await;
-    client.echoes(b"hello").await;
+    let elsewhere = Ipv4Addr::new(127, 0, 0, 2);
+    let stream = connect_from(elsewhere.into(), proxy.address).await;
+    let mut client = TlsClient::over(connect_over(&connector, stream, NAME).await, NAME).await;
+    within(client.0.send(Message::binary(&b"hello"[..]))).await.unwrap();
+    let first = client.receive().await.into_data();
+    assert!(first.ends_with(b"hello"), "{first:?}");
+    assert_eq!(first[16..20], elsewhere.octets(), "the game server is told where the client is");
+    client.echoes(b"again").await;
     // Reading answers the pings; without answers the relay would close after three of them.
     assert!(
         tokio::time::timeout(Duration::from_secs(1), client.receive()).await.is_err(),

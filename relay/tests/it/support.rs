@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::{Config, Counters, Relay, Snapshot};
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -90,6 +90,13 @@ impl Running {
         self.stop.send(()).unwrap();
         within(self.task).await.unwrap().unwrap();
     }
+}
+
+/// A connection to `address` from another address of this machine.
+pub(crate) async fn connect_from(source: IpAddr, address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((source, 0).into()).unwrap();
+    within(socket.connect(address)).await.unwrap()
 }
 
 /// A client in place of a browser.

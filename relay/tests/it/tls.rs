@@ -71,6 +71,15 @@ pub(crate) async fn connect(
     name: &str,
 ) -> TlsStream<TcpStream> {
     let stream = within(TcpStream::connect(address)).await.unwrap();
+    connect_over(connector, stream, name).await
+}
+
+/// A connection by TLS over one by TCP.
+pub(crate) async fn connect_over(
+    connector: &TlsConnector,
+    stream: TcpStream,
+    name: &str,
+) -> TlsStream<TcpStream> {
     let name = ServerName::try_from(name.to_owned()).unwrap();
     within(connector.connect(name, stream)).await.unwrap()
 }

@@ -21,6 +21,9 @@ use crate::meter::{Meter, Report};
 
 /// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
+/// How long a snapshot may wait for the congestion window; a newer one replaces it. Snapshots that are split are reliable in
+/// RakNet, and do not end by this.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The length of the queue of connection events.
 const EVENT_QUEUE: usize = 1_024;
 /// How many events are handled before the resulting messages are sent.
@@ -334,6 +337,7 @@ fn game_protocol_options(simulate: Option<Simulation>) -> Result<game_protocol::
     let mut options: game_protocol::Options = options(simulate)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
     options.config.connection_blocks = Some(CONNECTION_BLOCKS);
+    options.config.unreliable_timeout = SNAPSHOT_TIMEOUT;
     Ok(options)
 }
 
@@ -341,6 +345,7 @@ fn raknet_options(simulate: Option<Simulation>) -> Result<raknet::Options, Optio
     let mut options: raknet::Options = options(simulate)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
     options.config.connection_blocks = Some(CONNECTION_BLOCKS);
+    options.config.unreliable_timeout = SNAPSHOT_TIMEOUT;
     Ok(options)
 }
 

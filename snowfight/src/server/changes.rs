@@ -99,10 +99,10 @@ impl Gaps {
 
     /// Whether it is the turn of an unchanged entity in the snapshot of this tick, or was in one that was left out.
     const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
-        let turns = Scope::REFRESH_TICKS;
-        // How many ticks ago its turn was; those of snapshots are an even number of ticks apart, and the turns an odd one.
-        let ago = (now % turns + turns - id.0 % turns) % turns;
-        let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + turns };
+        let cycle = Scope::REFRESH_TICKS;
+        // How many ticks ago its turn was. Snapshots are an even number of ticks apart, and its turns an odd one.
+        let ago = (now % cycle + cycle - id.0 % cycle) % cycle;
+        let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + cycle };
         ago < self.snapshots
     }
 }

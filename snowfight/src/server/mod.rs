@@ -41,6 +41,7 @@ use clock::Clock;
 use packed::PackedSnapshot;
 use session::{NextOutput, PendingMessage, Session, State};
 
+pub use pacer::Pacing;
 pub use packed::MAX_MESSAGE;
 
 /// The maximum number of connections: all players, and as many connections that have not joined.
@@ -88,16 +89,6 @@ impl core::fmt::Display for Full {
 }
 
 impl core::error::Error for Full {}
-
-/// Which clients get fewer snapshots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pacing {
-    /// Those that acknowledge snapshots late (docs/game.md#pacing).
-    #[default]
-    Acknowledged,
-    /// None: every client gets all of them, as in the original.
-    Unpaced,
-}
 
 /// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

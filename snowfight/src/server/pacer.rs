@@ -2,9 +2,11 @@
 
 use super::changes::Gaps;
 
-/// How many ticks a snapshot may take longer than the fastest recent one: a client acknowledges in every third frame, and
-/// a busy page misses some frames. On a long path it is the round-trip time, because a lost acknowledgement costs as much.
+/// How many ticks a snapshot may take longer than the fastest recent one. On a long path it is the round-trip time, because
+/// a lost acknowledgement costs as much.
 const QUEUEING_LIMIT: u32 = 8;
+/// How many ticks longer still a client may acknowledge nothing, such as a page that draws few frames.
+const MAX_SILENCE: u32 = 30;
 /// How many ticks after the last snapshot a client gets the next one although an earlier one is missing, which may have
 /// been lost. The number doubles while nothing comes back.
 const PROBE_TICKS: u32 = 15;
@@ -16,11 +18,22 @@ const RECOVERY_TICKS: u32 = 60;
 /// The fastest round trip is that of the last one to two times as many ticks.
 const MIN_RTT_WINDOW: u32 = 300;
 
+/// Which clients get fewer snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// Those that acknowledge snapshots late (docs/game.md#pacing).
+    #[default]
+    Acknowledged,
+    /// None: every client gets all of them, as in the original.
+    Unpaced,
+}
+
 /// Decides by a client's acknowledgements how many snapshots it gets.
 ///
-/// As long as they come back in time, that is all of them. When one takes too long, it is in a queue: of the server, of
-/// the path, or of a client that does not keep up. Then nothing more is sent until that queue is empty, and from then on
-/// half as many. A client that never acknowledges gets everything.
+/// As long as they come back in time, that is all of them. When a snapshot is old at the time when it is acknowledged, it
+/// was in a queue: of the server, of the path, or of a client that does not keep up. Then nothing more is sent until that
+/// queue is empty, and from then on half as many. It is the same if nothing comes back for long. A client that never
+/// acknowledges gets everything.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SnapshotPacer {
     /// Bit `n` is the snapshot of `n` ticks before the newest one: whether it was sent, and neither it nor a later one
@@ -31,6 +44,8 @@ pub(super) struct SnapshotPacer {
     /// The tick of the last snapshot that the client has applied.
     acked: Option<u32>,
     min_rtt: MinRtt,
+    /// The round-trip time of the newest acknowledgement since the last tick. Others may have waited for a lost message.
+    rtt: Option<u32>,
     phase: Phase,
     /// Every how many of the snapshots that its scope has it gets one.
     interval: u32,
@@ -54,6 +69,7 @@ impl SnapshotPacer {
             newest: None,
             acked: None,
             min_rtt: MinRtt::new(),
+            rtt: None,
             phase: Phase::Sending,
             interval: 1,
             changed: 0,
@@ -76,8 +92,10 @@ impl SnapshotPacer {
     }
 
     fn update(&mut self, now: u32, period: u32) {
+        let is_queued = self.rtt.take().is_some_and(|rtt| rtt > self.limit());
+        let is_silent = |age: u32| age > self.limit().saturating_add(MAX_SILENCE);
         match self.phase {
-            Phase::Sending if self.oldest_age(now).is_some_and(|age| age > self.limit()) => {
+            Phase::Sending if is_queued || self.oldest_age(now).is_some_and(is_silent) => {
                 self.phase = Phase::Draining { probe: PROBE_TICKS };
                 self.set_interval(now, (2 * self.interval).min(MAX_INTERVAL / period));
             }
@@ -112,7 +130,9 @@ impl SnapshotPacer {
         }
         self.in_flight &= bit - 1;
         self.acked = Some(time);
-        self.min_rtt.record(now, now.wrapping_sub(time));
+        let rtt = now.wrapping_sub(time);
+        self.min_rtt.record(now, rtt);
+        self.rtt = Some(rtt);
     }
 
     /// How far a snapshot of changes must go back.
@@ -168,12 +188,14 @@ mod tests {
 
     use super::*;
 
-    /// A client behind a path: it takes one snapshot every so many thousandths of a tick, and acknowledges in every third
-    /// frame.
+    /// A client behind a path: each snapshot takes it so many thousandths of a tick, and it acknowledges at most in every
+    /// third tick.
     struct Client {
         pacer: SnapshotPacer,
         /// One way, in ticks.
         path: u32,
+        /// The interval of its frames, in ticks.
+        frame: u32,
         /// What is on the way to the client, with its arrival.
         coming: VecDeque<(u32, u32)>,
         /// Acknowledgements on their way back.
@@ -193,6 +215,7 @@ mod tests {
             Self {
                 pacer: SnapshotPacer::new(),
                 path,
+                frame: 1,
                 coming: VecDeque::new(),
                 returning: VecDeque::new(),
                 clock: 0,
@@ -218,8 +241,10 @@ mod tests {
                         self.coming.push_back((self.now.wrapping_add(self.path), self.now));
                     }
                 }
-                self.show(cost);
-                if self.now.is_multiple_of(3) {
+                if self.clock.is_multiple_of(self.frame.into()) {
+                    self.show(cost);
+                }
+                if self.clock.is_multiple_of(self.frame.max(3).into()) {
                     self.returning.push_back((self.now.wrapping_add(self.path), self.shown));
                 }
                 while let Some(time) = arrived(&mut self.returning, self.now) {
@@ -259,6 +284,17 @@ mod tests {
         }
     }
 
+    /// It shows the newest snapshot in each of its few frames, so nothing is in a queue.
+    #[test]
+    fn a_client_with_few_frames_gets_everything() {
+        for (frame, path) in [(4, 1), (12, 1), (20, 1), (30, 1), (12, 6)] {
+            let mut client = Client::new(path, 0);
+            client.frame = frame;
+            assert_eq!(client.run(3_600, FAST, NOTHING), 3_600, "a frame in {frame} ticks");
+            assert!(client.worst_age <= path + frame, "{} with {frame}", client.worst_age);
+        }
+    }
+
     #[test]
     fn a_client_that_never_acknowledges_gets_everything() {
         let mut pacer = SnapshotPacer::new();
@@ -285,13 +321,13 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_stands_still_costs_one_snapshot_a_second_and_recovers() {
+    fn a_client_that_stands_still_costs_little_and_recovers() {
         let mut client = Client::new(1, 0);
         client.run(600, FAST, NOTHING);
         // It takes nothing for ten seconds.
         client.free_at = (client.clock + 600) * 1_000;
         let sent = client.run(600, FAST, NOTHING);
-        assert!((8..30).contains(&sent), "{sent}");
+        assert!((MAX_SILENCE as usize..80).contains(&sent), "{sent}");
         client.run(120, FAST, NOTHING);
         assert_eq!(client.run(600, FAST, NOTHING), 600);
     }

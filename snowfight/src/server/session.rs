@@ -2,9 +2,8 @@
 
 use heapless::Deque;
 
-use super::Pacing;
 use super::changes::SNAPSHOT_TICKS;
-use super::pacer::SnapshotPacer;
+use super::pacer::{Pacing, SnapshotPacer};
 use crate::message::{Channel, GameOver, PlayerId, Scope};
 use crate::world::TICKS_PER_SECOND;
 

@@ -114,12 +114,13 @@ fn without_pacing_the_queue_before_a_slow_client_is_always_full() {
     assert_eq!(during.thinned, 0);
 }
 
-/// The path is cut for three seconds: one snapshot a second is tried, and afterwards everything is as before.
+/// The path is cut for eight seconds: after the first few snapshots one a second is tried, and afterwards everything is as
+/// before.
 fn cut<E: End>(client: E, server: E, scope: Scope) {
     let mut slow = Slow::new(client, server, scope, Pacing::Acknowledged);
     let all = slow.run(10, None).sent;
-    let during = slow.run(3, Some(0));
-    assert!(during.sent < all / 10, "{during:?}");
+    let during = slow.run(8, Some(0));
+    assert!(during.sent < all / 5, "{during:?}");
     slow.run(5, None);
     let after = slow.run(10, None);
     assert_eq!((after.sent, after.thinned), (all, 0), "{after:?}");
@@ -182,7 +183,7 @@ fn few_snapshots_of_changes_add_up_to_the_world() {
     (1_200..6_000).for_each(|number| slow.tick(number));
     let Stats { snapshots, thinned, .. } = slow.server.stats();
     assert!((300..700).contains(&snapshots) && thinned > 2_000, "{snapshots} snapshots, {thinned} left out");
-    assert!(slow.longest_queue < 8, "{} in the queue", slow.longest_queue);
+    assert!(slow.longest_queue < 12, "{} in the queue", slow.longest_queue);
     let world = slow.server.world().entities();
     let is_object = |entity: &&Entity| matches!(entity.kind, EntityKind::Object(_));
     let objects = world.iter().filter(is_object);

@@ -258,7 +258,8 @@ fn walk<E: End>(client: E, server: E, one_way: Duration, scope: Scope, seed: u64
     }
     let worst = play.corrections.iter().copied().fold(0.0, f32::max);
     assert!(play.corrections.len() > 800, "{} snapshots", play.corrections.len());
-    assert!(worst < 0.1, "{worst} with {scope:?}, {one_way:?} each way, seed {seed}");
+    let thinned = play.server.stats().thinned;
+    assert!(worst < 0.1, "{worst} with {scope:?}, {one_way:?} each way, seed {seed}, {thinned} left out");
     assert!(play.ahead > 4.0 * one_way.as_secs_f32(), "only {} ahead of the server", play.ahead);
 }
 

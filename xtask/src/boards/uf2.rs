@@ -24,7 +24,7 @@ pub(super) fn check(file: &[u8], family: u32, program: &[u8]) -> Result<usize> {
     let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(order) == PT_LOAD);
     for header in loaded {
         let bytes = header.data(order, program).map_err(|()| anyhow!("a part is not in the program"))?;
-        holds(&blocks, header.p_paddr(order), bytes)?;
+        contains(&blocks, header.p_paddr(order), bytes)?;
     }
     Ok(blocks.len())
 }
@@ -55,7 +55,7 @@ fn block(bytes: &[u8], number: u32, count: u32, family: u32) -> Result<Block<'_>
 }
 
 /// Checks that `bytes` are in the blocks, from `address` on.
-fn holds(blocks: &[Block<'_>], mut address: u32, mut bytes: &[u8]) -> Result<()> {
+fn contains(blocks: &[Block<'_>], mut address: u32, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         let found = blocks.iter().find_map(|block| {
             let rest = block.data.get(usize::try_from(address.checked_sub(block.address)?).ok()?..)?;
@@ -93,10 +93,10 @@ mod tests {
         let file = file();
         let blocks = blocks(&file, FAMILY).unwrap();
         assert_eq!(blocks[1], Block { address: 0x1000_0100, data: &[8; 256] });
-        holds(&blocks, 0x1000_00FF, &[7, 8, 8]).unwrap();
-        holds(&blocks, 0x1000_00FF, &[7, 7]).unwrap_err();
-        holds(&blocks, 0x1000_01FF, &[8, 8]).unwrap_err();
-        holds(&blocks, 0x0FFF_FFFF, &[7]).unwrap_err();
+        contains(&blocks, 0x1000_00FF, &[7, 8, 8]).unwrap();
+        contains(&blocks, 0x1000_00FF, &[7, 7]).unwrap_err();
+        contains(&blocks, 0x1000_01FF, &[8, 8]).unwrap_err();
+        contains(&blocks, 0x0FFF_FFFF, &[7]).unwrap_err();
     }
 
     /// Byte by byte of the head, and the end.

@@ -251,6 +251,8 @@ const XTASK: Crate = Crate {
         Layer::together(&["stage"]),
         Layer::together(&["tasks"]),
         Layer::together(&["runner"]),
+        // What several stages and commands do.
+        Layer::together(&["npm_size"]),
         // What the stages and the commands do.
         Layer::apart(&[
             "boards",
@@ -265,7 +267,6 @@ const XTASK: Crate = Crate {
             "msrv",
             "own_files",
             "package",
-            "npm_size",
             "quickstarts",
             "relay_package",
             "size",

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::FOLDER;
 use crate::shell::Shell;
 
+/// Where packages lie.
+pub(super) const FOLDER: &str = "target/relay-package";
 const SOURCES: &str = "relay/packaging";
 
-/// Files of the repository, where they go, and whether they are programs.
+/// Files of the repository, and where they go.
 const FILES: [(&str, &str); 9] = [
     ("relay/packaging/rakwire-relay.service", "usr/lib/systemd/system/rakwire-relay.service"),
     ("relay/packaging/rakwire-relay.socket", "usr/lib/systemd/system/rakwire-relay.socket"),
@@ -67,10 +68,11 @@ fn control(shell: &Shell, tree: &Path, program: &Path) -> Result<()> {
         ("@VERSION@", version(shell)?),
         ("@ARCHITECTURE@", architecture(shell)?),
         ("@DEPENDS@", depends(&fs::read(program)?)?),
+        ("@MAINTAINER@", maintainer(shell)?),
         ("@SIZE@", size),
     ];
     let filled = values.iter().fold(template, |text, (name, value)| text.replace(name, value));
-    if filled.contains('@') && filled.split('@').count() > 2 {
+    if filled.lines().any(|line| line.ends_with('@')) {
         bail!("a value of the control file is not filled in:\n{filled}");
     }
     write(&tree.join("DEBIAN/control"), &filled, 0o644)?;
@@ -91,10 +93,22 @@ fn pack(shell: &Shell, tree: &Path) -> Result<PathBuf> {
 }
 
 fn version(shell: &Shell) -> Result<String> {
-    let manifest: toml::Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be read")?;
-    let version =
-        manifest.get("workspace").and_then(|workspace| workspace.get("package")?.get("version")?.as_str());
+    let package = workspace_package(shell)?;
+    let version = package.get("version").and_then(toml::Value::as_str);
     version.map(str::to_owned).context("Cargo.toml has no version of the workspace")
+}
+
+fn maintainer(shell: &Shell) -> Result<String> {
+    let package = workspace_package(shell)?;
+    let author = package.get("authors").and_then(|authors| authors.get(0)?.as_str());
+    author.map(str::to_owned).context("Cargo.toml has no authors of the workspace")
+}
+
+/// What all packages of the workspace have in common.
+fn workspace_package(shell: &Shell) -> Result<toml::Table> {
+    let manifest: toml::Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be read")?;
+    let package = manifest.get("workspace").and_then(|workspace| workspace.get("package")?.as_table());
+    package.cloned().context("Cargo.toml has no package of the workspace")
 }
 
 fn architecture(shell: &Shell) -> Result<String> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::unistd::Uid;
 
-use super::FOLDER;
+use super::contents::FOLDER;
 use crate::process::describe;
 use crate::shell::Shell;
 

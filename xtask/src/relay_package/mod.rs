@@ -13,9 +13,6 @@ use crate::artifacts;
 use crate::setup::Need;
 use crate::shell::Shell;
 
-/// Where packages lie.
-const FOLDER: &str = "target/relay-package";
-
 /// What the stage needs.
 pub(crate) const NEEDS: [Need; 2] = [Need::HostTests, Need::Systemd];
 

@@ -43,7 +43,8 @@ inside rakwire-relay check --config /etc/rakwire-relay/relay.toml
 inside systemd-analyze verify --man=no /usr/lib/systemd/system/rakwire-relay.service \
     /usr/lib/systemd/system/rakwire-relay.socket
 inside systemd-analyze security --offline=true --threshold=20 --no-pager \
-    /usr/lib/systemd/system/rakwire-relay.service | tail -n 1
+    /usr/lib/systemd/system/rakwire-relay.service > run/exposure
+tail -n 1 run/exposure
 
 sed -i "s/127.0.0.1:8080/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/" \
     etc/rakwire-relay/relay.toml

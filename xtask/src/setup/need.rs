@@ -12,6 +12,7 @@ pub(crate) enum Need {
     WasmTarget,
     FirmwareTargets,
     Chromium,
+    Firefox,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     /// The reverse proxies that the relay is tested behind.
@@ -51,7 +52,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 23] = [
+    pub(crate) const TOOLS: [Self; 24] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -59,6 +60,7 @@ impl Need {
         Self::WasmTarget,
         Self::FirmwareTargets,
         Self::Chromium,
+        Self::Firefox,
         Self::CppCompiler,
         Self::Nginx,
         Self::HaProxy,
@@ -88,6 +90,7 @@ impl Need {
             Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
@@ -115,7 +118,7 @@ impl Need {
         }
     }
 
-    const FOR_NPM_PACKAGE: [Self; 4] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack, Self::Packages];
+    const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
     const FOR_GAME_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack];
 
     pub(crate) fn name(self) -> &'static str {

@@ -5,7 +5,7 @@
 //! `RAKWIRE_WIFI=name RAKWIRE_WIFI_PASSWORD=password cargo run --release` with the name and the password of the Wi-Fi.
 //! `RAKWIRE_SERVER=192.168.0.10:19132` names the server, which the board looks for otherwise.
 //!
-//! To start a program of your own, copy this file, `.cargo` and `Cargo.toml`.
+//! To start a program of your own, copy this file, `.cargo` and `Cargo.toml`, and change the paths in the last.
 
 #![no_std]
 #![no_main]

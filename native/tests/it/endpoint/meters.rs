@@ -66,10 +66,10 @@ async fn play<P: Subject>(mut recorded: Recorded) {
         here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
         receive(&there).await;
     }
-    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a free port");
-    stranger.send_to(&[1], server.local_addr()).expect("a server");
+    let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    unconnected.send_to(&[1], server.local_addr()).expect("a server");
     // While they run they tell it every now and then.
-    until("the recorder was told of the stranger", || {
+    until("the recorder was told of the junk", || {
         recorded.update();
         recorded.value::<P>("rakwire_dropped_total", ",reason=TooShort") > 0.0
     })

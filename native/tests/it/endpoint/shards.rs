@@ -87,12 +87,12 @@ async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
     let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
     let address = shards.first().expect("a shard").local_addr();
     let welcome = Arc::<Mutex<HashSet<SocketAddr>>>::default();
-    let asking = Arc::<Mutex<HashSet<usize>>>::default();
+    let asked = Arc::<Mutex<HashSet<usize>>>::default();
     for (number, shard) in shards.iter().cloned().enumerate() {
-        let (welcome, asking) = (Arc::clone(&welcome), Arc::clone(&asking));
+        let (welcome, asked) = (Arc::clone(&welcome), Arc::clone(&asked));
         tokio::spawn(async move {
             while let Some(incoming) = shard.incoming().await {
-                asking.lock().expect("no panic").insert(number);
+                asked.lock().expect("no panic").insert(number);
                 let is_welcome = welcome.lock().expect("no panic").contains(&incoming.remote());
                 if is_welcome { incoming.accept() } else { incoming.refuse() }
             }
@@ -116,7 +116,7 @@ async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
     let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
     until("all that are welcome are there", || count() == usize::from(CLIENTS / 2)).await;
     assert!(clients.iter().all(|(_, connection)| connection.closed_reason().is_none()));
-    assert!(asking.lock().expect("no panic").len() > 1, "one shard alone was asked");
+    assert!(asked.lock().expect("no panic").len() > 1, "one shard alone was asked");
 }
 
 /// A RakNet server of several shards, and the shard that each of many clients comes to.

@@ -92,16 +92,16 @@ async fn the_life_of_a_connection_is_told<P: Subject>(
     ] {
         assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
     }
-    // Neither messages nor what strangers send are worth a line.
+    // Neither a message nor what comes without a connection is worth a line.
     let lines = collector.lines().len();
     for number in 0..50 {
         here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
         receive(&there).await;
     }
-    let stranger = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let before = server.stats().peer.datagrams_received;
     for junk in [&[1][..], &[0x84; 30], &[5; 100], &[0x40, 1, 2, 3]] {
-        stranger.send_to(junk, server.local_addr()).expect("a server");
+        unconnected.send_to(junk, server.local_addr()).expect("a server");
     }
     until("the junk has arrived", || server.stats().peer.datagrams_received >= before + 4).await;
     assert_eq!(collector.lines().len(), lines, "{:#?}", collector.lines());

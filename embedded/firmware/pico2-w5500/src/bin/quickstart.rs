@@ -6,7 +6,7 @@
 //! which the board looks for otherwise.
 //!
 //! To start a program of your own, copy this file, `.cargo`, `build.rs`, `memory.x`, and the dependencies in `Cargo.toml`
-//! except for `rakwire-firmware`.
+//! except for `rakwire-firmware`, with other paths.
 
 #![no_std]
 #![no_main]
