@@ -201,6 +201,8 @@ const RELAY: Crate = Crate {
         Layer::together(&["counters"]),
         Layer::together(&["admission::*"]),
         Layer::apart(&["admission", "ops", "tls"]),
+        Layer::together(&["admission", "admission::*"]),
+        Layer::apart(&["ops", "tls"]),
         Layer::together(&["reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
