@@ -118,37 +118,27 @@ fn argument(option: &'static OptionInfo) -> Arg {
         Some(variable) => argument.env(variable),
         None => argument,
     };
-    match option.kind {
-        OptionKind::Switch => {
-            argument.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL")
-        }
-        OptionKind::Text(name) => argument.value_name(name),
-        OptionKind::Texts(name) => argument.value_name(name).num_args(1..).action(ArgAction::Append),
-        OptionKind::Targets => argument.value_name("NAME=HOST:PORT").action(ArgAction::Append),
-        OptionKind::Number { unit, .. } => argument.value_name(number_name(unit)),
-        OptionKind::Time { .. } => argument.value_name("SECONDS"),
-        _ => argument.value_name("VALUE"),
+    let argument = argument.value_name(option.value_name());
+    if option.kind == OptionKind::Switch {
+        return argument.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
-}
-
-fn number_name(unit: &'static str) -> &'static str {
-    if unit == "bytes" { "BYTES" } else { "N" }
+    if matches!(option.kind, OptionKind::Texts(_)) {
+        return argument.num_args(1..).action(ArgAction::Append);
+    }
+    if option.kind == OptionKind::Targets { argument.action(ArgAction::Append) } else { argument }
 }
 
 /// The value of an option, if the environment or the command line has one.
 fn given(option: &'static OptionInfo, matches: &ArgMatches) -> Option<Override> {
     let variable = option.variable()?;
     let values: Vec<String> = matches.get_many(option.flag)?.cloned().collect();
-    match matches.value_source(option.flag)? {
-        ValueSource::CommandLine => {
-            Some(Override { option, source: Source::Flag(format!("--{}", option.flag)), values })
-        }
-        ValueSource::EnvVariable => {
-            let values = values_of_variable(option, values);
-            (!values.is_empty()).then_some(Override { option, source: Source::Variable(variable), values })
-        }
-        _ => None,
+    let given_by = matches.value_source(option.flag)?;
+    if given_by == ValueSource::CommandLine {
+        return Some(Override { option, source: Source::Flag(format!("--{}", option.flag)), values });
     }
+    let values = values_of_variable(option, values);
+    let is_given = given_by == ValueSource::EnvVariable && !values.is_empty();
+    is_given.then_some(Override { option, source: Source::Variable(variable), values })
 }
 
 /// A variable has several values between semicolons, and an empty one is like none.

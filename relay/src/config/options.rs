@@ -72,6 +72,22 @@ impl OptionInfo {
         (!name.is_empty()).then(|| format!("RAKWIRE_RELAY_{name}"))
     }
 
+    /// The name of its value in the help of the command line.
+    #[must_use]
+    pub const fn value_name(&self) -> &'static str {
+        match self.kind {
+            OptionKind::Switch => "BOOL",
+            OptionKind::Text(name) | OptionKind::Texts(name) => name,
+            OptionKind::Choice(_) => "VALUE",
+            OptionKind::Number { unit, .. } => match unit.as_bytes() {
+                b"bytes" => "BYTES",
+                _ => "N",
+            },
+            OptionKind::Time { .. } => "SECONDS",
+            OptionKind::Targets => "NAME=HOST:PORT",
+        }
+    }
+
     /// The values that it takes, with their unit.
     #[must_use]
     pub fn values(&self) -> String {
