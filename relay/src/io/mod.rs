@@ -1,10 +1,13 @@
 //! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `session`.
 
 mod app;
+mod batch;
 mod client;
 mod drive;
 mod files;
+mod front;
 mod http;
+mod prober;
 mod serve;
 mod tcp;
 mod udp;
