@@ -1,7 +1,6 @@
-//! Why a session ends: the WebSocket close code and its text.
+//! Why a connection of a client ends: the WebSocket close code and its text.
 
-use std::time::Duration;
-
+use crate::flow::FlowEnd;
 use crate::target::TargetName;
 
 /// RFC 6455 section 5.5: a control frame has at most 125 bytes, of which the code takes two.
@@ -10,21 +9,17 @@ const TEXT_MAX: usize = 123;
 /// How many bytes of an unknown name are repeated to the client, so that the rest of the text fits.
 const ECHO_MAX: usize = 40;
 
-/// Why a session ended.
+/// Why a connection of a client ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
     UnknownTarget { requested: String, offered: Vec<TargetName> },
     TooManyClients { max: usize },
-    TextMessage,
-    MessageTooBig { len: usize, max: usize },
-    ProtocolViolation,
-    Idle(Duration),
-    Unresponsive(Duration),
-    ShuttingDown,
-    UdpFailed,
-    ClientClosed,
-    ClientVanished,
+    /// The UDP socket cannot be opened.
+    NoSocket,
+    Flow(FlowEnd),
+    /// The client came back by another connection, and this one has no use any more.
+    Resumed,
 }
 
 counted! {
@@ -54,6 +49,8 @@ counted! {
         ClientClosed,
         /// The connection of the client ended without a close.
         ClientVanished,
+        /// The client resumed its flow by another connection before this one was lost (4409).
+        Resumed,
     }
 }
 
@@ -71,6 +68,7 @@ impl CloseKind {
             Self::Idle | Self::Unresponsive => Some(4408),
             Self::ShuttingDown => Some(1001),
             Self::UdpFailed => Some(1011),
+            Self::Resumed => Some(4409),
             Self::ClientClosed | Self::ClientVanished => None,
         }
     }
@@ -83,15 +81,9 @@ impl CloseReason {
             Self::MissingTarget => CloseKind::MissingTarget,
             Self::UnknownTarget { .. } => CloseKind::UnknownTarget,
             Self::TooManyClients { .. } => CloseKind::TooManyClients,
-            Self::TextMessage => CloseKind::TextMessage,
-            Self::MessageTooBig { .. } => CloseKind::MessageTooBig,
-            Self::ProtocolViolation => CloseKind::ProtocolViolation,
-            Self::Idle(_) => CloseKind::Idle,
-            Self::Unresponsive(_) => CloseKind::Unresponsive,
-            Self::ShuttingDown => CloseKind::ShuttingDown,
-            Self::UdpFailed => CloseKind::UdpFailed,
-            Self::ClientClosed => CloseKind::ClientClosed,
-            Self::ClientVanished => CloseKind::ClientVanished,
+            Self::NoSocket => CloseKind::UdpFailed,
+            Self::Flow(end) => kind_of(end),
+            Self::Resumed => CloseKind::Resumed,
         }
     }
 
@@ -111,18 +103,40 @@ impl CloseReason {
             Self::TooManyClients { max } => {
                 format!("this relay has its maximum of {max} clients; try again later")
             }
-            Self::TextMessage => "text message; only binary messages are relayed".to_owned(),
-            Self::MessageTooBig { len, max } => {
-                format!("message of {len} bytes; a datagram carries at most {max}")
-            }
-            Self::ProtocolViolation => "broken WebSocket frame".to_owned(),
-            Self::Idle(time) => format!("nothing sent or received for {time:?}"),
-            Self::Unresponsive(time) => format!("no answer to pings for {time:?}"),
-            Self::ShuttingDown => "relay is shutting down".to_owned(),
-            Self::UdpFailed => "UDP socket to the game server failed".to_owned(),
-            Self::ClientClosed => "closed by the client".to_owned(),
-            Self::ClientVanished => "connection to the client lost".to_owned(),
+            Self::NoSocket => "UDP socket to the game server failed".to_owned(),
+            Self::Flow(end) => sentence_of(end),
+            Self::Resumed => "resumed by another connection".to_owned(),
         }
+    }
+}
+
+const fn kind_of(end: &FlowEnd) -> CloseKind {
+    match end {
+        FlowEnd::TextMessage => CloseKind::TextMessage,
+        FlowEnd::MessageTooBig { .. } => CloseKind::MessageTooBig,
+        FlowEnd::ProtocolViolation => CloseKind::ProtocolViolation,
+        FlowEnd::Idle(_) => CloseKind::Idle,
+        FlowEnd::Unresponsive(_) => CloseKind::Unresponsive,
+        FlowEnd::ShuttingDown => CloseKind::ShuttingDown,
+        FlowEnd::UdpFailed => CloseKind::UdpFailed,
+        FlowEnd::ClientClosed => CloseKind::ClientClosed,
+        FlowEnd::ClientVanished => CloseKind::ClientVanished,
+    }
+}
+
+fn sentence_of(end: &FlowEnd) -> String {
+    match end {
+        FlowEnd::TextMessage => "text message; only binary messages are relayed".to_owned(),
+        FlowEnd::MessageTooBig { len, max } => {
+            format!("message of {len} bytes; a datagram carries at most {max}")
+        }
+        FlowEnd::ProtocolViolation => "broken WebSocket frame".to_owned(),
+        FlowEnd::Idle(time) => format!("nothing sent or received for {time:?}"),
+        FlowEnd::Unresponsive(time) => format!("no answer to pings for {time:?}"),
+        FlowEnd::ShuttingDown => "relay is shutting down".to_owned(),
+        FlowEnd::UdpFailed => "UDP socket to the game server failed".to_owned(),
+        FlowEnd::ClientClosed => "closed by the client".to_owned(),
+        FlowEnd::ClientVanished => "connection to the client lost".to_owned(),
     }
 }
 

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::flow::{FlowLimits, Rate};
 use crate::origin::{AllowedOrigin, OriginPolicy};
-use crate::target::{self, HostPort, TargetName, TargetSpec, Targets};
+use crate::target::{self, HostPort, Route, TargetName, TargetSpec, Targets};
 
 /// The longest payload of a UDP datagram over IPv4.
 pub const UDP_PAYLOAD_MAX: usize = 65_507;
@@ -69,7 +70,7 @@ impl Config {
     /// Resolves the targets. This happens once: later changes of DNS have no effect.
     pub(crate) async fn resolve(&self) -> Result<Targets, ConfigError> {
         let mut targets = Targets::default();
-        for TargetSpec { name, address } in &self.targets {
+        for TargetSpec { name, address, source, proxy_protocol } in &self.targets {
             let error =
                 |source| ConfigError::Unresolvable { name: name.clone(), address: address.clone(), source };
             let found = tokio::net::lookup_host(address.as_str()).await.map_err(error)?;
@@ -77,7 +78,8 @@ impl Config {
                 name: name.clone(),
                 address: address.clone(),
             })?;
-            targets.insert(name.clone(), pinned);
+            let route = Route { address: pinned, source: *source, proxy_protocol: *proxy_protocol };
+            targets.insert(name.clone(), route);
         }
         Ok(targets)
     }
@@ -118,8 +120,16 @@ pub struct Limits {
     pub max_datagram: usize,
     /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
     pub queue: NonZeroUsize,
-    /// How long a session can be without a datagram in either direction.
+    /// The bytes of datagrams that can wait in each direction of a client; a full queue drops its oldest datagrams.
+    pub queue_bytes: NonZeroUsize,
+    /// How long a datagram can wait before it is dropped.
+    pub queue_age: Duration,
+    /// How long a flow can be without a datagram in either direction.
     pub idle_timeout: Duration,
+    /// How long a flow waits for a client whose connection was lost; zero: not at all.
+    pub resume_within: Duration,
+    /// How much a client may send; `None` is no limit.
+    pub rate: Option<Rate>,
     /// The interval of pings. A client that sends nothing for three of them is disconnected.
     pub ping_interval: Duration,
     /// How long a TCP connection may take to send the header of a request, from its start or from the previous response.
@@ -135,16 +145,36 @@ impl Limits {
     pub const fn max_connections(&self) -> usize {
         self.max_clients.saturating_mul(2).saturating_add(64)
     }
+
+    /// The limits of each flow.
+    #[must_use]
+    pub fn of_flow(&self) -> FlowLimits {
+        let mut limits = FlowLimits::default();
+        limits.max_datagram = self.max_datagram;
+        limits.queue = self.queue;
+        limits.queue_bytes = self.queue_bytes;
+        limits.queue_age = self.queue_age;
+        limits.idle_timeout = self.idle_timeout;
+        limits.ping_interval = self.ping_interval;
+        limits.resume_within = self.resume_within;
+        limits.rate = self.rate;
+        limits
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
+        let flow = FlowLimits::default();
         Self {
             max_clients: 1000,
-            max_datagram: 1472,
-            queue: const { NonZeroUsize::new(256).expect("256 is not zero") },
-            idle_timeout: Duration::from_secs(60),
-            ping_interval: Duration::from_secs(15),
+            max_datagram: flow.max_datagram,
+            queue: flow.queue,
+            queue_bytes: flow.queue_bytes,
+            queue_age: flow.queue_age,
+            idle_timeout: flow.idle_timeout,
+            resume_within: flow.resume_within,
+            rate: flow.rate,
+            ping_interval: flow.ping_interval,
             header_timeout: Duration::from_secs(10),
         }
     }
@@ -256,8 +286,8 @@ mod tests {
     async fn targets_are_pinned_to_one_address() {
         let targets =
             config("127.0.0.1:0", &["a=[::ffff:127.0.0.1]:5", "b=[::1]:6"]).resolve().await.unwrap();
-        assert_eq!(targets.find("a").unwrap().1, "127.0.0.1:5".parse().unwrap());
-        assert_eq!(targets.find("b").unwrap().1, "[::1]:6".parse().unwrap());
+        assert_eq!(targets.find("a").unwrap().1.address, "127.0.0.1:5".parse().unwrap());
+        assert_eq!(targets.find("b").unwrap().1.address, "[::1]:6".parse().unwrap());
         assert!(targets.find("c").is_none());
         let group = config("127.0.0.1:0", &["a=224.0.0.1:5"]).resolve().await;
         assert!(matches!(group, Err(ConfigError::UnusableAddress { .. })));

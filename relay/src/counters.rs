@@ -1,127 +1,60 @@
 //! Counters of the relay.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::close::CloseKind;
+use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic};
+use crate::target::TargetName;
 
-counted! {
-    /// Why a datagram was dropped.
-    pub enum DropReason {
-        /// The queue towards the game server was full, and this was its oldest datagram.
-        ServerQueueFull,
-        /// The queue towards the client was full, and this was its oldest datagram.
-        ClientQueueFull,
-        /// A message of the client was empty; RakNet datagrams never are.
-        EmptyMessage,
-        /// A datagram of the game server was too long.
-        DatagramTooBig,
-        /// The system refused to send the datagram for a temporary reason.
-        SendRefused,
-    }
-}
-
-/// Counts since the start, over all sessions.
+/// Counts since the start, over all flows and by target.
 #[derive(Debug, Default)]
 pub struct Counters {
-    clients: AtomicU64,
-    sessions: Counter,
-    to_server: TrafficCounter,
-    to_client: TrafficCounter,
-    pub(crate) unreachable: Counter,
+    targets: RwLock<BTreeMap<TargetName, Arc<TargetCounters>>>,
     pub(crate) origins_refused: Counter,
     pub(crate) connections_refused: Counter,
     pub(crate) headers_timed_out: Counter,
-    drops: [Counter; DropReason::ALL.len()],
     closes: [Counter; CloseKind::ALL.len()],
-}
-
-/// A count that only grows.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(crate) fn increment(&self) {
-        self.add(1);
-    }
-
-    fn add(&self, number: u64) {
-        self.0.fetch_add(number, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-#[derive(Debug, Default)]
-struct TrafficCounter {
-    datagrams: Counter,
-    bytes: Counter,
-}
-
-impl TrafficCounter {
-    fn add(&self, bytes: usize) {
-        self.datagrams.increment();
-        self.bytes.add(bytes as u64);
-    }
-
-    fn snapshot(&self) -> Traffic {
-        Traffic { datagrams: self.datagrams.get(), bytes: self.bytes.get() }
-    }
 }
 
 impl Counters {
     /// The current counts. Each is exact, but they are not read atomically together.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
+        let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
+        let targets: BTreeMap<_, _> =
+            targets.iter().map(|(name, counters)| (name.clone(), counters.snapshot())).collect();
+        let all = targets.values().fold(TargetSnapshot::default(), TargetSnapshot::plus);
         Snapshot {
-            clients: self.clients.load(Ordering::Relaxed),
-            sessions: self.sessions.get(),
-            to_server: self.to_server.snapshot(),
-            to_client: self.to_client.snapshot(),
-            unreachable: self.unreachable.get(),
+            clients: all.clients,
+            flows: all.flows,
+            to_server: all.to_server,
+            to_client: all.to_client,
+            unreachable: all.unreachable,
             origins_refused: self.origins_refused.get(),
             connections_refused: self.connections_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
-            drops: self.drops.each_ref().map(Counter::get),
             closes: self.closes.each_ref().map(Counter::get),
+            all,
+            targets,
         }
     }
 
-    pub(crate) fn client_connected(&self) {
-        self.clients.fetch_add(1, Ordering::Relaxed);
-        self.sessions.increment();
-    }
-
-    pub(crate) fn client_disconnected(&self) {
-        self.clients.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn sent_to_server(&self, bytes: usize) {
-        self.to_server.add(bytes);
-    }
-
-    pub(crate) fn sent_to_client(&self, bytes: usize) {
-        self.to_client.add(bytes);
-    }
-
-    pub(crate) fn dropped(&self, reason: DropReason) {
-        self.drops[reason as usize].increment();
+    /// The counters of one target.
+    pub(crate) fn target(&self, name: &TargetName) -> Arc<TargetCounters> {
+        let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counters) = targets.get(name) {
+            return Arc::clone(counters);
+        }
+        drop(targets);
+        let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(targets.entry(name.clone()).or_default())
     }
 
     pub(crate) fn closed(&self, kind: CloseKind) {
         self.closes[kind as usize].increment();
     }
-}
-
-/// The traffic in one direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Datagrams.
-    pub datagrams: u64,
-    /// Bytes of payload.
-    pub bytes: u64,
 }
 
 /// The [`Counters`] at one moment.
@@ -130,8 +63,8 @@ pub struct Traffic {
 pub struct Snapshot {
     /// Connected clients.
     pub clients: u64,
-    /// Sessions since the start.
-    pub sessions: u64,
+    /// Flows since the start.
+    pub flows: u64,
     /// Traffic to game servers.
     pub to_server: Traffic,
     /// Traffic to clients.
@@ -145,34 +78,48 @@ pub struct Snapshot {
     pub connections_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
-    drops: [u64; DropReason::ALL.len()],
     closes: [u64; CloseKind::ALL.len()],
+    all: TargetSnapshot,
+    targets: BTreeMap<TargetName, TargetSnapshot>,
 }
 
 impl Snapshot {
     /// Datagrams that were dropped for `reason`.
     #[must_use]
     pub const fn drops(&self, reason: DropReason) -> u64 {
-        self.drops[reason as usize]
+        self.all.drops(reason)
     }
 
-    /// Sessions and rejected requests that ended with `kind`.
+    /// Connections of clients and rejected requests that ended with `kind`.
     #[must_use]
     pub const fn closes(&self, kind: CloseKind) -> u64 {
         self.closes[kind as usize]
+    }
+
+    /// The counts of all targets together.
+    #[must_use]
+    pub const fn all(&self) -> &TargetSnapshot {
+        &self.all
+    }
+
+    /// The counts of each target that has had a client.
+    pub fn targets(&self) -> impl Iterator<Item = (&TargetName, &TargetSnapshot)> {
+        self.targets.iter()
     }
 }
 
 /// One line with all counts that are not zero.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clients, sessions, to_server, to_client, .. } = self;
-        write!(f, "{clients} clients of {sessions} sessions")?;
+        let Self { clients, flows, to_server, to_client, .. } = self;
+        write!(f, "{clients} clients of {flows} flows")?;
         write!(f, ", {} datagrams ({} bytes) to servers", to_server.datagrams, to_server.bytes)?;
         write!(f, ", {} datagrams ({} bytes) to clients", to_client.datagrams, to_client.bytes)?;
         let drops = DropReason::ALL.map(|reason| (format!("dropped {reason:?}"), self.drops(reason)));
         let closes = CloseKind::ALL.map(|kind| (format!("closed {kind:?}"), self.closes(kind)));
         let others = [
+            ("detached".to_owned(), self.all.detached),
+            ("resumed".to_owned(), self.all.resumed),
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
             ("connections refused".to_owned(), self.connections_refused),
@@ -187,36 +134,44 @@ impl fmt::Display for Snapshot {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::flow::{Flow, FlowLimits, FromClient, FromServer, Sending, Setup};
+
+    fn flow(counters: &Counters, target: &str) -> Flow {
+        let counters = counters.target(&target.parse().unwrap());
+        Flow::new(FlowLimits::default(), counters, Setup::default(), Instant::now())
+    }
 
     #[test]
     fn a_snapshot_prints_the_counts() {
         let counters = Counters::default();
-        counters.client_connected();
-        counters.client_connected();
-        counters.client_disconnected();
-        counters.sent_to_server(100);
-        counters.sent_to_server(11);
-        counters.sent_to_client(7);
-        counters.dropped(DropReason::SendRefused);
+        let (mut one, two) = (flow(&counters, "one"), flow(&counters, "two"));
+        drop(two);
+        let now = Instant::now();
+        for len in [100, 11] {
+            one.handle_client(now, FromClient::Datagram(vec![0; len].into()));
+            one.handle_sent(1, Sending::Sent);
+        }
+        one.handle_client(now, FromClient::Datagram(vec![0; 1].into()));
+        one.handle_sent(1, Sending::Refused);
+        one.handle_server(now, FromServer::Datagram(&[0; 7]));
+        one.poll_to_client(now);
         counters.closed(CloseKind::ClientVanished);
         counters.connections_refused.increment();
-        counters.headers_timed_out.increment();
-        counters.headers_timed_out.increment();
+        counters.headers_timed_out.add(2);
         let snapshot = counters.snapshot();
-        assert_eq!((snapshot.clients, snapshot.sessions), (1, 2));
+        assert_eq!((snapshot.clients, snapshot.flows), (1, 2));
         assert_eq!(snapshot.to_server, Traffic { datagrams: 2, bytes: 111 });
         assert_eq!(snapshot.to_client, Traffic { datagrams: 1, bytes: 7 });
         assert_eq!(
             snapshot.to_string(),
-            "1 clients of 2 sessions, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
+            "1 clients of 2 flows, 2 datagrams (111 bytes) to servers, 1 datagrams (7 bytes) to clients, \
              connections refused: 1, headers timed out: 2, dropped SendRefused: 1, closed ClientVanished: 1"
         );
-    }
-    #[test]
-    fn reasons_are_listed_in_the_order_of_their_values() {
-        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
-            assert_eq!(reason as usize, index);
-        }
+        let of_targets: Vec<_> =
+            snapshot.targets().map(|(name, counts)| (name.as_str(), counts.clients, counts.flows)).collect();
+        assert_eq!(of_targets, [("one", 1, 1), ("two", 0, 1)]);
     }
 }

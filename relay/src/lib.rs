@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! The logic of a session is in `session`, without IO; `io` has the sockets.
+//! The logic of a client is in [`flow`], without IO; `io` has the sockets.
 
 #![forbid(unsafe_code)]
 
@@ -52,18 +52,18 @@ mod config;
 mod counters;
 pub mod directory;
 pub mod discovery;
+pub mod flow;
 pub mod front;
 mod io;
 mod origin;
 pub mod protocol;
-mod queue;
 mod relay;
-mod session;
 mod target;
 
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
-pub use counters::{Counters, DropReason, Snapshot, Traffic};
+pub use counters::{Counters, Snapshot};
+pub use flow::{DropReason, TargetSnapshot, Traffic};
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use relay::Relay;
 pub use target::{HostPort, TargetName, TargetSpec, TargetSyntaxError};

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::flow::Source;
+
 /// The name of a game server for clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TargetName(String);
@@ -76,6 +78,10 @@ pub struct TargetSpec {
     pub name: TargetName,
     /// Its address.
     pub address: HostPort,
+    /// From which address the datagrams of a client come.
+    pub source: Source,
+    /// Whether the first datagrams of a client carry its address in a header of the PROXY protocol, version 2.
+    pub proxy_protocol: bool,
 }
 
 impl FromStr for TargetSpec {
@@ -83,7 +89,12 @@ impl FromStr for TargetSpec {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, address) = text.split_once('=').ok_or(TargetSyntaxError::Name)?;
-        Ok(Self { name: name.parse()?, address: address.parse()? })
+        Ok(Self {
+            name: name.parse()?,
+            address: address.parse()?,
+            source: Source::default(),
+            proxy_protocol: false,
+        })
     }
 }
 
@@ -102,20 +113,29 @@ pub enum TargetSyntaxError {
     Port,
 }
 
+/// The way to a target.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Route {
+    /// Its address.
+    pub(crate) address: SocketAddr,
+    pub(crate) source: Source,
+    pub(crate) proxy_protocol: bool,
+}
+
 /// The targets with their addresses, resolved once.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Targets(BTreeMap<TargetName, SocketAddr>);
+pub(crate) struct Targets(BTreeMap<TargetName, Route>);
 
 impl Targets {
-    pub(crate) fn insert(&mut self, name: TargetName, address: SocketAddr) {
-        self.0.insert(name, address);
+    pub(crate) fn insert(&mut self, name: TargetName, route: Route) {
+        self.0.insert(name, route);
     }
 
     /// The target that a client requested.
-    pub(crate) fn find(&self, requested: &str) -> Option<(&TargetName, SocketAddr)> {
+    pub(crate) fn find(&self, requested: &str) -> Option<(&TargetName, &Route)> {
         // An invalid name cannot be configured.
         let name = requested.parse().ok()?;
-        self.0.get_key_value(&name).map(|(name, &address)| (name, address))
+        self.0.get_key_value(&name)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &TargetName> {

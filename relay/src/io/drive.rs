@@ -1,83 +1,201 @@
-//! Runs a session between its two sockets, in one task.
+//! Runs a flow between its two sockets, in one task. The connection to the client can be lost and replaced.
 
 use std::future::poll_fn;
 use std::ops::ControlFlow;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
-use axum::extract::ws::WebSocket;
-use tokio::time::sleep_until;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Sleep, sleep_until};
 
+use super::app::App;
+use super::handover::{Handover, Request};
 use super::udp::ServerSocket;
-use super::websocket;
+use super::websocket::Connection;
 use crate::close::CloseReason;
-use crate::session::{FromClient, FromServer, Sending, Session};
+use crate::flow::{Flow, FlowEnd, FromClient, FromServer};
 
-/// How many datagrams are read before the client is served again.
-const BATCH_MAX: usize = 64;
+/// How many messages of the client are read before they are sent on.
+const READS_MAX: usize = 32;
 
-/// Runs `session` until it has a reason to close.
-pub(crate) async fn run(
-    socket: &mut WebSocket,
-    server: &mut ServerSocket,
-    session: &mut Session,
-    stop: &CancellationToken,
-) -> CloseReason {
-    let mut timer = pin!(sleep_until(session.poll_timeout().into()));
-    let mut stopped = pin!(stop.cancelled());
-    loop {
-        send_queued(server, session);
-        // Write to the client before reading more for it, so that only a slow client loses datagrams.
-        let written = poll_fn(|context| Poll::Ready(websocket::poll_write(context, socket, session))).await;
-        if matches!(written, Poll::Ready(Err(_))) {
-            session.handle_client(Instant::now(), FromClient::Vanished);
-        }
-        if let Some(reason) = session.closing() {
-            return reason.clone();
-        }
-        let blocked = session.next_to_server().is_some();
-        tokio::select! {
-            input = poll_fn(|context| websocket::poll(context, socket, session)) => {
-                session.handle_client(Instant::now(), input);
-            }
-            ready = server.readable() => match ready {
-                Ok(()) => receive(server, session),
-                Err(_) => session.handle_server(Instant::now(), FromServer::Failed),
-            },
-            // The next iteration sends, or gets the same error.
-            _ = server.writable(), if blocked => {}
-            () = timer.as_mut() => {
-                session.handle_timeout(Instant::now());
-                // Only `handle_timeout` can move the deadline forward, so it is not read after each datagram.
-                timer.as_mut().reset(session.poll_timeout().into());
-            }
-            () = stopped.as_mut() => session.handle_shutdown(),
-        }
-    }
+/// How many calls receive from the game server before the client is written to.
+const RECEIVES_MAX: usize = 2;
+
+/// How often both directions are served before other tasks are.
+const ROUNDS_MAX: usize = 4;
+
+/// How the connection of a client that comes back arrives.
+pub(crate) type Connections = Handover<Box<Connection>>;
+
+/// A flow and its sockets.
+pub(crate) struct Driver<'a> {
+    app: &'a App,
+    flow: Flow,
+    server: ServerSocket,
+    /// Boxed, because a flow that waits for its client has none.
+    connection: Option<Box<Connection>>,
+    returning: Arc<Connections>,
 }
 
-/// Sends queued datagrams until the socket would block.
-fn send_queued(server: &ServerSocket, session: &mut Session) {
-    while let Some(datagram) = session.next_to_server() {
-        let mut outcome = server.try_send(datagram);
-        if outcome == Poll::Ready(Sending::Refused) {
-            // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
-            session.handle_server(Instant::now(), FromServer::Unreachable);
-            outcome = session.next_to_server().map_or(outcome, |datagram| server.try_send(datagram));
-        }
-        let Poll::Ready(sending) = outcome else { return };
-        session.handle_sending(sending);
+impl<'a> Driver<'a> {
+    pub(crate) const fn new(
+        app: &'a App,
+        flow: Flow,
+        server: ServerSocket,
+        connection: Box<Connection>,
+        returning: Arc<Connections>,
+    ) -> Self {
+        Self { app, flow, server, connection: Some(connection), returning }
     }
-}
 
-/// Receives datagrams, but no more at once than fit into the queue, so that the client can be written to in between.
-fn receive(server: &mut ServerSocket, session: &mut Session) {
-    let now = Instant::now();
-    for _ in 0..session.room_to_client().clamp(1, BATCH_MAX) {
-        if server.try_recv(|input| session.handle_server(now, input)) == ControlFlow::Break(()) {
-            return;
+    /// Runs until the flow ends. The connection of the client is returned if it still has one.
+    pub(crate) async fn run(mut self) -> (FlowEnd, Option<Box<Connection>>) {
+        let app = self.app;
+        let mut timer = pin!(sleep_until(self.flow.poll_timeout().into()));
+        let mut stopped = pin!(app.stop.cancelled());
+        let end = poll_fn(|context| {
+            if stopped.as_mut().poll(context).is_ready() {
+                self.flow.handle_shutdown();
+            }
+            self.poll(context, timer.as_mut())
+        })
+        .await;
+        (end, self.connection)
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<FlowEnd> {
+        for _ in 0..ROUNDS_MAX {
+            let now = Instant::now();
+            self.poll_returning(context, now);
+            let has_more_to_read = self.read(context, now);
+            self.send(context, now);
+            let has_more_to_receive = self.receive(context, now);
+            self.write(context, now);
+            if let Some(end) = self.flow.end() {
+                return Poll::Ready(end);
+            }
+            let is_busy = has_more_to_read || has_more_to_receive;
+            if !is_busy && self.poll_timer(context, timer.as_mut()).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Takes the connection of a client that has come back.
+    fn poll_returning(&mut self, context: &Context<'_>, now: Instant) {
+        match self.returning.poll(context) {
+            Poll::Ready(Request::Attach(connection)) => {
+                self.flow.handle_attached(now);
+                self.flow.secret().inspect(|secret| self.app.resumable().set_attached(secret));
+                if let Some(former) = self.connection.replace(connection) {
+                    self.dismiss(former, CloseReason::Resumed);
+                }
+            }
+            Poll::Ready(Request::Evict) => self.flow.handle_evicted(),
+            Poll::Pending => {}
+        }
+    }
+
+    /// Reads messages of the client; true if there may be more.
+    fn read(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
+        for _ in 0..READS_MAX {
+            let Some(connection) = &mut self.connection else { return false };
+            let Poll::Ready(input) = connection.poll_read(context) else { return false };
+            self.flow.handle_client(now, input);
+            if self.flow.end().is_some() {
+                return false;
+            }
+            self.check_connection();
+        }
+        true
+    }
+
+    /// Sends datagrams of the client until the socket is full.
+    fn send(&mut self, context: &mut Context<'_>, now: Instant) {
+        while let Some(sent) = self.server.try_send(&mut self.flow, now) {
+            match sent {
+                Poll::Ready(sent) => {
+                    if sent.is_unreachable {
+                        self.flow.handle_server(now, FromServer::Unreachable);
+                    }
+                    self.flow.handle_sent(sent.count, sent.sending);
+                }
+                Poll::Pending => match self.server.poll_writable(context) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(_)) => return self.flow.handle_server(now, FromServer::Failed),
+                    Poll::Pending => return,
+                },
+            }
+        }
+    }
+
+    /// Receives datagrams of the game server; true if there may be more.
+    fn receive(&mut self, context: &mut Context<'_>, now: Instant) -> bool {
+        let Self { flow, server, connection, .. } = self;
+        for _ in 0..RECEIVES_MAX {
+            match server.poll_readable(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => {
+                    flow.handle_server(now, FromServer::Failed);
+                    return false;
+                }
+                Poll::Pending => return false,
+            }
+            let received = server.try_recv(|input| {
+                // Written before the queue is full, so that only a slow client loses datagrams. An error is found again.
+                if let (0, Some(connection)) = (flow.room_to_client(), connection.as_mut()) {
+                    let _ = connection.poll_fill(context, flow, now);
+                }
+                flow.handle_server(now, input);
+            });
+            if received == ControlFlow::Break(()) && server.poll_readable(context).is_pending() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Writes to the client what waits for it, in one call if the connection takes it.
+    fn write(&mut self, context: &mut Context<'_>, now: Instant) {
+        let Some(connection) = &mut self.connection else { return };
+        if let Poll::Ready(Err(_)) = connection.poll_write(context, &mut self.flow, now) {
+            self.flow.handle_client(now, FromClient::Vanished);
+            self.check_connection();
+        }
+    }
+
+    /// Ready if time has changed something.
+    fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+        let due = self.flow.poll_timeout().into();
+        // A timer that is too early only fires once more. Moving it with each datagram would cost more.
+        if due < timer.deadline() {
+            timer.as_mut().reset(due);
+        }
+        if timer.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        self.flow.handle_timeout(Instant::now());
+        timer.reset(self.flow.poll_timeout().into());
+        self.check_connection();
+        Poll::Ready(())
+    }
+
+    /// Parts with the connection of a client that is lost.
+    fn check_connection(&mut self) {
+        let Some(lost) = self.flow.lost() else { return };
+        let Some(connection) = self.connection.take() else { return };
+        self.flow.secret().inspect(|secret| self.app.resumable().set_detached(secret));
+        self.dismiss(connection, CloseReason::Flow(lost));
+    }
+
+    /// Closes a connection that the flow goes on without.
+    fn dismiss(&self, connection: Box<Connection>, reason: CloseReason) {
+        self.app.counters.closed(reason.kind());
+        if reason.kind().code().is_some() {
+            tokio::spawn(async move { connection.close(&reason).await });
         }
     }
 }

@@ -12,9 +12,11 @@ use axum::{Extension, Router};
 use tracing::debug;
 
 use super::app::App;
+use super::client::{self, Opening};
 use super::files::serve_files;
 use super::serve::Connected;
-use super::{client, websocket};
+use super::websocket::{self, Connection};
+use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -44,28 +46,34 @@ async fn open(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let target = requested_target(query.as_deref().unwrap_or_default());
+    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    let query = query.unwrap_or_default();
+    let opening = Opening {
+        client: connected.peer(),
+        target: parameter(&query, "target"),
+        has_control: upgrade.selected_protocol().is_some(),
+        resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+    };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
-    websocket::configure(upgrade, &app.limits).on_upgrade(async move |socket| {
-        let _guards = (tracked, connected);
-        client::serve(&app, socket, target).await;
+    upgrade.on_upgrade(async move |socket| {
+        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
     })
 }
 
-/// The `target` of a query string; an empty one counts as missing.
-fn requested_target(query: &str) -> Option<String> {
+/// A parameter of a query string; an empty one counts as missing.
+fn parameter(query: &str, name: &str) -> Option<String> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let (_, target) = pairs.find(|(key, _)| key == "target")?;
-    (!target.is_empty()).then(|| target.into_owned())
+    let (_, value) = pairs.find(|(key, _)| key == name)?;
+    (!value.is_empty()).then(|| value.into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::requested_target;
+    use super::parameter;
 
     #[test]
-    fn the_target_is_decoded() {
+    fn parameters_are_decoded() {
         let cases = [
             ("", None),
             ("target", None),
@@ -77,7 +85,7 @@ mod tests {
             ("target=%ff%", Some("\u{fffd}%")),
         ];
         for (query, target) in cases {
-            assert_eq!(requested_target(query).as_deref(), target, "{query}");
+            assert_eq!(parameter(query, "target").as_deref(), target, "{query}");
         }
     }
 }

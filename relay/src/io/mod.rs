@@ -1,4 +1,4 @@
-//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `session`.
+//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `flow`.
 
 mod app;
 mod batch;
@@ -6,6 +6,7 @@ mod client;
 mod drive;
 mod files;
 mod front;
+mod handover;
 mod http;
 mod prober;
 mod serve;

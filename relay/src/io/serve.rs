@@ -1,6 +1,7 @@
 //! Accepts TCP connections, up to a limit, and serves HTTP on them with a timeout for requests.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,15 +28,23 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// The permit of an open connection. A WebSocket that takes over the connection keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
+    peer: SocketAddr,
     _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl Connected {
+    /// The other end of the TCP connection.
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
 }
 
 /// Serves until the relay stops and pending responses have been sent.
 pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
     let connections = TaskTracker::new();
     loop {
-        let stream = tokio::select! {
-            stream = accept(&listener) => stream,
+        let (stream, peer) = tokio::select! {
+            accepted = accept(&listener) => accepted,
             () = app.stop.cancelled() => break,
         };
         let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
@@ -44,7 +53,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
             continue;
         };
         tune(&stream);
-        let connected = Connected { _permit: Arc::new(permit) };
+        let connected = Connected { peer, _permit: Arc::new(permit) };
         connections.spawn(serve_connection(Arc::clone(&app), stream, router.clone(), connected));
     }
     drop(listener);
@@ -52,10 +61,10 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
     connections.wait().await;
 }
 
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok(accepted) => return accepted,
             Err(error) if is_client_error(error.kind()) => {}
             Err(error) => {
                 error!(%error, "cannot accept a connection");

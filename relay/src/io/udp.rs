@@ -1,132 +1,333 @@
-//! The UDP socket of one client, connected to its game server.
+//! The UDP socket of one client, connected to its game server. It sends and receives several datagrams per call.
 
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
-use std::task::Poll;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
 
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::warn;
 
-use crate::config::Limits;
-use crate::session::{FromServer, Sending};
+use crate::flow::{Batch, Flow, FromServer, Sending, Source};
 
-/// The minimum size of the receive buffer, which is more than RakNet sends.
+/// The longest datagram that is received at least, which is more than either protocol sends.
 const RECEIVE_MIN: usize = 2048;
+
+/// The size of a receive buffer: the system returns several datagrams of one sender in it.
+const BUFFER: usize = 65_535;
+
+thread_local! {
+    /// The buffers for receiving, which all clients of a thread share: an idle client needs none.
+    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers::new());
+
+    /// The buffer for sending batches.
+    static SEND_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The result of [`ServerSocket::try_send`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// How many datagrams it is about.
+    pub(crate) count: usize,
+    pub(crate) sending: Sending,
+    /// Whether the network has reported that the game server is unreachable.
+    pub(crate) is_unreachable: bool,
+}
+
+/// What one call received.
+struct Buffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ServerSocket {
     socket: UdpSocket,
-    /// One byte longer than the limit, to detect truncated datagrams.
-    buffer: Box<[u8]>,
+    state: UdpSocketState,
+    server: SocketAddr,
+    /// The longest datagram that is passed on, in bytes.
+    longest: usize,
+    /// How many buffers the next call receives into: preparing all of them costs more than a datagram.
+    expected: usize,
 }
 
 impl ServerSocket {
-    /// A new socket on a free port, connected so that it receives only from `server`.
-    pub(crate) async fn connect(server: SocketAddr, limits: &Limits) -> io::Result<Self> {
-        let any: SocketAddr = match server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    /// A new socket on a free port, connected so that it receives only from `server`. A client of the relay at `client`
+    /// has its source address.
+    pub(crate) async fn connect(
+        server: SocketAddr,
+        client: IpAddr,
+        source: Source,
+        max_datagram: usize,
+    ) -> io::Result<Self> {
+        let socket = match source.address(client, server) {
+            Some(address) => bind_to_pool(address).await?,
+            None => bind_to_any(server).await?,
         };
-        let socket = UdpSocket::bind(any).await?;
         socket.connect(server).await?;
-        let buffer = vec![0; limits.max_datagram.max(RECEIVE_MIN) + 1].into_boxed_slice();
-        Ok(Self { socket, buffer })
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        Ok(Self { socket, state, server, longest: max_datagram.max(RECEIVE_MIN), expected: 1 })
     }
 
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_recv_ready(context)
     }
 
-    pub(crate) async fn writable(&self) -> io::Result<()> {
-        self.socket.writable().await
+    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_send_ready(context)
     }
 
-    /// Sends one datagram; pending while the socket is full.
-    pub(crate) fn try_send(&self, datagram: &[u8]) -> Poll<Sending> {
-        match self.socket.try_send(datagram) {
-            Ok(_) => Poll::Ready(Sending::Sent),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-            Err(error) if is_temporary(error.kind()) => Poll::Ready(Sending::Refused),
-            Err(error) => {
-                warn!(%error, "cannot send to the game server");
-                Poll::Ready(Sending::Failed)
+    /// Sends the next datagrams of a flow; pending while the socket is full, and nothing if none waits.
+    pub(crate) fn try_send(&self, flow: &mut Flow, now: Instant) -> Option<Poll<Sent>> {
+        let max_count = self.state.max_gso_segments();
+        SEND_BUFFER.with_borrow_mut(|buffer| {
+            let batch = flow.poll_to_server(now, max_count, buffer)?;
+            Some(self.try_send_batch(&batch))
+        })
+    }
+
+    fn try_send_batch(&self, batch: &Batch<'_>) -> Poll<Sent> {
+        if batch.count > 1 {
+            let transmit = Transmit {
+                destination: self.server,
+                ecn: None,
+                contents: batch.contents,
+                segment_size: Some(batch.segment),
+                src_ip: None,
+            };
+            let send = || self.state.try_send(UdpSockRef::from(&self.socket), &transmit);
+            match self.socket.try_io(Interest::WRITABLE, send) {
+                Ok(()) => {
+                    let sending = Sending::Sent;
+                    return Poll::Ready(Sent { count: batch.count, sending, is_unreachable: false });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                // Some paths take no batches. If it was something else, the single datagram tells.
+                Err(_) => {}
             }
         }
+        self.try_send_single(batch.contents.get(..batch.segment).unwrap_or(batch.contents))
     }
 
-    /// Passes one received datagram or error to `handle`; breaks if there is none.
-    pub(crate) fn try_recv(&mut self, handle: impl FnOnce(FromServer<'_>)) -> ControlFlow<()> {
-        let received = self.socket.try_recv(&mut self.buffer);
-        let input = match received {
-            Ok(len) if len == self.buffer.len() => FromServer::Oversized,
-            Ok(len) => FromServer::Datagram(&self.buffer[..len]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return ControlFlow::Break(());
-            }
-            Err(error) if is_truncation(&error) => FromServer::Oversized,
-            Err(error) if is_temporary(error.kind()) => FromServer::Unreachable,
+    fn try_send_single(&self, datagram: &[u8]) -> Poll<Sent> {
+        let mut result = self.socket.try_send(datagram);
+        let is_unreachable = result.as_ref().is_err_and(is_unreachable);
+        if is_unreachable {
+            // Usually this is an ICMP error caused by an earlier datagram. It has been reported now, so retry.
+            result = self.socket.try_send(datagram);
+        }
+        let sending = match result {
+            Ok(_) => Sending::Sent,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+            Err(error) if is_temporary(&error) => Sending::Refused,
             Err(error) => {
-                warn!(%error, "cannot receive from the game server");
-                FromServer::Failed
+                warn!(%error, "cannot send to the game server");
+                Sending::Failed
             }
         };
-        handle(input);
-        ControlFlow::Continue(())
+        Poll::Ready(Sent { count: 1, sending, is_unreachable })
+    }
+
+    /// Passes received datagrams or an error to `handle`; breaks if there are none.
+    pub(crate) fn try_recv(&mut self, mut handle: impl FnMut(FromServer<'_>)) -> ControlFlow<()> {
+        BUFFERS.with_borrow_mut(|buffers| {
+            let receive =
+                || buffers.receive(self.expected, UdpSockRef::from(&self.socket), &self.state);
+            match self.socket.try_io(Interest::READABLE, receive) {
+                Ok(count) => {
+                    self.expected = (2 * count).clamp(1, BATCH_SIZE);
+                    buffers.datagrams(count).for_each(|datagram| {
+                        handle(if datagram.len() > self.longest {
+                            FromServer::Oversized
+                        } else {
+                            FromServer::Datagram(datagram)
+                        });
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.expected = 1;
+                    return ControlFlow::Break(());
+                }
+                Err(error) if is_temporary(&error) => handle(FromServer::Unreachable),
+                Err(error) => {
+                    warn!(%error, "cannot receive from the game server");
+                    handle(FromServer::Failed);
+                }
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+impl Buffers {
+    fn new() -> Self {
+        // The system gives these pages to the process as they are used for the first time.
+        Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
+    }
+
+    fn receive(
+        &mut self,
+        count: usize,
+        socket: UdpSockRef<'_>,
+        state: &UdpSocketState,
+    ) -> io::Result<usize> {
+        let mut chunks = self.bytes.chunks_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let count = count.clamp(1, BATCH_SIZE);
+        state.recv(socket, &mut slices[..count], &mut self.metas[..count])
+    }
+
+    fn datagrams(&self, count: usize) -> impl Iterator<Item = &[u8]> {
+        self.metas.iter().zip(self.bytes.chunks(BUFFER)).take(count).flat_map(|(meta, buffer)| {
+            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
+            // An empty datagram has no chunk.
+            let empty = bytes.is_empty().then_some(bytes);
+            empty.into_iter().chain(bytes.chunks(meta.stride.max(1)))
+        })
+    }
+}
+
+async fn bind_to_any(server: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    UdpSocket::bind(any).await
+}
+
+/// Binds to an address of the loopback pool, or to any on systems that lack it.
+async fn bind_to_pool(address: Ipv4Addr) -> io::Result<UdpSocket> {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+
+    match UdpSocket::bind((address, 0)).await {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            if !WARNED.swap(true, Ordering::Relaxed) {
+                warn!(%address, "this system has no pool of loopback addresses; clients share one");
+            }
+            UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await
+        }
+        bound => bound,
     }
 }
 
 /// Whether an error is about the path or the other end and not about the socket.
-const fn is_temporary(kind: io::ErrorKind) -> bool {
+fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind::{
-        ConnectionRefused, ConnectionReset, HostUnreachable, Interrupted, NetworkDown, NetworkUnreachable,
-        OutOfMemory, PermissionDenied,
+        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied,
     };
     matches!(
-        kind,
+        error.kind(),
         ConnectionRefused
             | ConnectionReset
             | HostUnreachable
-            | Interrupted
             | NetworkDown
             | NetworkUnreachable
-            | OutOfMemory
             | PermissionDenied
     )
 }
 
-/// Windows reports a truncated datagram as an error (WSAEMSGSIZE).
-fn is_truncation(error: &io::Error) -> bool {
-    cfg!(windows) && error.raw_os_error() == Some(10040)
+/// Whether an error leaves a socket that can be used. A datagram can be too long for the path.
+fn is_temporary(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory};
+    is_unreachable(error)
+        || quinn_udp::is_msg_size_err(error)
+        || matches!(error.kind(), Interrupted | OutOfMemory)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
     use super::*;
 
     #[test]
-    fn an_unreachable_server_does_not_end_a_session_but_a_broken_socket_does() {
+    fn an_unreachable_server_does_not_end_a_flow_but_a_broken_socket_does() {
+        let is_temporary = |kind: io::ErrorKind| is_temporary(&kind.into());
         assert!(is_temporary(io::ErrorKind::ConnectionRefused));
         assert!(is_temporary(io::ErrorKind::HostUnreachable));
         assert!(!is_temporary(io::ErrorKind::NotConnected));
         assert!(!is_temporary(io::ErrorKind::InvalidInput));
     }
 
+    async fn connect(server: &UdpSocket, source: Source) -> ServerSocket {
+        let client = Ipv4Addr::new(192, 0, 2, 7).into();
+        ServerSocket::connect(server.local_addr().unwrap(), client, source, 1472).await.unwrap()
+    }
+
+    async fn received(socket: &mut ServerSocket, count: usize) -> Vec<String> {
+        let mut received = Vec::new();
+        while received.len() < count {
+            poll_fn(|context| socket.poll_readable(context)).await.unwrap();
+            let _ = socket.try_recv(|input| received.push(format!("{input:?}")));
+        }
+        received
+    }
+
     #[tokio::test]
     async fn only_datagrams_of_the_server_are_received() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let limits = Limits::default();
-        let mut socket = ServerSocket::connect(server.local_addr().unwrap(), &limits).await.unwrap();
+        let mut socket = connect(&server, Source::Shared).await;
         let port = socket.socket.local_addr().unwrap().port();
         other.send_to(b"other", ("127.0.0.1", port)).await.unwrap();
         server.send_to(b"server", ("127.0.0.1", port)).await.unwrap();
-        let mut received = Vec::new();
-        while received.is_empty() {
-            socket.readable().await.unwrap();
-            let _ = socket.try_recv(|input| received.push(format!("{input:?}")));
+        assert_eq!(received(&mut socket, 1).await, [format!("{:?}", FromServer::Datagram(b"server"))]);
+    }
+
+    #[tokio::test]
+    async fn datagrams_come_one_by_one_whatever_a_call_returns() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mut socket = connect(&server, Source::Shared).await;
+        let port = socket.socket.local_addr().unwrap().port();
+        for len in [3, 0, 2049, 2048] {
+            server.send_to(&vec![7; len], ("127.0.0.1", port)).await.unwrap();
         }
-        assert_eq!(received, [format!("{:?}", FromServer::Datagram(b"server"))]);
+        let expected = [
+            FromServer::Datagram(&[7; 3]),
+            FromServer::Datagram(&[]),
+            FromServer::Oversized,
+            FromServer::Datagram(&[7; 2048]),
+        ];
+        assert_eq!(received(&mut socket, 4).await, expected.map(|input| format!("{input:?}")));
+    }
+
+    #[tokio::test]
+    async fn a_batch_arrives_as_single_datagrams() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let socket = connect(&server, Source::Shared).await;
+        let contents: Vec<u8> = (0..35).collect();
+        let mut rest = Batch { contents: &contents, segment: 10, count: 4 };
+        while rest.count > 0 {
+            let Poll::Ready(Sent { count, sending: Sending::Sent, .. }) = socket.try_send_batch(&rest) else {
+                panic!("not sent");
+            };
+            let contents = rest.contents.get(count * 10..).unwrap_or_default();
+            rest = Batch { contents, count: rest.count - count, ..rest };
+        }
+        for expected in contents.chunks(10) {
+            let mut buffer = [0; 100];
+            let (len, _) = server.recv_from(&mut buffer).await.unwrap();
+            assert_eq!(buffer[..len], *expected);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_client_has_its_address_of_the_pool() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (one, two) = (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);
+        let (one, two) = (one.socket.local_addr().unwrap(), two.socket.local_addr().unwrap());
+        assert_eq!(one.ip(), two.ip());
+        assert_ne!(one.port(), two.port());
+        assert_ne!(one.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
+        let shared = connect(&server, Source::Shared).await.socket.local_addr().unwrap();
+        assert_eq!(shared.ip(), IpAddr::from(Ipv4Addr::LOCALHOST));
     }
 }

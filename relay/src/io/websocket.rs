@@ -3,24 +3,26 @@
 use std::error::Error as _;
 use std::future::pending;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::extract::WebSocketUpgrade;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::serve::Connected;
 use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
-use crate::session::{FromClient, Session, ToClient};
+use crate::flow::{Flow, FromClient, ToClient};
 
 /// The longest message that is read completely. A message between the datagram limit and this one is rejected with an
 /// orderly close; of a longer one only the frame header is read.
 const MESSAGE_MAX: usize = 64 * 1024;
 
-/// The read buffer of each client.
-const READ_BUFFER: usize = 8 * 1024;
+/// The read buffer of each client, which it has although it is idle. Longer messages get room of their own.
+const READ_BUFFER: usize = 4 * 1024;
 
 /// The size at which buffered frames are written.
 const WRITE_BUFFER: usize = 16 * 1024;
@@ -41,41 +43,81 @@ pub(crate) fn configure(upgrade: WebSocketUpgrade, limits: &Limits) -> WebSocket
         .max_write_buffer_size(WRITE_BUFFER + 2 * message_max)
 }
 
-/// Waits for the next message of the client, and writes in the meantime.
-pub(crate) fn poll(
-    context: &mut Context<'_>,
-    socket: &mut WebSocket,
-    session: &mut Session,
-) -> Poll<FromClient> {
-    if let Poll::Ready(Err(_)) = poll_write(context, socket, session) {
-        return Poll::Ready(FromClient::Vanished);
-    }
-    let item = ready!(socket.poll_next_unpin(context));
-    Poll::Ready(match item {
-        None => FromClient::Vanished,
-        Some(Ok(Message::Binary(message))) => FromClient::Binary(message),
-        Some(Ok(Message::Text(_))) => FromClient::Text,
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => FromClient::Control,
-        Some(Ok(Message::Close(_))) => FromClient::Closed,
-        Some(Err(error)) => classify(&error),
-    })
+/// The WebSocket of one client, and what lives as long.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: WebSocket,
+    /// Whether the last write may have left something behind.
+    has_unwritten: bool,
+    _tracked: TaskTrackerToken,
+    _connected: Connected,
 }
 
-/// Writes the frames of `session` until the socket would block.
-pub(crate) fn poll_write(
-    context: &mut Context<'_>,
-    socket: &mut WebSocket,
-    session: &mut Session,
-) -> Poll<Result<(), axum::Error>> {
-    loop {
-        // A frame stays in the session, where a newer one can replace it, until the socket has room.
-        ready!(socket.poll_ready_unpin(context))?;
-        let message = match session.next_to_client() {
-            Some(ToClient::Binary(datagram)) => Message::Binary(datagram),
-            Some(ToClient::Ping) => Message::Ping(Bytes::new()),
-            None => return socket.poll_flush_unpin(context),
+impl Connection {
+    pub(crate) const fn new(socket: WebSocket, tracked: TaskTrackerToken, connected: Connected) -> Self {
+        Self { socket, has_unwritten: false, _tracked: tracked, _connected: connected }
+    }
+
+    /// The next message of the client.
+    pub(crate) fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<FromClient> {
+        let item = ready!(self.socket.poll_next_unpin(context));
+        Poll::Ready(match item {
+            None => FromClient::Vanished,
+            Some(Ok(Message::Binary(message))) => FromClient::Datagram(message),
+            Some(Ok(Message::Text(_))) => FromClient::Text,
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => FromClient::Control,
+            Some(Ok(Message::Close(_))) => FromClient::Closed,
+            Some(Err(error)) => classify(&error),
+        })
+    }
+
+    /// Writes the frames of `flow` until the socket would block.
+    pub(crate) fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), axum::Error>> {
+        ready!(self.poll_fill(context, flow, now))?;
+        if self.has_unwritten {
+            ready!(self.socket.poll_flush_unpin(context))?;
+            self.has_unwritten = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Adds the frames of `flow` to the write buffer, which is written when it is full.
+    pub(crate) fn poll_fill(
+        &mut self,
+        context: &mut Context<'_>,
+        flow: &mut Flow,
+        now: Instant,
+    ) -> Poll<Result<(), axum::Error>> {
+        loop {
+            // A frame stays in the flow, where it is dropped when it gets too old, until the socket has room.
+            ready!(self.socket.poll_ready_unpin(context))?;
+            let message = match flow.poll_to_client(now) {
+                Some(ToClient::Datagram(datagram)) => Message::Binary(datagram),
+                Some(ToClient::Ping) => Message::Ping(Bytes::new()),
+                Some(ToClient::Control(text)) => Message::Text(text.into()),
+                None => return Poll::Ready(Ok(())),
+            };
+            self.has_unwritten = true;
+            self.socket.start_send_unpin(message)?;
+        }
+    }
+
+    /// Sends the close frame, if the client is still there, and waits briefly for the answer.
+    pub(crate) async fn close(mut self, reason: &CloseReason) {
+        let closing = async {
+            match reason.kind().code() {
+                Some(code) => send_close(&mut self.socket, code, reason).await,
+                // Answers the close of the client. An error has no consequence here.
+                None => drop(SinkExt::close(&mut self.socket).await),
+            }
         };
-        socket.start_send_unpin(message)?;
+        // The connection ends here even if the timeout has elapsed.
+        let _ = timeout(CLOSE_TIMEOUT, closing).await;
     }
 }
 
@@ -92,19 +134,6 @@ fn classify(error: &axum::Error) -> FromClient {
         Some(Error::Utf8(_)) => FromClient::Text,
         Some(_) | None => FromClient::Vanished,
     }
-}
-
-/// Sends the close frame, if the client is still there, and waits briefly for the answer.
-pub(crate) async fn close(mut socket: WebSocket, reason: &CloseReason) {
-    let closing = async {
-        match reason.kind().code() {
-            Some(code) => send_close(&mut socket, code, reason).await,
-            // Answers the close of the client. An error has no consequence here.
-            None => drop(SinkExt::close(&mut socket).await),
-        }
-    };
-    // The connection ends here even if the timeout has elapsed.
-    let _ = timeout(CLOSE_TIMEOUT, closing).await;
 }
 
 async fn send_close(socket: &mut WebSocket, code: u16, reason: &CloseReason) {

@@ -82,7 +82,7 @@ async fn requests_without_a_usable_target_are_closed_with_a_text() {
     assert!(text.len() <= 123 && text.ends_with("this relay offers: game"), "{text}");
     assert_eq!(relay.snapshot().closes(CloseKind::MissingTarget), 2);
     assert_eq!(relay.snapshot().closes(CloseKind::UnknownTarget), 3);
-    assert_eq!(relay.snapshot().sessions, 0);
+    assert_eq!(relay.snapshot().flows, 0);
 }
 
 #[tokio::test]

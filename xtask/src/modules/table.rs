@@ -191,12 +191,14 @@ const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
         // What decides without a socket.
-        Layer::apart(&["counted", "origin", "protocol", "queue", "target"]),
+        Layer::together(&["counted"]),
+        Layer::apart(&["origin", "protocol", "target"]),
+        // The flows of browsers, and those of clients with UDP of their own.
+        Layer::apart(&["flow", "front"]),
         Layer::apart(&["close", "config"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
         Layer::together(&["counters"]),
-        Layer::apart(&["front", "session"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),

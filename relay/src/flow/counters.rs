@@ -1,0 +1,268 @@
+//! Counters of the flows to one target.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A direction of datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client to its game server.
+    ToServer,
+    /// From the game server to the client.
+    ToClient,
+}
+
+counted! {
+    /// Why a datagram was dropped.
+    pub enum DropReason {
+        /// The queue towards the game server was full, and this was its oldest datagram.
+        ServerQueueFull,
+        /// It waited too long in the queue towards the game server.
+        ServerTooOld,
+        /// The queue towards the client was full, and this was its oldest datagram.
+        ClientQueueFull,
+        /// It waited too long in the queue towards the client.
+        ClientTooOld,
+        /// A message of the client was empty; no datagram of either protocol is.
+        EmptyMessage,
+        /// A datagram of the game server was too long.
+        DatagramTooBig,
+        /// The system refused to send the datagram for a temporary reason.
+        SendRefused,
+        /// The client sent more than [`FlowLimits::rate`](super::FlowLimits::rate).
+        RateLimited,
+        /// The client sent something else than a handshake before the game server had answered.
+        NotHandshake,
+        /// The client sent more of handshakes than [`Handshake`](crate::protocol::Handshake) allows.
+        HandshakeBudget,
+    }
+}
+
+impl DropReason {
+    /// Where the datagram was going.
+    #[must_use]
+    pub const fn direction(self) -> Direction {
+        match self {
+            Self::ClientQueueFull | Self::ClientTooOld | Self::DatagramTooBig => Direction::ToClient,
+            Self::ServerQueueFull
+            | Self::ServerTooOld
+            | Self::EmptyMessage
+            | Self::SendRefused
+            | Self::RateLimited
+            | Self::NotHandshake
+            | Self::HandshakeBudget => Direction::ToServer,
+        }
+    }
+
+    /// Its name in control messages and metrics, which is unique in its direction.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ServerQueueFull | Self::ClientQueueFull => "queue_full",
+            Self::ServerTooOld | Self::ClientTooOld => "too_old",
+            Self::EmptyMessage => "empty_message",
+            Self::DatagramTooBig => "too_big",
+            Self::SendRefused => "send_refused",
+            Self::RateLimited => "rate_limited",
+            Self::NotHandshake => "not_handshake",
+            Self::HandshakeBudget => "handshake_budget",
+        }
+    }
+}
+
+/// A count that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds one.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Adds `number`.
+    pub fn add(&self, number: u64) {
+        self.0.fetch_add(number, Ordering::Relaxed);
+    }
+
+    /// The count.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number of things that exist now.
+#[derive(Debug, Default)]
+pub(super) struct Gauge(AtomicU64);
+
+impl Gauge {
+    pub(super) fn increment(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn decrement(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug, Default)]
+struct TrafficCounter {
+    datagrams: Counter,
+    bytes: Counter,
+}
+
+impl TrafficCounter {
+    fn add(&self, datagrams: usize, bytes: usize) {
+        self.datagrams.add(datagrams as u64);
+        self.bytes.add(bytes as u64);
+    }
+
+    fn snapshot(&self) -> Traffic {
+        Traffic { datagrams: self.datagrams.get(), bytes: self.bytes.get() }
+    }
+}
+
+/// Counts of all flows to one target.
+#[derive(Debug, Default)]
+pub struct TargetCounters {
+    pub(super) clients: Gauge,
+    pub(super) detached: Gauge,
+    pub(super) flows: Counter,
+    pub(super) resumed: Counter,
+    pub(super) unreachable: Counter,
+    to_server: TrafficCounter,
+    to_client: TrafficCounter,
+    drops: [Counter; DropReason::ALL.len()],
+}
+
+impl TargetCounters {
+    /// The current counts. Each is exact, but they are not read atomically together.
+    #[must_use]
+    pub fn snapshot(&self) -> TargetSnapshot {
+        TargetSnapshot {
+            clients: self.clients.get(),
+            detached: self.detached.get(),
+            flows: self.flows.get(),
+            resumed: self.resumed.get(),
+            to_server: self.to_server.snapshot(),
+            to_client: self.to_client.snapshot(),
+            unreachable: self.unreachable.get(),
+            drops: self.drops.each_ref().map(Counter::get),
+        }
+    }
+
+    pub(super) fn sent_to_server(&self, datagrams: usize, bytes: usize) {
+        self.to_server.add(datagrams, bytes);
+    }
+
+    pub(super) fn sent_to_client(&self, bytes: usize) {
+        self.to_client.add(1, bytes);
+    }
+
+    pub(super) fn dropped(&self, reason: DropReason, count: u64) {
+        self.drops[reason as usize].add(count);
+    }
+}
+
+/// The traffic in one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of payload.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { datagrams: self.datagrams + other.datagrams, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// The [`TargetCounters`] at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TargetSnapshot {
+    /// Flows that have a connected client.
+    pub clients: u64,
+    /// Flows that wait for their client to come back.
+    pub detached: u64,
+    /// Flows since the start.
+    pub flows: u64,
+    /// How often a client came back to its flow.
+    pub resumed: u64,
+    /// Traffic to the game server.
+    pub to_server: Traffic,
+    /// Traffic to clients.
+    pub to_client: Traffic,
+    /// How often the network reported that the game server is unreachable.
+    pub unreachable: u64,
+    drops: [u64; DropReason::ALL.len()],
+}
+
+impl TargetSnapshot {
+    /// Datagrams that were dropped for `reason`.
+    #[must_use]
+    pub const fn drops(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
+    }
+
+    /// The counts of both together.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        let mut drops = self.drops;
+        for (sum, more) in drops.iter_mut().zip(other.drops) {
+            *sum += more;
+        }
+        Self {
+            clients: self.clients + other.clients,
+            detached: self.detached + other.detached,
+            flows: self.flows + other.flows,
+            resumed: self.resumed + other.resumed,
+            to_server: self.to_server.plus(other.to_server),
+            to_client: self.to_client.plus(other.to_client),
+            unreachable: self.unreachable + other.unreachable,
+            drops,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_listed_in_the_order_of_their_values() {
+        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, index);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_in_their_direction() {
+        for one in DropReason::ALL {
+            for other in DropReason::ALL {
+                let same = one.direction() == other.direction() && one.name() == other.name();
+                assert_eq!(same, one == other, "{one:?} and {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn targets_are_added_up() {
+        let (one, two) = (TargetCounters::default(), TargetCounters::default());
+        one.sent_to_client(7);
+        two.sent_to_client(3);
+        two.dropped(DropReason::ClientTooOld, 2);
+        two.clients.increment();
+        let sum = one.snapshot().plus(&two.snapshot());
+        assert_eq!(sum.to_client, Traffic { datagrams: 2, bytes: 10 });
+        assert_eq!((sum.drops(DropReason::ClientTooOld), sum.clients), (2, 1));
+    }
+}

@@ -1,0 +1,32 @@
+//! Why a flow ends.
+
+use std::time::Duration;
+
+/// Why a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowEnd {
+    /// The client sent text.
+    TextMessage,
+    /// The client sent a message above [`FlowLimits::max_datagram`](super::FlowLimits::max_datagram).
+    MessageTooBig {
+        /// The length of the message in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// The client broke the WebSocket protocol.
+    ProtocolViolation,
+    /// There was no datagram in either direction for this time.
+    Idle(Duration),
+    /// The client answered no ping for this time, and did not come back.
+    Unresponsive(Duration),
+    /// The relay is stopped.
+    ShuttingDown,
+    /// The UDP socket failed for good.
+    UdpFailed,
+    /// The client closed its connection.
+    ClientClosed,
+    /// The connection of the client ended without a close, and the client did not come back.
+    ClientVanished,
+}

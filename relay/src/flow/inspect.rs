@@ -1,0 +1,30 @@
+//! What a target that knows its protocol decides about datagrams.
+
+use std::fmt;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::counters::DropReason;
+
+/// What happens to a datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It passes as it is.
+    Pass,
+    /// This passes in its place.
+    Replace(Bytes),
+    /// It goes no further, and its sender gets this answer at once.
+    Answer(Bytes),
+    /// It is dropped and counted.
+    Drop(DropReason),
+}
+
+/// Decides about each datagram of one flow. A flow without it passes everything.
+pub trait Inspect: Send + fmt::Debug {
+    /// A datagram of the client.
+    fn to_server(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
+
+    /// A datagram of the game server.
+    fn to_client(&mut self, now: Instant, datagram: &[u8]) -> Verdict;
+}

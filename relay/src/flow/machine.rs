@@ -1,0 +1,496 @@
+//! The flow of one client: its input is time and events, its output are frames and datagrams.
+//!
+//! ```text
+//!               connection lost              resume_within, idle
+//!   Attached ────────────────────▶ Detached ─────────────────────▶ ended
+//!      │     ◀────────────────────    │
+//!      │        client came back      └── shutdown, UDP failed ──▶ ended
+//!      └── text, too long, broken, idle, shutdown, closed, UDP failed ▶ ended
+//! ```
+//!
+//! Without a [`Secret`] nobody can come back, and a lost connection ends the flow.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::control::Secret;
+use super::counters::{DropReason, TargetCounters};
+use super::end::FlowEnd;
+use super::inspect::{Inspect, Verdict};
+use super::limits::FlowLimits;
+use super::proxy_header::{Announcement, ProxyHeader};
+use super::queue::{AgeQueue, Bounds};
+use super::rate::RateLimit;
+use super::reports::Reports;
+
+/// How many pings may remain unanswered.
+const PINGS_UNANSWERED_MAX: u32 = 3;
+
+/// The most bytes of one [`Batch`] of several datagrams: what fits into one UDP datagram, which is what the system makes
+/// of a batch first.
+const BATCH_BYTES_MAX: usize = 60_000;
+
+/// Input from the client.
+#[derive(Debug, Clone)]
+pub enum FromClient {
+    /// A binary message.
+    Datagram(Bytes),
+    /// A text message.
+    Text,
+    /// A ping or a pong.
+    Control,
+    /// A message that was too long to be read completely.
+    Oversized {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// A broken frame.
+    Violation,
+    /// The client closes its connection.
+    Closed,
+    /// The connection of the client is lost.
+    Vanished,
+}
+
+/// Input from the game server.
+#[derive(Debug, Clone, Copy)]
+pub enum FromServer<'a> {
+    /// A datagram.
+    Datagram(&'a [u8]),
+    /// A datagram that did not fit into the receive buffer.
+    Oversized,
+    /// The network reports that the game server is unreachable. It may be restarting.
+    Unreachable,
+    /// The socket can receive nothing any more.
+    Failed,
+}
+
+/// The result of sending a [`Batch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sending {
+    /// It was sent.
+    Sent,
+    /// The system refused it for a temporary reason.
+    Refused,
+    /// The socket can send nothing any more.
+    Failed,
+}
+
+/// Output to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToClient {
+    /// A binary message.
+    Datagram(Bytes),
+    /// A ping.
+    Ping,
+    /// A text message: one JSON object. Only a flow with a [`Secret`] has these.
+    Control(String),
+}
+
+/// Datagrams to the game server: all of the same length, but the last, which may be shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    /// The datagrams, one after the other.
+    pub contents: &'a [u8],
+    /// The length of each in bytes.
+    pub segment: usize,
+    /// How many they are.
+    pub count: usize,
+}
+
+/// What is particular to a flow.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// For a client that speaks [`FLOW_PROTOCOL`](super::FLOW_PROTOCOL): what it resumes its flow by.
+    pub secret: Option<Secret>,
+    /// The header for game servers that read the PROXY protocol.
+    pub proxy_header: Option<ProxyHeader>,
+    /// What knows the protocol of the target.
+    pub inspect: Option<Box<dyn Inspect>>,
+}
+
+#[derive(Debug)]
+enum Client {
+    Attached,
+    Detached {
+        until: Instant,
+        /// How the connection was lost.
+        lost: FlowEnd,
+    },
+}
+
+#[derive(Debug, PartialEq)]
+enum Ping {
+    Waiting,
+    Due,
+}
+
+/// The flow of one client. See the module.
+#[derive(Debug)]
+pub struct Flow {
+    limits: FlowLimits,
+    counters: Arc<TargetCounters>,
+    to_server: AgeQueue,
+    to_client: AgeQueue,
+    client: Client,
+    end: Option<FlowEnd>,
+    ping: Ping,
+    next_ping: Instant,
+    /// The time of the last datagram in either direction.
+    last_traffic: Instant,
+    /// The time of the last input from the client.
+    last_received: Instant,
+    rate: Option<RateLimit>,
+    reports: Option<Box<Reports>>,
+    /// While the game server has not answered.
+    announcement: Option<Announcement>,
+    inspect: Option<Box<dyn Inspect>>,
+}
+
+impl Flow {
+    /// The flow of a client that has just connected.
+    #[must_use]
+    pub fn new(limits: FlowLimits, counters: Arc<TargetCounters>, setup: Setup, now: Instant) -> Self {
+        counters.flows.increment();
+        counters.clients.increment();
+        Self {
+            limits,
+            counters,
+            to_server: AgeQueue::default(),
+            to_client: AgeQueue::default(),
+            client: Client::Attached,
+            end: None,
+            ping: Ping::Waiting,
+            next_ping: now + limits.ping_interval,
+            last_traffic: now,
+            last_received: now,
+            rate: limits.rate.map(|rate| RateLimit::new(rate, now)),
+            reports: setup.secret.map(|secret| Box::new(Reports::new(secret, now))),
+            announcement: setup.proxy_header.map(Announcement::new),
+            inspect: setup.inspect,
+        }
+    }
+
+    /// Input from the connection of the client. What arrives without one is ignored.
+    pub fn handle_client(&mut self, now: Instant, input: FromClient) {
+        if self.end.is_some() || !self.is_attached() {
+            return;
+        }
+        self.last_received = now;
+        match input {
+            FromClient::Datagram(datagram) => self.handle_client_datagram(now, &datagram),
+            FromClient::Oversized { len } => self.reject_size(len),
+            FromClient::Control => {}
+            FromClient::Text => self.finish(FlowEnd::TextMessage),
+            FromClient::Violation => self.finish(FlowEnd::ProtocolViolation),
+            FromClient::Closed => self.finish(FlowEnd::ClientClosed),
+            FromClient::Vanished => self.lose_client(now, FlowEnd::ClientVanished),
+        }
+    }
+
+    /// The client has come back by a new connection, which takes the place of one that it may still have.
+    pub fn handle_attached(&mut self, now: Instant) {
+        if self.end.is_some() {
+            return;
+        }
+        self.counters.resumed.increment();
+        if !self.is_attached() {
+            self.counters.detached.decrement();
+            self.counters.clients.increment();
+        }
+        self.client = Client::Attached;
+        self.ping = Ping::Waiting;
+        self.next_ping = now + self.limits.ping_interval;
+        self.last_received = now;
+        if let Some(reports) = &mut self.reports {
+            reports.handle_attached(now);
+        }
+    }
+
+    /// Input from the game server.
+    pub fn handle_server(&mut self, now: Instant, input: FromServer<'_>) {
+        match input {
+            FromServer::Datagram(datagram) => self.handle_server_datagram(now, datagram),
+            FromServer::Oversized => self.count_drops(DropReason::DatagramTooBig, 1),
+            FromServer::Unreachable => self.counters.unreachable.increment(),
+            FromServer::Failed => self.finish(FlowEnd::UdpFailed),
+        }
+    }
+
+    /// To be called at [`Flow::poll_timeout`]; at any other time it does nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.idle_at() {
+            return self.finish(FlowEnd::Idle(self.limits.idle_timeout));
+        }
+        match self.client {
+            Client::Detached { until, lost } if now >= until => return self.finish(lost),
+            Client::Detached { .. } => return,
+            Client::Attached => {}
+        }
+        if now >= self.last_received + self.unresponsive_after() {
+            return self.lose_client(now, FlowEnd::Unresponsive(self.unresponsive_after()));
+        }
+        if now >= self.next_ping {
+            self.ping = Ping::Due;
+            self.next_ping = now + self.limits.ping_interval;
+            self.to_server.shrink();
+            self.to_client.shrink();
+        }
+        if let Some(reports) = &mut self.reports {
+            reports.handle_timeout(now);
+        }
+    }
+
+    /// Ends the flow because the relay is stopped.
+    pub fn handle_shutdown(&mut self) {
+        self.finish(FlowEnd::ShuttingDown);
+    }
+
+    /// Ends a flow that waits for its client, because another one needs its place.
+    pub fn handle_evicted(&mut self) {
+        if let Client::Detached { lost, .. } = self.client {
+            self.finish(lost);
+        }
+    }
+
+    /// When [`Flow::handle_timeout`] is due. Every input can change it; traffic only moves it later, except for drops.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Instant {
+        let next = match self.client {
+            Client::Detached { until, .. } => until,
+            Client::Attached => {
+                let report = self.reports.as_ref().and_then(|reports| reports.poll_timeout());
+                report.map_or(self.next_ping, |report| report.min(self.next_ping))
+            }
+        };
+        next.min(self.idle_at())
+    }
+
+    /// The next datagrams to the game server, at most `max_count`; [`Flow::handle_sent`] removes them. Several are
+    /// copied to `buffer`, whose contents are lost.
+    pub fn poll_to_server<'a>(
+        &'a mut self,
+        now: Instant,
+        max_count: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<Batch<'a>> {
+        let expired = self.to_server.expire(now, &bounds(&self.limits));
+        self.count_drops(DropReason::ServerTooOld, expired);
+        let front = self.to_server.front()?;
+        if let Some(header) = self.announcement.as_ref().and_then(Announcement::next) {
+            buffer.clear();
+            header.write(buffer);
+            buffer.extend_from_slice(front);
+            return Some(Batch { contents: buffer, segment: buffer.len(), count: 1 });
+        }
+        let segment = front.len();
+        let count = self.batch_count(segment, max_count);
+        if count == 1 {
+            return Some(Batch { contents: front, segment, count });
+        }
+        buffer.clear();
+        self.to_server.iter().take(count).for_each(|datagram| buffer.extend_from_slice(datagram));
+        Some(Batch { contents: buffer, segment, count })
+    }
+
+    /// Reports the result of sending the first `count` datagrams of [`Flow::poll_to_server`].
+    pub fn handle_sent(&mut self, count: usize, sending: Sending) {
+        let sent = (0..count).map_while(|_| self.to_server.pop());
+        let (count, bytes) = sent.fold((0, 0), |(count, bytes), datagram| (count + 1, bytes + datagram.len()));
+        match sending {
+            Sending::Sent => {
+                self.counters.sent_to_server(count, bytes);
+                if let Some(announcement) = &mut self.announcement {
+                    announcement.handle_sent();
+                }
+            }
+            Sending::Refused => self.count_drops(DropReason::SendRefused, count as u64),
+            Sending::Failed => self.finish(FlowEnd::UdpFailed),
+        }
+    }
+
+    /// The next frame to the client.
+    pub fn poll_to_client(&mut self, now: Instant) -> Option<ToClient> {
+        if !self.is_attached() {
+            return None;
+        }
+        let expired = self.to_client.expire(now, &bounds(&self.limits));
+        self.count_drops(DropReason::ClientTooOld, expired);
+        if let Some(text) = self.reports.as_mut().and_then(|reports| reports.poll(now, &self.limits)) {
+            return Some(ToClient::Control(text));
+        }
+        if self.ping == Ping::Due {
+            self.ping = Ping::Waiting;
+            return Some(ToClient::Ping);
+        }
+        let datagram = self.to_client.pop()?;
+        self.counters.sent_to_client(datagram.len());
+        Some(ToClient::Datagram(datagram))
+    }
+
+    /// How many datagrams of the game server fit by number before the oldest is dropped.
+    #[must_use]
+    pub fn room_to_client(&self) -> usize {
+        self.to_client.room(&bounds(&self.limits))
+    }
+
+    /// Bytes of datagrams that wait in both directions.
+    #[must_use]
+    pub fn bytes_queued(&self) -> usize {
+        self.to_server.bytes() + self.to_client.bytes()
+    }
+
+    /// Whether something waits for the game server.
+    #[must_use]
+    pub fn has_for_server(&self) -> bool {
+        !self.to_server.is_empty()
+    }
+
+    /// Whether the flow has a connection to its client. One that has not can be resumed until it ends.
+    #[must_use]
+    pub const fn is_attached(&self) -> bool {
+        matches!(self.client, Client::Attached)
+    }
+
+    /// How the connection to the client was lost, while the flow has none.
+    #[must_use]
+    pub const fn lost(&self) -> Option<FlowEnd> {
+        match self.client {
+            Client::Detached { lost, .. } => Some(lost),
+            Client::Attached => None,
+        }
+    }
+
+    /// What the flow is resumed by.
+    #[must_use]
+    pub fn secret(&self) -> Option<&Secret> {
+        self.reports.as_ref().map(|reports| reports.secret())
+    }
+
+    /// Why the flow has ended, once it has.
+    #[must_use]
+    pub const fn end(&self) -> Option<FlowEnd> {
+        self.end
+    }
+
+    fn handle_client_datagram(&mut self, now: Instant, datagram: &Bytes) {
+        if datagram.len() > self.limits.max_datagram {
+            return self.reject_size(datagram.len());
+        }
+        if datagram.is_empty() {
+            return self.count_drops(DropReason::EmptyMessage, 1);
+        }
+        if self.rate.as_mut().is_some_and(|rate| !rate.admits(now, datagram.len())) {
+            return self.count_drops(DropReason::RateLimited, 1);
+        }
+        let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_server(now, datagram));
+        match verdict {
+            // Copied, because the message is a slice that would keep its whole read buffer alive.
+            Verdict::Pass => self.queue_to_server(now, Bytes::copy_from_slice(datagram)),
+            Verdict::Replace(datagram) => self.queue_to_server(now, datagram),
+            Verdict::Answer(answer) => self.queue_to_client(now, answer),
+            Verdict::Drop(reason) => self.count_drops(reason, 1),
+        }
+    }
+
+    fn handle_server_datagram(&mut self, now: Instant, datagram: &[u8]) {
+        self.announcement = None;
+        let verdict = self.inspect.as_mut().map_or(Verdict::Pass, |inspect| inspect.to_client(now, datagram));
+        match verdict {
+            Verdict::Pass => self.queue_to_client(now, Bytes::copy_from_slice(datagram)),
+            Verdict::Replace(datagram) => self.queue_to_client(now, datagram),
+            Verdict::Answer(answer) => self.queue_to_server(now, answer),
+            Verdict::Drop(reason) => self.count_drops(reason, 1),
+        }
+    }
+
+    fn queue_to_server(&mut self, now: Instant, datagram: Bytes) {
+        self.last_traffic = now;
+        let bounds = bounds(&self.limits);
+        let expired = self.to_server.expire(now, &bounds);
+        self.count_drops(DropReason::ServerTooOld, expired);
+        let dropped = self.to_server.push(now, datagram, &bounds);
+        self.count_drops(DropReason::ServerQueueFull, dropped);
+    }
+
+    fn queue_to_client(&mut self, now: Instant, datagram: Bytes) {
+        self.last_traffic = now;
+        let bounds = bounds(&self.limits);
+        let expired = self.to_client.expire(now, &bounds);
+        self.count_drops(DropReason::ClientTooOld, expired);
+        let dropped = self.to_client.push(now, datagram, &bounds);
+        self.count_drops(DropReason::ClientQueueFull, dropped);
+    }
+
+    /// How many of the datagrams that wait make one batch.
+    fn batch_count(&self, segment: usize, max_count: usize) -> usize {
+        // Until the game server has answered, each datagram may need a header of its own.
+        if self.announcement.is_some() || segment == 0 {
+            return 1;
+        }
+        let max_count = max_count.min(BATCH_BYTES_MAX / segment).max(1);
+        let mut count = 0;
+        for datagram in self.to_server.iter().take(max_count) {
+            if datagram.len() > segment || datagram.is_empty() {
+                break;
+            }
+            count += 1;
+            if datagram.len() < segment {
+                break;
+            }
+        }
+        count
+    }
+
+    fn count_drops(&mut self, reason: DropReason, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.counters.dropped(reason, count);
+        if let Some(reports) = &mut self.reports {
+            reports.count(reason, count);
+        }
+    }
+
+    fn reject_size(&mut self, len: usize) {
+        self.finish(FlowEnd::MessageTooBig { len, max: self.limits.max_datagram });
+    }
+
+    fn lose_client(&mut self, now: Instant, lost: FlowEnd) {
+        if self.reports.is_none() || self.limits.resume_within.is_zero() {
+            return self.finish(lost);
+        }
+        self.client = Client::Detached { until: now + self.limits.resume_within, lost };
+        self.counters.clients.decrement();
+        self.counters.detached.increment();
+    }
+
+    /// Ends the flow for the first reason; later ones are its consequences.
+    fn finish(&mut self, end: FlowEnd) {
+        self.end.get_or_insert(end);
+    }
+
+    fn idle_at(&self) -> Instant {
+        self.last_traffic + self.limits.idle_timeout
+    }
+
+    fn unresponsive_after(&self) -> Duration {
+        self.limits.ping_interval * PINGS_UNANSWERED_MAX
+    }
+}
+
+const fn bounds(limits: &FlowLimits) -> Bounds {
+    Bounds { count: limits.queue.get(), bytes: limits.queue_bytes.get(), max_age: limits.queue_age }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if self.is_attached() {
+            self.counters.clients.decrement();
+        } else {
+            self.counters.detached.decrement();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The header of the PROXY protocol, version 2, that tells a game server the address of a client.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// The signature, version 2 and the command PROXY.
+const START: [u8; 13] = *b"\r\n\r\n\0\r\nQUIT\n\x21";
+const UDP_OVER_IPV4: u8 = 0x12;
+const UDP_OVER_IPV6: u8 = 0x22;
+
+/// Of so many datagrams that the game server has not answered, the first has the header.
+///
+/// Not every one: servers that have read the header of a flow take it for payload from then on, and those that drop the
+/// datagram with the header need one without it. Not only the first of all, which may be lost.
+const EVERY: u64 = 4;
+
+/// The header of a flow: which client it is for, and which server it goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProxyHeader {
+    /// The address of the client.
+    pub client: SocketAddr,
+    /// The address of the game server.
+    pub server: SocketAddr,
+}
+
+impl ProxyHeader {
+    /// Appends the header to `buffer`. Addresses of different families are both written as IPv6.
+    ///
+    /// ```
+    /// use rakwire_relay::flow::ProxyHeader;
+    ///
+    /// let header = ProxyHeader { client: "192.0.2.7:5000".parse()?, server: "192.0.2.1:19132".parse()? };
+    /// let mut datagram = Vec::new();
+    /// header.write(&mut datagram);
+    /// assert_eq!(datagram[..12], *b"\r\n\r\n\0\r\nQUIT\n");
+    /// assert_eq!(datagram[12..16], [0x21, 0x12, 0, 12]);
+    /// assert_eq!(datagram[16..], [192, 0, 2, 7, 192, 0, 2, 1, 0x13, 0x88, 0x4A, 0xBC]);
+    /// # Ok::<(), std::net::AddrParseError>(())
+    /// ```
+    pub fn write(&self, buffer: &mut Vec<u8>) {
+        buffer.extend(START);
+        match (self.client.ip().to_canonical(), self.server.ip().to_canonical()) {
+            (IpAddr::V4(client), IpAddr::V4(server)) => {
+                buffer.extend([UDP_OVER_IPV4, 0, 12]);
+                buffer.extend(client.octets());
+                buffer.extend(server.octets());
+            }
+            (client, server) => {
+                buffer.extend([UDP_OVER_IPV6, 0, 36]);
+                buffer.extend(as_ipv6(client));
+                buffer.extend(as_ipv6(server));
+            }
+        }
+        buffer.extend(self.client.port().to_be_bytes());
+        buffer.extend(self.server.port().to_be_bytes());
+    }
+}
+
+fn as_ipv6(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// Which datagrams of a flow have the header.
+#[derive(Debug)]
+pub(super) struct Announcement {
+    header: ProxyHeader,
+    sent: u64,
+}
+
+impl Announcement {
+    pub(super) const fn new(header: ProxyHeader) -> Self {
+        Self { header, sent: 0 }
+    }
+
+    /// The header of the next datagram, if it has one.
+    pub(super) const fn next(&self) -> Option<&ProxyHeader> {
+        if self.sent.is_multiple_of(EVERY) { Some(&self.header) } else { None }
+    }
+
+    pub(super) const fn handle_sent(&mut self) {
+        self.sent += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(client: &str, server: &str) -> Vec<u8> {
+        let mut buffer = b"before".to_vec();
+        ProxyHeader { client: client.parse().unwrap(), server: server.parse().unwrap() }.write(&mut buffer);
+        assert_eq!(buffer[..6], *b"before");
+        buffer[6..].to_vec()
+    }
+
+    #[test]
+    fn ipv6_takes_36_bytes_of_addresses() {
+        let header = written("[2001:db8::7]:5000", "[2001:db8::1]:19132");
+        assert_eq!(header[12..16], [0x21, 0x22, 0, 36]);
+        assert_eq!(header.len(), 16 + 36);
+        assert_eq!(header[16..20], [0x20, 0x01, 0x0d, 0xb8]);
+        assert_eq!((header[31], header[47]), (7, 1));
+        assert_eq!(header[48..], [0x13, 0x88, 0x4A, 0xBC]);
+    }
+
+    #[test]
+    fn families_that_differ_are_ipv6_and_mapped_ones_are_ipv4() {
+        let mixed = written("[2001:db8::7]:5000", "127.0.0.1:19132");
+        assert_eq!((mixed[13], mixed.len()), (UDP_OVER_IPV6, 52));
+        assert_eq!(mixed[42..48], [0xff, 0xff, 127, 0, 0, 1]);
+        assert_eq!(written("[::ffff:192.0.2.7]:1", "192.0.2.1:2"), written("192.0.2.7:1", "192.0.2.1:2"));
+    }
+}

@@ -1,0 +1,159 @@
+//! A queue of datagrams that is bounded by number, bytes and age, and drops from its old end.
+//!
+//! A late datagram is worth less than a fresh one: both protocols resend reliable messages, and newer messages supersede
+//! unreliable ones.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+/// Of a longer empty queue the memory is returned.
+const KEPT_CAPACITY: usize = 4;
+
+/// The bounds of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Datagrams; at least one.
+    pub(super) count: usize,
+    /// Bytes of payload; one datagram always fits.
+    pub(super) bytes: usize,
+    pub(super) max_age: Duration,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct AgeQueue {
+    items: VecDeque<(Instant, Bytes)>,
+    bytes: usize,
+}
+
+impl AgeQueue {
+    /// Appends a datagram; returns how many old ones were dropped because there was no room.
+    pub(super) fn push(&mut self, now: Instant, datagram: Bytes, bounds: &Bounds) -> u64 {
+        let mut dropped = 0;
+        while !self.items.is_empty() && !self.has_room(datagram.len(), bounds) {
+            self.pop();
+            dropped += 1;
+        }
+        self.bytes += datagram.len();
+        self.items.push_back((now, datagram));
+        dropped
+    }
+
+    fn has_room(&self, len: usize, bounds: &Bounds) -> bool {
+        self.items.len() < bounds.count && self.bytes + len <= bounds.bytes
+    }
+
+    /// Drops what has waited too long; returns how many that were.
+    pub(super) fn expire(&mut self, now: Instant, bounds: &Bounds) -> u64 {
+        let mut dropped = 0;
+        while let Some((since, _)) = self.items.front() {
+            if now.saturating_duration_since(*since) <= bounds.max_age {
+                break;
+            }
+            self.pop();
+            dropped += 1;
+        }
+        dropped
+    }
+
+    /// The oldest datagram.
+    pub(super) fn front(&self) -> Option<&Bytes> {
+        self.items.front().map(|(_, datagram)| datagram)
+    }
+
+    /// All datagrams, the oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Bytes> {
+        self.items.iter().map(|(_, datagram)| datagram)
+    }
+
+    /// Removes the oldest datagram.
+    pub(super) fn pop(&mut self) -> Option<Bytes> {
+        let (_, datagram) = self.items.pop_front()?;
+        self.bytes -= datagram.len();
+        Some(datagram)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many datagrams fit by number before one is dropped.
+    pub(super) fn room(&self, bounds: &Bounds) -> usize {
+        bounds.count.saturating_sub(self.items.len())
+    }
+
+    /// Bytes of payload that wait.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the memory of an empty queue.
+    pub(super) fn shrink(&mut self) {
+        if self.items.is_empty() && self.items.capacity() > KEPT_CAPACITY {
+            self.items = VecDeque::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { count: 3, bytes: 10, max_age: Duration::from_millis(100) };
+
+    fn lengths(queue: &AgeQueue) -> Vec<usize> {
+        queue.iter().map(Bytes::len).collect()
+    }
+
+    fn datagram(len: usize) -> Bytes {
+        vec![7; len].into()
+    }
+
+    #[test]
+    fn a_full_queue_keeps_the_newest_in_order() {
+        let (mut queue, now) = (AgeQueue::default(), Instant::now());
+        let dropped: Vec<u64> = (0..5).map(|len| queue.push(now, datagram(len), &BOUNDS)).collect();
+        assert_eq!(dropped, [0, 0, 0, 1, 1]);
+        assert_eq!(lengths(&queue), [2, 3, 4]);
+        assert_eq!((queue.room(&BOUNDS), queue.bytes()), (0, 9));
+    }
+
+    #[test]
+    fn bytes_are_bounded_and_one_datagram_always_fits() {
+        let (mut queue, now) = (AgeQueue::default(), Instant::now());
+        assert_eq!(queue.push(now, datagram(6), &BOUNDS), 0);
+        assert_eq!(queue.push(now, datagram(5), &BOUNDS), 1);
+        assert_eq!(queue.push(now, datagram(5), &BOUNDS), 0);
+        assert_eq!(lengths(&queue), [5, 5]);
+        assert_eq!(queue.push(now, datagram(100), &BOUNDS), 2);
+        assert_eq!(lengths(&queue), [100]);
+    }
+
+    #[test]
+    fn what_is_too_old_is_dropped_and_nothing_else() {
+        let (mut queue, start) = (AgeQueue::default(), Instant::now());
+        for millis in [0, 40, 80] {
+            queue.push(start + Duration::from_millis(millis), datagram(1), &BOUNDS);
+        }
+        assert_eq!(queue.expire(start + Duration::from_millis(100), &BOUNDS), 0);
+        assert_eq!(queue.expire(start + Duration::from_millis(141), &BOUNDS), 2);
+        assert_eq!(lengths(&queue).len(), 1);
+        assert_eq!(queue.expire(start, &BOUNDS), 0, "a clock that jumps back");
+        assert_eq!(queue.expire(start + Duration::from_secs(1 << 20), &BOUNDS), 1);
+        assert!(queue.is_empty() && queue.bytes() == 0);
+    }
+
+    #[test]
+    fn an_empty_queue_returns_its_memory() {
+        let (mut queue, now) = (AgeQueue::default(), Instant::now());
+        let bounds = Bounds { count: 100, bytes: 1000, max_age: Duration::ZERO };
+        (0..50).for_each(|_| drop(queue.push(now, datagram(1), &bounds)));
+        queue.shrink();
+        assert_eq!(lengths(&queue).len(), 50);
+        while queue.pop().is_some() {}
+        queue.shrink();
+        assert_eq!(queue.items.capacity(), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! The flows that can be resumed, by their secrets.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::control::Secret;
+
+/// The flows that can be resumed, by their secrets.
+///
+/// `H` is what reaches a flow. The table is bounded by the number of flows, of which each has one entry at most.
+///
+/// ```
+/// use rakwire_relay::flow::{ResumeTable, Secret};
+///
+/// let mut table = ResumeTable::new();
+/// let secret = Secret::new([7; 16]);
+/// table.insert(secret, "game", "flow 1");
+/// assert_eq!(table.find(&secret, "game"), Some(&"flow 1"));
+/// assert_eq!(table.find(&secret, "other"), None);
+/// assert_eq!(table.remove(&secret), Some("flow 1"));
+/// ```
+#[derive(Debug)]
+pub struct ResumeTable<H> {
+    flows: HashMap<Secret, Entry<H>>,
+    /// Those without a client, the one that lost it first at the front.
+    detached: BTreeMap<u64, Secret>,
+    next_number: u64,
+}
+
+#[derive(Debug)]
+struct Entry<H> {
+    target: Box<str>,
+    handle: H,
+    /// Its key in `detached`.
+    detached: Option<u64>,
+}
+
+impl<H> Default for ResumeTable<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H> ResumeTable<H> {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { flows: HashMap::new(), detached: BTreeMap::new(), next_number: 0 }
+    }
+
+    /// Adds a flow to `target`, which has a client.
+    pub fn insert(&mut self, secret: Secret, target: &str, handle: H) {
+        self.remove(&secret);
+        self.flows.insert(secret, Entry { target: target.into(), handle, detached: None });
+    }
+
+    /// The flow of this secret, if it is one to `target`.
+    #[must_use]
+    pub fn find(&self, secret: &Secret, target: &str) -> Option<&H> {
+        self.flows.get(secret).filter(|entry| *entry.target == *target).map(|entry| &entry.handle)
+    }
+
+    /// The flow has lost its client.
+    pub fn set_detached(&mut self, secret: &Secret) {
+        self.set_attached(secret);
+        if let Some(entry) = self.flows.get_mut(secret) {
+            entry.detached = Some(self.next_number);
+            self.detached.insert(self.next_number, *secret);
+            self.next_number += 1;
+        }
+    }
+
+    /// The flow has a client again.
+    pub fn set_attached(&mut self, secret: &Secret) {
+        let number = self.flows.get_mut(secret).and_then(|entry| entry.detached.take());
+        number.and_then(|number| self.detached.remove(&number));
+    }
+
+    /// Removes a flow that has ended.
+    pub fn remove(&mut self, secret: &Secret) -> Option<H> {
+        self.set_attached(secret);
+        self.flows.remove(secret).map(|entry| entry.handle)
+    }
+
+    /// Removes the flow that has been without its client for longest, to make room for another client.
+    pub fn evict(&mut self) -> Option<H> {
+        let (_, secret) = self.detached.pop_first()?;
+        self.flows.remove(&secret).map(|entry| entry.handle)
+    }
+
+    /// The number of flows in the table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Whether there is no flow.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(count: u8) -> ResumeTable<u8> {
+        let mut table = ResumeTable::new();
+        (0..count).for_each(|number| table.insert(Secret::new([number; 16]), "game", number));
+        table
+    }
+
+    #[test]
+    fn a_flow_is_found_by_its_secret_and_target_alone() {
+        let table = table(3);
+        assert_eq!(table.find(&Secret::new([1; 16]), "game"), Some(&1));
+        assert_eq!(table.find(&Secret::new([1; 16]), "Game"), None);
+        assert_eq!(table.find(&Secret::new([4; 16]), "game"), None);
+    }
+
+    #[test]
+    fn the_flow_that_lost_its_client_first_is_evicted_first() {
+        let mut table = table(4);
+        let secret = |number: u8| Secret::new([number; 16]);
+        [2, 0, 3, 1, 2].iter().for_each(|number| table.set_detached(&secret(*number)));
+        table.set_attached(&secret(3));
+        assert_eq!(table.remove(&secret(1)), Some(1));
+        assert_eq!([table.evict(), table.evict(), table.evict()], [Some(0), Some(2), None]);
+        assert_eq!((table.len(), table.detached.len()), (1, 0));
+        table.set_detached(&secret(0));
+        assert!(table.detached.is_empty(), "one that is gone is not detached");
+    }
+}

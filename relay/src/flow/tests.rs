@@ -1,0 +1,475 @@
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Fixture {
+    flow: Flow,
+    counters: Arc<TargetCounters>,
+    start: Instant,
+}
+
+fn limits() -> FlowLimits {
+    FlowLimits { queue: NonZeroUsize::new(2).unwrap(), ..FlowLimits::default() }
+}
+
+fn fixture() -> Fixture {
+    fixture_of(limits(), Setup::default())
+}
+
+/// A flow that can be resumed.
+fn resumable() -> Fixture {
+    fixture_of(limits(), Setup { secret: Some(Secret::new([0; 16])), ..Setup::default() })
+}
+
+fn fixture_of(limits: FlowLimits, setup: Setup) -> Fixture {
+    let counters = Arc::new(TargetCounters::default());
+    let start = Instant::now();
+    Fixture { flow: Flow::new(limits, Arc::clone(&counters), setup, start), counters, start }
+}
+
+impl Fixture {
+    fn client(&mut self, input: FromClient) {
+        self.flow.handle_client(self.start, input);
+    }
+
+    fn server(&mut self, input: FromServer<'_>) {
+        self.flow.handle_server(self.start, input);
+    }
+
+    fn end(&self) -> Option<FlowEnd> {
+        self.flow.end()
+    }
+
+    fn drops(&self, reason: DropReason) -> u64 {
+        self.counters.snapshot().drops(reason)
+    }
+
+    fn taken_to_client(&mut self) -> Vec<ToClient> {
+        self.taken_at(self.start)
+    }
+
+    fn taken_at(&mut self, now: Instant) -> Vec<ToClient> {
+        std::iter::from_fn(|| self.flow.poll_to_client(now)).collect()
+    }
+
+    /// The lengths of the datagrams of the next batch, at most ten.
+    fn batch_at(&mut self, now: Instant) -> Vec<usize> {
+        let mut buffer = Vec::new();
+        let batch = self.flow.poll_to_server(now, 10, &mut buffer);
+        let lengths: Vec<usize> = batch.map_or(Vec::new(), |batch| {
+            batch.contents.chunks(batch.segment).map(<[u8]>::len).collect()
+        });
+        assert_eq!(lengths.len(), batch.map_or(0, |batch| batch.count));
+        lengths
+    }
+
+    fn batch(&mut self) -> Vec<usize> {
+        self.batch_at(self.start)
+    }
+}
+
+fn datagram(len: usize) -> FromClient {
+    FromClient::Datagram(vec![7; len].into())
+}
+
+#[test]
+fn messages_wait_for_the_server_and_the_oldest_is_lost() {
+    let mut fixture = fixture();
+    for len in 1..=3 {
+        fixture.client(datagram(len));
+    }
+    assert_eq!(fixture.drops(DropReason::ServerQueueFull), 1);
+    assert_eq!(fixture.batch(), [2]);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    assert_eq!(fixture.batch(), [3]);
+    fixture.flow.handle_sent(1, Sending::Refused);
+    assert!(fixture.batch().is_empty());
+    assert_eq!(fixture.drops(DropReason::SendRefused), 1);
+    assert_eq!(fixture.counters.snapshot().to_server.bytes, 2);
+    assert_eq!(fixture.end(), None);
+}
+
+#[test]
+fn datagrams_wait_for_the_client_and_the_oldest_is_lost() {
+    let mut fixture = fixture();
+    for len in 1..=3 {
+        fixture.server(FromServer::Datagram(&[0; 3][..len]));
+    }
+    assert_eq!(fixture.drops(DropReason::ClientQueueFull), 1);
+    assert_eq!(fixture.flow.room_to_client(), 0);
+    let expected = [2, 3].map(|len| ToClient::Datagram(vec![0; len].into()));
+    assert_eq!(fixture.taken_to_client(), expected);
+    assert_eq!(fixture.counters.snapshot().to_client.bytes, 5);
+}
+
+#[test]
+fn the_size_limit_is_exact() {
+    let mut fixture = fixture();
+    fixture.client(datagram(1472));
+    assert_eq!(fixture.end(), None);
+    fixture.client(datagram(1473));
+    assert_eq!(fixture.end(), Some(FlowEnd::MessageTooBig { len: 1473, max: 1472 }));
+    assert_eq!(fixture.batch(), [1472], "what came before still goes out");
+}
+
+#[test]
+fn what_is_harmless_is_counted_and_the_flow_goes_on() {
+    let mut fixture = fixture();
+    fixture.client(datagram(0));
+    fixture.client(FromClient::Control);
+    fixture.server(FromServer::Oversized);
+    fixture.server(FromServer::Unreachable);
+    assert_eq!(fixture.drops(DropReason::EmptyMessage), 1);
+    assert_eq!(fixture.drops(DropReason::DatagramTooBig), 1);
+    assert_eq!(fixture.counters.snapshot().unreachable, 1);
+    assert_eq!(fixture.end(), None);
+}
+
+#[test]
+fn what_ends_a_flow() {
+    let ends = [
+        (FromClient::Text, FlowEnd::TextMessage),
+        (FromClient::Oversized { len: 1 << 20 }, FlowEnd::MessageTooBig { len: 1 << 20, max: 1472 }),
+        (FromClient::Violation, FlowEnd::ProtocolViolation),
+        (FromClient::Closed, FlowEnd::ClientClosed),
+        (FromClient::Vanished, FlowEnd::ClientVanished),
+    ];
+    for (input, end) in ends {
+        let mut fixture = fixture();
+        fixture.client(input);
+        assert_eq!(fixture.end(), Some(end));
+    }
+    let mut failed = fixture();
+    failed.server(FromServer::Failed);
+    failed.flow.handle_shutdown();
+    assert_eq!(failed.end(), Some(FlowEnd::UdpFailed), "the first reason counts");
+    let mut unsendable = fixture();
+    unsendable.client(datagram(1));
+    unsendable.flow.handle_sent(1, Sending::Failed);
+    assert_eq!(unsendable.end(), Some(FlowEnd::UdpFailed));
+}
+
+#[test]
+fn traffic_of_either_side_keeps_a_flow() {
+    for from_server in [false, true] {
+        let mut fixture = fixture();
+        let later = fixture.start + 40 * SECOND;
+        if from_server {
+            fixture.flow.handle_client(later, FromClient::Control);
+            fixture.flow.handle_server(later, FromServer::Datagram(b"x"));
+        } else {
+            fixture.flow.handle_client(later, datagram(1));
+        }
+        fixture.flow.handle_timeout(fixture.start + 60 * SECOND);
+        assert_eq!(fixture.end(), None);
+        fixture.flow.handle_client(fixture.start + 90 * SECOND, FromClient::Control);
+        fixture.flow.handle_timeout(later + 60 * SECOND);
+        assert_eq!(fixture.end(), Some(FlowEnd::Idle(60 * SECOND)));
+    }
+}
+
+#[test]
+fn pongs_alone_do_not_keep_a_flow() {
+    let mut fixture = fixture();
+    for second in (15..60).step_by(15) {
+        fixture.flow.handle_client(fixture.start + second * SECOND, FromClient::Control);
+    }
+    fixture.flow.handle_timeout(fixture.start + 59 * SECOND);
+    assert_eq!(fixture.end(), None);
+    fixture.flow.handle_timeout(fixture.start + 60 * SECOND);
+    assert_eq!(fixture.end(), Some(FlowEnd::Idle(60 * SECOND)));
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_given_up_although_the_server_talks() {
+    let mut fixture = fixture();
+    let mut pings = 0;
+    while fixture.end().is_none() {
+        let now = fixture.flow.poll_timeout();
+        assert!(now <= fixture.start + 60 * SECOND, "never given up");
+        fixture.flow.handle_server(now, FromServer::Datagram(b"x"));
+        fixture.flow.handle_timeout(now);
+        pings += fixture.taken_at(now).iter().filter(|frame| **frame == ToClient::Ping).count();
+    }
+    assert_eq!(fixture.end(), Some(FlowEnd::Unresponsive(45 * SECOND)));
+    assert_eq!(pings, 2);
+}
+
+#[test]
+fn pings_do_not_pile_up_behind_a_stalled_client() {
+    let mut fixture = fixture();
+    for second in [15, 30, 40] {
+        fixture.flow.handle_client(fixture.start + second * SECOND, FromClient::Control);
+        fixture.flow.handle_timeout(fixture.start + second * SECOND);
+    }
+    assert_eq!(fixture.taken_to_client(), [ToClient::Ping]);
+}
+
+#[test]
+fn a_flow_is_counted_while_it_lives() {
+    let fixture = fixture();
+    let counters = Arc::clone(&fixture.counters);
+    assert_eq!(counters.snapshot().clients, 1);
+    drop(fixture);
+    assert_eq!(counters.snapshot().clients, 0);
+    assert_eq!(counters.snapshot().flows, 1);
+}
+
+#[test]
+fn datagrams_of_one_length_leave_together_and_a_shorter_one_is_the_last() {
+    let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
+    let mut fixture = fixture_of(wide, Setup::default());
+    for len in [5, 5, 5, 3, 5, 7, 7] {
+        fixture.client(datagram(len));
+    }
+    let mut batches = Vec::new();
+    while fixture.flow.has_for_server() {
+        batches.push(fixture.batch());
+        fixture.flow.handle_sent(batches.last().unwrap().len(), Sending::Sent);
+    }
+    assert_eq!(batches, [vec![5, 5, 5, 3], vec![5], vec![7, 7]]);
+    (0..20).for_each(|_| fixture.client(datagram(1)));
+    assert_eq!(fixture.batch().len(), 10, "as many as the caller takes");
+    assert_eq!(fixture.counters.snapshot().to_server, Traffic { datagrams: 7, bytes: 37 });
+}
+
+#[test]
+fn a_batch_is_never_longer_than_a_datagram_can_be() {
+    let wide = FlowLimits {
+        queue: NonZeroUsize::new(100).unwrap(),
+        max_datagram: 30_000,
+        ..FlowLimits::default()
+    };
+    let mut fixture = fixture_of(wide, Setup::default());
+    (0..3).for_each(|_| fixture.client(datagram(30_000)));
+    assert_eq!(fixture.batch(), [30_000, 30_000]);
+}
+
+#[test]
+fn what_has_waited_too_long_leaves_first() {
+    let mut fixture = resumable();
+    let later = fixture.start + SECOND + Duration::from_millis(1);
+    fixture.server(FromServer::Datagram(b"old"));
+    fixture.client(datagram(3));
+    fixture.flow.handle_server(later, FromServer::Datagram(b"newer"));
+    let taken = fixture.taken_at(later);
+    let datagrams: Vec<_> = taken.iter().filter(|frame| matches!(frame, ToClient::Datagram(_))).collect();
+    assert_eq!(datagrams, [&ToClient::Datagram(Bytes::from_static(b"newer"))]);
+    assert!(fixture.batch_at(later).is_empty());
+    assert_eq!((fixture.drops(DropReason::ClientTooOld), fixture.drops(DropReason::ServerTooOld)), (1, 1));
+}
+
+#[test]
+fn bytes_are_bounded_in_each_direction() {
+    let narrow = FlowLimits { queue_bytes: NonZeroUsize::new(3_000).unwrap(), ..FlowLimits::default() };
+    let mut fixture = fixture_of(narrow, Setup::default());
+    for _ in 0..1_000 {
+        fixture.server(FromServer::Datagram(&[0; 1_200]));
+        fixture.client(datagram(1_000));
+        assert!(fixture.flow.bytes_queued() <= 2 * 3_000);
+    }
+    assert_eq!(fixture.drops(DropReason::ClientQueueFull), 998);
+    assert_eq!(fixture.drops(DropReason::ServerQueueFull), 997);
+}
+
+#[test]
+fn a_client_is_limited_in_what_it_sends() {
+    let number = |number| NonZeroUsize::new(number).unwrap();
+    let rate = Some(Rate { datagrams: number(10), bytes: number(1_000_000) });
+    let mut fixture = fixture_of(FlowLimits { rate, ..FlowLimits::default() }, Setup::default());
+    (0..30).for_each(|_| fixture.client(datagram(1)));
+    assert_eq!(fixture.drops(DropReason::RateLimited), 20);
+    assert_eq!(fixture.end(), None);
+}
+
+fn control(frame: &ToClient) -> &str {
+    match frame {
+        ToClient::Control(text) => text,
+        ToClient::Datagram(_) | ToClient::Ping => "",
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_goes_on_with_its_flow() {
+    let mut fixture = resumable();
+    let frames = fixture.taken_to_client();
+    assert!(control(&frames[0]).contains(r#""resumed":false"#), "{frames:?}");
+    fixture.client(datagram(1));
+    fixture.client(FromClient::Vanished);
+    assert_eq!((fixture.end(), fixture.flow.is_attached()), (None, false));
+    assert_eq!(fixture.flow.lost(), Some(FlowEnd::ClientVanished));
+    let snapshot = fixture.counters.snapshot();
+    assert_eq!((snapshot.clients, snapshot.detached), (0, 1));
+    assert_eq!(fixture.batch(), [1], "what it has sent still goes out");
+    fixture.client(datagram(2));
+    assert_eq!(fixture.batch(), [1], "nobody sends without a connection");
+
+    fixture.server(FromServer::Datagram(b"while away"));
+    assert!(fixture.taken_to_client().is_empty());
+    fixture.flow.handle_attached(fixture.start);
+    let frames = fixture.taken_to_client();
+    assert!(control(&frames[0]).contains(r#""resumed":true"#), "{frames:?}");
+    assert_eq!(frames[1..], [ToClient::Datagram(Bytes::from_static(b"while away"))]);
+    let snapshot = fixture.counters.snapshot();
+    assert_eq!((snapshot.clients, snapshot.detached, snapshot.resumed), (1, 0, 1));
+}
+
+#[test]
+fn a_flow_waits_for_its_client_as_long_as_configured() {
+    let mut fixture = resumable();
+    fixture.client(FromClient::Vanished);
+    let until = fixture.flow.poll_timeout();
+    assert_eq!(until, fixture.start + 30 * SECOND);
+    fixture.flow.handle_timeout(until - Duration::from_nanos(1));
+    assert_eq!(fixture.end(), None);
+    fixture.flow.handle_timeout(until);
+    assert_eq!(fixture.end(), Some(FlowEnd::ClientVanished));
+    fixture.flow.handle_attached(until);
+    assert!(!fixture.flow.is_attached(), "it is too late");
+
+    let never = FlowLimits { resume_within: Duration::ZERO, ..FlowLimits::default() };
+    let secret = Some(Secret::new([0; 16]));
+    let mut fixture = fixture_of(never, Setup { secret, ..Setup::default() });
+    fixture.client(FromClient::Vanished);
+    assert_eq!(fixture.end(), Some(FlowEnd::ClientVanished));
+}
+
+#[test]
+fn a_client_that_answers_no_ping_can_come_back() {
+    let mut fixture = resumable();
+    let lost = fixture.start + 45 * SECOND;
+    fixture.flow.handle_server(fixture.start + 40 * SECOND, FromServer::Datagram(b"x"));
+    fixture.flow.handle_timeout(lost);
+    assert_eq!(fixture.flow.lost(), Some(FlowEnd::Unresponsive(45 * SECOND)));
+    fixture.flow.handle_attached(lost + 10 * SECOND);
+    fixture.flow.handle_timeout(lost + 11 * SECOND);
+    assert!(fixture.flow.is_attached() && fixture.end().is_none());
+}
+
+#[test]
+fn a_connection_takes_the_place_of_one_that_is_not_known_to_be_lost() {
+    let mut fixture = resumable();
+    fixture.taken_to_client();
+    fixture.flow.handle_attached(fixture.start);
+    assert!(control(&fixture.taken_to_client()[0]).contains(r#""resumed":true"#));
+    assert_eq!(fixture.counters.snapshot().clients, 1);
+}
+
+#[test]
+fn only_a_flow_without_a_client_is_evicted() {
+    let mut fixture = resumable();
+    fixture.flow.handle_evicted();
+    assert_eq!(fixture.end(), None);
+    fixture.client(FromClient::Vanished);
+    fixture.flow.handle_evicted();
+    assert_eq!(fixture.end(), Some(FlowEnd::ClientVanished));
+}
+
+#[test]
+fn drops_are_told_at_most_once_a_second() {
+    let mut fixture = resumable();
+    fixture.taken_to_client();
+    let mut reports = Vec::new();
+    let mut now = fixture.start;
+    for _ in 0..300 {
+        fixture.client(datagram(0));
+        fixture.flow.handle_client(now, FromClient::Control);
+        fixture.flow.handle_timeout(now);
+        reports.extend(fixture.taken_at(now));
+        now += Duration::from_millis(10);
+    }
+    assert_eq!(reports.len(), 3, "{reports:?}");
+    // The last is due although nothing happens any more, and asks for no other call while the client cannot take it.
+    let due = fixture.flow.poll_timeout();
+    assert_eq!(due, fixture.start + 3 * SECOND);
+    fixture.flow.handle_timeout(due);
+    assert!(fixture.flow.poll_timeout() > due);
+    let last = fixture.taken_at(due);
+    assert_eq!(control(&last[0]), r#"{"type":"drops","to_client":{},"to_server":{"empty_message":300}}"#);
+    assert!(fixture.taken_at(due + 10 * SECOND).is_empty());
+}
+
+#[test]
+fn nobody_is_told_who_does_not_ask() {
+    let mut fixture = fixture();
+    fixture.client(datagram(0));
+    fixture.flow.handle_timeout(fixture.start + 5 * SECOND);
+    assert!(fixture.taken_at(fixture.start + 5 * SECOND).is_empty());
+    assert_eq!(fixture.flow.secret(), None);
+}
+
+#[test]
+fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
+    let header = ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
+    let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
+    let mut fixture = fixture_of(wide, Setup { proxy_header: Some(header), ..Setup::default() });
+    (0..10).for_each(|_| fixture.client(datagram(1)));
+    let mut lengths = Vec::new();
+    for _ in 0..6 {
+        lengths.extend(fixture.batch());
+        fixture.flow.handle_sent(1, Sending::Sent);
+    }
+    assert_eq!(lengths, [29, 1, 1, 1, 29, 1]);
+    assert_eq!(fixture.counters.snapshot().to_server.bytes, 6, "the header is no payload");
+    fixture.server(FromServer::Datagram(b"answer"));
+    assert_eq!(fixture.batch(), [1; 4]);
+}
+
+#[derive(Debug)]
+struct Strict;
+
+impl Inspect for Strict {
+    fn to_server(&mut self, _: Instant, datagram: &[u8]) -> Verdict {
+        match datagram.first() {
+            Some(1) => Verdict::Answer(Bytes::from_static(b"pong")),
+            Some(2) => Verdict::Replace(Bytes::from_static(b"changed")),
+            Some(3) => Verdict::Drop(DropReason::NotHandshake),
+            _ => Verdict::Pass,
+        }
+    }
+
+    fn to_client(&mut self, _: Instant, datagram: &[u8]) -> Verdict {
+        self.to_server(Instant::now(), datagram)
+    }
+}
+
+#[test]
+fn a_target_that_knows_its_protocol_decides() {
+    let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
+    let mut fixture = fixture_of(wide, Setup { inspect: Some(Box::new(Strict)), ..Setup::default() });
+    for first in 0..4 {
+        fixture.client(FromClient::Datagram(vec![first; 3].into()));
+    }
+    assert_eq!(fixture.taken_to_client(), [ToClient::Datagram(Bytes::from_static(b"pong"))]);
+    assert_eq!(fixture.batch(), [3]);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    assert_eq!(fixture.batch(), [7]);
+    fixture.flow.handle_sent(1, Sending::Sent);
+    assert_eq!(fixture.drops(DropReason::NotHandshake), 1);
+    for first in 0..4 {
+        fixture.server(FromServer::Datagram(&[first; 3]));
+    }
+    assert_eq!(fixture.taken_to_client().len(), 2);
+    assert_eq!(fixture.batch(), [4]);
+}
+
+#[test]
+fn a_clock_that_jumps_ends_a_flow_in_order_or_changes_nothing() {
+    let mut fixture = resumable();
+    let before = fixture.start.checked_sub(SECOND).unwrap();
+    fixture.flow.handle_server(before, FromServer::Datagram(b"x"));
+    fixture.flow.handle_client(before, datagram(1));
+    fixture.flow.handle_timeout(before);
+    assert_eq!(fixture.batch_at(before), [1]);
+    assert_eq!(fixture.end(), None);
+    let years = fixture.start + 100_000_000 * SECOND;
+    assert!(fixture.batch_at(years).is_empty());
+    fixture.flow.handle_timeout(years);
+    assert_eq!(fixture.end(), Some(FlowEnd::Idle(60 * SECOND)));
+}

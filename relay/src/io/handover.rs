@@ -1,0 +1,120 @@
+//! How the connection of a client that came back reaches the task of its flow.
+
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::task::AtomicWaker;
+
+/// What another task wants of a flow.
+#[derive(Debug)]
+pub(crate) enum Request<C> {
+    /// To go on with this connection.
+    Attach(C),
+    /// To end if it has no connection: another client needs its place.
+    Evict,
+}
+
+#[derive(Debug)]
+enum State<C> {
+    Empty,
+    Waiting(Request<C>),
+    /// The flow has ended.
+    Closed,
+}
+
+/// A place for one [`Request`]; a later one replaces it.
+#[derive(Debug)]
+pub(crate) struct Handover<C> {
+    state: Mutex<State<C>>,
+    waker: AtomicWaker,
+}
+
+impl<C> Handover<C> {
+    pub(crate) const fn new() -> Self {
+        Self { state: Mutex::new(State::Empty), waker: AtomicWaker::new() }
+    }
+
+    /// Passes a connection on; a flow that has ended returns it.
+    pub(crate) fn attach(&self, connection: C) -> Result<(), C> {
+        let mut state = self.lock();
+        if matches!(*state, State::Closed) {
+            return Err(connection);
+        }
+        *state = State::Waiting(Request::Attach(connection));
+        drop(state);
+        self.waker.wake();
+        Ok(())
+    }
+
+    /// Asks a flow without a connection to end.
+    pub(crate) fn evict(&self) {
+        let mut state = self.lock();
+        if matches!(*state, State::Empty) {
+            *state = State::Waiting(Request::Evict);
+        }
+        drop(state);
+        self.waker.wake();
+    }
+
+    /// The next request.
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<Request<C>> {
+        self.waker.register(context.waker());
+        let mut state = self.lock();
+        match mem::replace(&mut *state, State::Empty) {
+            State::Waiting(request) => Poll::Ready(request),
+            State::Empty => Poll::Pending,
+            State::Closed => {
+                *state = State::Closed;
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The flow has ended. Returns a connection that has come too late.
+    pub(crate) fn close(&self) -> Option<C> {
+        match mem::replace(&mut *self.lock(), State::Closed) {
+            State::Waiting(Request::Attach(connection)) => Some(connection),
+            State::Waiting(Request::Evict) | State::Empty | State::Closed => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    fn taken(handover: &Handover<u8>) -> Option<u8> {
+        match handover.poll(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(Request::Attach(number)) => Some(number),
+            Poll::Ready(Request::Evict) => Some(0),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn the_newest_connection_counts() {
+        let handover = Handover::new();
+        handover.evict();
+        assert_eq!(taken(&handover), Some(0));
+        assert_eq!((handover.attach(1), handover.attach(2)), (Ok(()), Ok(())));
+        handover.evict();
+        assert_eq!((taken(&handover), taken(&handover)), (Some(2), None));
+    }
+
+    #[test]
+    fn a_flow_that_has_ended_takes_nothing() {
+        let handover = Handover::new();
+        assert_eq!(handover.attach(1), Ok(()));
+        assert_eq!(handover.close(), Some(1));
+        assert_eq!(handover.attach(2), Err(2));
+        handover.evict();
+        assert_eq!((taken(&handover), handover.close()), (None, None));
+    }
+}
