@@ -2,19 +2,21 @@
 
 use crate::model::operation::Sequence;
 use crate::model::{self, rabbit as values, wire, world};
+use crate::relay as relayed;
 use crate::snowfight as play;
 
 /// What is run with an input.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 7] = [
+pub const ALL: [(&str, Target); 8] = [
     ("datagram", datagram),
     ("endpoint", endpoint),
     ("game", game),
     ("message", message),
     ("offline", offline),
     ("rabbit", rabbit),
+    ("relay", relay),
     ("snowfight", snowfight),
 ];
 
@@ -56,6 +58,11 @@ pub fn offline(bytes: &[u8]) {
 /// Packed values of every type: what is unpacked is packed the same.
 pub fn rabbit(bytes: &[u8]) {
     hold(values::values(bytes));
+}
+
+/// A flow of a relay whose client and server say anything.
+pub fn relay(bytes: &[u8]) {
+    relayed::flow(bytes);
 }
 
 /// A game of two, of whom one says anything: the other plays on.

@@ -9,6 +9,8 @@
 
 mod announcement;
 mod store;
+mod watch;
 
 pub use announcement::{Announcement, AnnouncementError};
 pub use store::{DiscoveryError, Store};
+pub(crate) use watch::watch;

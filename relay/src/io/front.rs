@@ -229,3 +229,7 @@ fn now() -> Now {
     let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     Now { at: Instant::now(), unix_seconds }
 }
+
+#[cfg(test)]
+#[path = "front_tests.rs"]
+mod tests;

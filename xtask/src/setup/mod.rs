@@ -35,6 +35,8 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::CppCompiler => system::program(shell, "c++", "g++"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
+        Need::Redis => system::program(shell, "redis-server", "redis-server"),
+        Need::HaProxy => system::program(shell, "haproxy", "haproxy"),
         Need::DefmtPrint => tools::defmt_print(shell),
         Need::WasmBindgen => tools::wasm_bindgen(shell),
         Need::WasmPack => tools::wasm_pack(shell),
@@ -80,6 +82,8 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),
+        Need::Redis => "`apt-get install redis-server`".to_owned(),
+        Need::HaProxy => "`apt-get install haproxy`".to_owned(),
         Need::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
         Need::WasmBindgen => {
             let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());

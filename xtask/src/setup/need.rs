@@ -17,6 +17,10 @@ pub(crate) enum Need {
     /// What counts instructions.
     Valgrind,
     Qemu,
+    /// Where game servers announce themselves.
+    Redis,
+    /// What stands before several relays.
+    HaProxy,
     DefmtPrint,
     WasmBindgen,
     WasmPack,
@@ -45,7 +49,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 19] = [
+    pub(crate) const TOOLS: [Self; 21] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -56,6 +60,8 @@ impl Need {
         Self::CppCompiler,
         Self::Valgrind,
         Self::Qemu,
+        Self::Redis,
+        Self::HaProxy,
         Self::DefmtPrint,
         Self::WasmBindgen,
         Self::WasmPack,
@@ -81,6 +87,8 @@ impl Need {
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),
