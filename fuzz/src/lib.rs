@@ -1,5 +1,5 @@
-//! What the fuzz targets share with the tests of the core and of the game, and a flow of the relay. A target for another protocol brings a model
-//! of its own, a line in `Cargo.toml`, and one in [`targets::ALL`].
+//! What the fuzz targets share with the tests of the core and of the game, and a flow of the relay. A target for another
+//! protocol brings a model of its own, a line in `Cargo.toml`, and one in [`targets::ALL`].
 
 #[path = "../../core/tests/model/mod.rs"]
 pub mod model;

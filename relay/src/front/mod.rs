@@ -87,7 +87,7 @@ pub(crate) struct Settings {
 /// Who may have a flow.
 pub(crate) trait Admit {
     /// What a client holds as long as its flow.
-    type Permit;
+    type Permit: std::fmt::Debug;
 
     /// Whether a client whose address is proved gets a flow.
     fn admit(&mut self, client: SocketAddr) -> Option<Self::Permit>;

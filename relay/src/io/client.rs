@@ -94,14 +94,14 @@ fn resume(
 
 /// A place for a flow, if need be the one of the flow that has waited for its client for longest.
 async fn acquire_slot(app: &App) -> Result<OwnedSemaphorePermit, CloseReason> {
-    let full = |_| CloseReason::TooManyClients { max: app.limits.max_clients };
+    let full = || CloseReason::TooManyClients { max: app.limits.max_clients };
     let evicted = match Arc::clone(&app.slots).try_acquire_owned() {
         Ok(slot) => return Ok(slot),
-        Err(error) => app.resumable().evict().ok_or(error).map_err(full)?,
+        Err(_) => app.resumable().evict().ok_or_else(full)?,
     };
     evicted.evict();
     let slot = timeout(EVICTION_TIMEOUT, Arc::clone(&app.slots).acquire_owned()).await;
-    slot.ok().and_then(Result::ok).ok_or(()).map_err(full)
+    slot.ok().and_then(Result::ok).ok_or_else(full)
 }
 
 async fn run(

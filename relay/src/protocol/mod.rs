@@ -32,7 +32,6 @@ mod verdict;
 pub use awareness::Awareness;
 pub use budget::Handshake;
 pub use kind::{ProtocolKind, ProtocolKindSyntaxError};
-pub(crate) use mtu::clamp;
 pub use mtu::LARGEST_PAYLOAD;
 pub use pongs::{PONG_LIFETIME, Pong, PongCache};
 pub use verdict::{Change, Refusal, Verdict};

@@ -21,7 +21,7 @@ const ADDRESS_V4: usize = 7;
 const ADDRESS_V6: usize = 29;
 
 /// What must change in `datagram`, which is `message`, so that its MTU fits a path for `payload_max` bytes.
-pub(crate) fn clamp(message: &Offline<'_>, datagram: &[u8], payload_max: u16) -> Change {
+pub(super) fn clamp(message: &Offline<'_>, datagram: &[u8], payload_max: u16) -> Change {
     let limit = payload_max.min(LARGEST_PAYLOAD).saturating_add(IP_UDP_OVERHEAD).max(MIN_MTU);
     match *message {
         Offline::Request1 { .. } => {
