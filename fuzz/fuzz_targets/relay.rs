@@ -1,4 +1,4 @@
-//! What a relay makes of the datagrams of both ends.
+//! Everything that can be done to the flows of the relay, against what they promise.
 #![no_main]
 
 use rakwire_fuzz::targets;

@@ -1,15 +1,17 @@
 //! What each target does with an input. A broken promise ends the process, as a finding.
 
+use crate::awareness as protocols;
 use crate::model::operation::Sequence;
 use crate::model::{self, rabbit as values, wire, world};
-use crate::relay as relayed;
+use crate::relay::operations;
 use crate::snowfight as play;
 
 /// What is run with an input.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 8] = [
+pub const ALL: [(&str, Target); 9] = [
+    ("awareness", awareness),
     ("datagram", datagram),
     ("endpoint", endpoint),
     ("game", game),
@@ -24,6 +26,11 @@ fn hold(kept: model::Kept) {
     if let Err(broken) = kept {
         panic!("{broken}");
     }
+}
+
+/// A flow whose client and server say anything to a relay that knows their protocol.
+pub fn awareness(bytes: &[u8]) {
+    protocols::flow(bytes);
 }
 
 /// Datagrams of a connection: what is read is written the same.
@@ -60,9 +67,9 @@ pub fn rabbit(bytes: &[u8]) {
     hold(values::values(bytes));
 }
 
-/// A flow of a relay whose client and server say anything.
+/// Everything that can be done to the flows of the relay, against what they promise.
 pub fn relay(bytes: &[u8]) {
-    relayed::flow(bytes);
+    hold(operations::run(bytes).map(drop));
 }
 
 /// A game of two, of whom one says anything: the other plays on.

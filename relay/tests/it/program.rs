@@ -205,3 +205,35 @@ async fn a_client_that_only_sends_does_not_fill_the_memory() {
     let after = resident(&program.child);
     assert!(after < before + 8 * 1024, "{before} kB before, {after} kB after");
 }
+
+/// Clients that come and go, each in its own way.
+#[cfg(target_os = "linux")]
+async fn churn(relay: SocketAddr, clients: usize) {
+    use tokio::io::AsyncWriteExt;
+
+    for number in 0..clients {
+        let mut client = if number % 2 == 0 {
+            Client::connect(relay, "/ws?target=game").await
+        } else {
+            Client::connect_with_control(relay, "/ws?target=game").await
+        };
+        client.send(&[number as u8; 1_000]).await;
+        client.datagram().await;
+        match number % 3 {
+            0 => client.0.close(None).await.unwrap(),
+            1 => client.tcp().shutdown().await.unwrap(),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn clients_that_come_and_go_leave_the_memory_where_it_was() {
+    let program = Program::start_with(Server::echo().await, &["--max-clients", "60"], Stdio::null());
+    churn(program.address, 400).await;
+    let before = resident(&program.child);
+    churn(program.address, 2_000).await;
+    let after = resident(&program.child);
+    assert!(after < before + 2 * 1024, "{before} kB before, {after} kB after");
+}

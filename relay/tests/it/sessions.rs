@@ -1,7 +1,9 @@
-//! The traffic of a session, and how it ends.
+//! The traffic of a client, and how it ends.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use rakwire_relay::flow::{ProxyHeader, Source};
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
@@ -181,4 +183,95 @@ async fn a_shutdown_closes_clients() {
     assert_eq!((code, text.as_str()), (1001, "relay is shutting down"));
     assert_eq!(counters.snapshot().closes(CloseKind::ShuttingDown), 1);
     assert_eq!(counters.snapshot().clients, 0);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.targets[0].source = Source::LoopbackPool;
+    let relay = Running::start(config).await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let mut client = relay.client().await;
+        client.send(b"hello").await;
+        let (_, from) = server.receive().await;
+        server.send(b"welcome", from).await;
+        assert_eq!(client.receive().await, b"welcome");
+        seen.push(from.ip());
+    }
+    let client = IpAddr::from(Ipv4Addr::LOCALHOST);
+    assert_eq!(seen[0], Source::LoopbackPool.address(client, server.address()).unwrap());
+    assert_eq!(seen[1], seen[0], "the same client has the same address");
+}
+
+#[tokio::test]
+async fn a_game_server_is_told_the_address_of_a_client() {
+    let server = Server::bind().await;
+    let mut config = config(server.address());
+    config.targets[0].proxy_protocol = true;
+    let relay = Running::start(config).await;
+    let mut client = relay.client().await;
+    let header = ProxyHeader { client: client.tcp().local_addr().unwrap(), server: server.address() };
+    let mut expected = Vec::new();
+    header.write(&mut expected);
+    expected.extend(b"hello");
+    client.send(b"hello").await;
+    let (first, from) = server.receive().await;
+    assert_eq!(first, expected);
+    client.send(b"again").await;
+    assert_eq!(server.receive().await.0, b"again", "once, not every time");
+    server.send(b"welcome", from).await;
+    assert_eq!(client.receive().await, b"welcome");
+    for _ in 0..10 {
+        client.send(b"more").await;
+        assert_eq!(server.receive().await.0, b"more");
+    }
+}
+
+#[tokio::test]
+async fn many_datagrams_arrive_one_by_one_in_both_directions() {
+    let server = Server::bind().await;
+    let relay = Running::start(config(server.address())).await;
+    let mut client = relay.client().await;
+    client.send(b"hello").await;
+    let (_, from) = server.receive().await;
+    for round in 0..20u8 {
+        let datagrams: Vec<Vec<u8>> =
+            (0..30u8).map(|number| vec![number; if number % 7 == 6 { 40 } else { 100 + usize::from(round) }]).collect();
+        for datagram in &datagrams {
+            within(futures_util::SinkExt::feed(&mut client.0, Message::binary(datagram.clone()))).await.unwrap();
+        }
+        within(futures_util::SinkExt::flush(&mut client.0)).await.unwrap();
+        for datagram in &datagrams {
+            assert_eq!(&server.receive().await.0, datagram);
+        }
+        for datagram in &datagrams {
+            server.send(datagram, from).await;
+        }
+        for datagram in &datagrams {
+            assert_eq!(&client.receive().await, datagram);
+        }
+    }
+}
+
+/// A game server that has never been there.
+#[tokio::test]
+async fn a_client_waits_for_a_game_server_that_is_absent() {
+    let server = Server::bind().await;
+    let address = server.address();
+    drop(server);
+    let relay = Running::start(config(address)).await;
+    let mut client = relay.client().await;
+    within(async {
+        while relay.snapshot().unreachable < 3 {
+            client.send(b"anybody there?").await;
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let server = Server::bind_to(address).await;
+    client.send(b"now").await;
+    while server.receive().await.0 != b"now" {}
 }

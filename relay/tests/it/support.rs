@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::{Config, Counters, Relay, Snapshot};
+use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -77,6 +81,22 @@ impl Client {
         Self(within(connect_async(format!("ws://{relay}{path}"))).await.unwrap().0)
     }
 
+    /// A client that takes control messages, and the first of them.
+    pub(crate) async fn with_control(relay: SocketAddr, path: &str) -> (Self, Flow) {
+        let mut client = Self::connect_with_control(relay, path).await;
+        let text = client.text().await;
+        let flow: Flow = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(flow.kind, "flow");
+        (client, flow)
+    }
+
+    pub(crate) async fn connect_with_control(relay: SocketAddr, path: &str) -> Self {
+        let offer = ("sec-websocket-protocol", FLOW_PROTOCOL);
+        let (client, response) = open_with_header(relay, path, offer).await;
+        assert_eq!(response.headers().get(offer.0).unwrap(), FLOW_PROTOCOL);
+        client
+    }
+
     pub(crate) async fn send(&mut self, datagram: &[u8]) {
         self.message(Message::binary(datagram.to_vec())).await;
     }
@@ -92,6 +112,28 @@ impl Client {
                 Some(Ok(Message::Binary(datagram))) => return datagram.into(),
                 Some(Ok(Message::Ping(_))) => {}
                 other => panic!("no datagram: {other:?}"),
+            }
+        }
+    }
+
+    /// The next datagram; control messages before it are skipped.
+    pub(crate) async fn datagram(&mut self) -> Vec<u8> {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Binary(datagram))) => return datagram.into(),
+                Some(Ok(Message::Ping(_) | Message::Text(_))) => {}
+                other => panic!("no datagram: {other:?}"),
+            }
+        }
+    }
+
+    /// The next control message; datagrams before it are skipped.
+    pub(crate) async fn text(&mut self) -> String {
+        loop {
+            match within(self.0.next()).await {
+                Some(Ok(Message::Text(text))) => return text.to_string(),
+                Some(Ok(Message::Ping(_) | Message::Binary(_))) => {}
+                other => panic!("no text: {other:?}"),
             }
         }
     }
@@ -116,6 +158,18 @@ impl Client {
             _ => panic!("there is no TLS here"),
         }
     }
+}
+
+/// The first control message.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flow {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) resume: String,
+    pub(crate) resume_within_ms: u64,
+    pub(crate) resumed: bool,
+    pub(crate) max_datagram: usize,
 }
 
 /// A game server: the test reads and writes its datagrams.
@@ -160,10 +214,20 @@ impl Server {
     }
 }
 
+/// Opens a WebSocket with another header.
+pub(crate) async fn open_with_header(
+    relay: SocketAddr,
+    path: &str,
+    (name, value): (&'static str, &str),
+) -> (Client, Response) {
+    let mut request = format!("ws://{relay}{path}").into_client_request().unwrap();
+    request.headers_mut().insert(name, value.parse().unwrap());
+    let (socket, response) = within(connect_async(request)).await.unwrap();
+    (Client(socket), response)
+}
+
 /// Opens a WebSocket; `Err` has the HTTP status if the relay rejects it.
 pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) -> Result<(), u16> {
-    use tungstenite::client::IntoClientRequest;
-
     let mut request = format!("ws://{relay}/ws?target=game").into_client_request().unwrap();
     if let Some(origin) = origin {
         request.headers_mut().insert("origin", origin.parse().unwrap());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rakwire_relay::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Verdict};
+use crate::protocol::{Awareness, Change, Handshake, PongCache, ProtocolKind, Verdict};
 
 /// Bytes of a pong without its data, and of the longest data.
 const LONGEST_PONG: usize = 33 + 399;

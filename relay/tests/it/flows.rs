@@ -1,0 +1,100 @@
+//! Flows without IO, under seeds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+
+use crate::flow::{Flow, FlowLimits, FromClient, FromServer, ResumeTable, Secret, Setup, TargetCounters};
+use crate::model::operations;
+use crate::model::random::Random;
+use crate::model::resumption::{self, Game};
+
+/// Runs for each protocol.
+const GAMES: u64 = 5_000;
+
+fn survive<P: Game>() {
+    let (mut resumed, mut delivered) = (0, 0);
+    for seed in 0..GAMES {
+        let outcome = resumption::run::<P>(seed).unwrap_or_else(|broken| panic!("{broken}"));
+        resumed += outcome.resumed;
+        delivered += outcome.delivered;
+    }
+    assert!(resumed as u64 > 2 * GAMES, "{resumed} resumptions");
+    assert!(delivered as u64 > 20 * GAMES, "{delivered} messages");
+}
+
+#[test]
+fn reliable_messages_of_raknet_are_neither_lost_nor_doubled_when_clients_come_back() {
+    survive::<RakNet>();
+}
+
+#[test]
+fn reliable_messages_of_the_game_protocol_are_neither_lost_nor_doubled_when_clients_come_back() {
+    survive::<GameProtocol>();
+}
+
+#[test]
+fn flows_keep_their_promises_whatever_happens_to_them() {
+    let mut sum = operations::Outcome::default();
+    for seed in 0..20_000 {
+        let bytes = Random::new(seed).bytes(600);
+        let outcome = operations::run(&bytes).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+        sum.delivered += outcome.delivered;
+        sum.dropped += outcome.dropped;
+        sum.resumed += outcome.resumed;
+        sum.ended += outcome.ended;
+    }
+    assert!(sum.delivered > 100_000 && sum.dropped > 100_000, "{sum:?}");
+    assert!(sum.resumed > 1_000 && sum.ended > 1_000, "{sum:?}");
+}
+
+/// A day in which a client connects every second; some close, some vanish, some of those come back.
+#[test]
+fn a_day_of_clients_leaves_nothing_behind() {
+    let (start, counters) = (Instant::now(), Arc::new(TargetCounters::default()));
+    let (mut table, mut flows, mut random) = (ResumeTable::new(), Vec::<Flow>::new(), Random::new(1));
+    let day = 24 * 60 * 60;
+    let mut most = 0;
+    for second in 0..day + 120 {
+        let now = start + Duration::from_secs(second);
+        if second < day {
+            let secret = Secret::new(std::array::from_fn(|_| random.draw() as u8));
+            let setup = Setup { secret: Some(secret), ..Setup::default() };
+            table.insert(secret, "game", second);
+            flows.push(Flow::new(FlowLimits::default(), Arc::clone(&counters), setup, now));
+        }
+        for flow in &mut flows {
+            if flow.poll_timeout() <= now {
+                flow.handle_timeout(now);
+            }
+            flow.handle_server(now, FromServer::Datagram(b"snapshot"));
+            let secret = *flow.secret().unwrap();
+            match random.below(40) {
+                0 | 1 => flow.handle_client(now, FromClient::Closed),
+                2 | 3 if flow.is_attached() => {
+                    flow.handle_client(now, FromClient::Vanished);
+                    table.set_detached(&secret);
+                }
+                4 if !flow.is_attached() && second < day => {
+                    assert!(table.find(&secret, "game").is_some());
+                    table.set_attached(&secret);
+                    flow.handle_attached(now);
+                }
+                _ if second >= day => flow.handle_client(now, FromClient::Closed),
+                _ => flow.handle_client(now, FromClient::Datagram(b"input"[..].into())),
+            }
+            if flow.end().is_some() {
+                table.remove(&secret);
+            }
+        }
+        flows.retain(|flow| flow.end().is_none());
+        assert_eq!(table.len(), flows.len());
+        most = most.max(flows.len());
+    }
+    assert!(most < 200, "{most} flows at a time");
+    let snapshot = counters.snapshot();
+    assert_eq!((snapshot.clients, snapshot.detached, snapshot.flows), (0, 0, day));
+    assert!(snapshot.resumed > 1_000 && table.is_empty() && table.evict().is_none(), "{snapshot:?}");
+}

@@ -1,0 +1,176 @@
+//! A game over real sockets: a server of one of the protocols behind the relay, and a client whose connection is cut.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use rakwire::Machine;
+use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UdpSocket;
+use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::model::resumption::Game;
+use crate::support::{Client, Flow, Running, Server, config, within};
+
+/// Messages in each direction.
+const MESSAGES: u32 = 300;
+/// How often the connection is cut.
+const CUTS: u32 = 5;
+
+/// One end of the game.
+struct Player<P: Game> {
+    peer: Peer<'static, P>,
+    start: Instant,
+    id: Option<ConnectionId>,
+    sent: u32,
+    arrived: BTreeSet<u32>,
+}
+
+impl<P: Game> Player<P> {
+    fn new(entropy: u8, max_incoming: u16) -> Self {
+        let mut config = P::configure([entropy; 32]);
+        *P::max_incoming(&mut config) = max_incoming;
+        let capacity = Capacity { connections: 1, blocks: 512, block_size: 512 };
+        let peer = Peer::with_capacity(capacity, config);
+        Self { peer, start: Instant::now(), id: None, sent: 0, arrived: BTreeSet::new() }
+    }
+
+    fn now(&self) -> rakwire::Instant {
+        rakwire::Instant::from_micros(self.start.elapsed().as_micros() as u64)
+    }
+
+    fn receive(&mut self, from: SocketAddr, datagram: &[u8]) {
+        self.peer.handle_datagram(self.now(), from, datagram);
+    }
+
+    /// Sends the next message up to number `until`, and returns the datagrams that are due.
+    fn play(&mut self, until: u32) -> Vec<Vec<u8>> {
+        let now = self.now();
+        if self.peer.poll_timeout().is_some_and(|at| at <= now) {
+            self.peer.handle_timeout(now);
+        }
+        while let Some(event) = self.peer.poll_event() {
+            match event {
+                Event::Connected { id, .. } => assert_eq!(*self.id.get_or_insert(id), id, "one connection"),
+                Event::Message { message, .. } => {
+                    let bytes = message.to_vec();
+                    let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
+                    assert!(self.arrived.insert(number), "{number} arrived twice");
+                }
+                Event::ConnectFailed { reason, .. } => panic!("no connection: {reason}"),
+                Event::Disconnected { reason, .. } => panic!("disconnected: {reason}"),
+                _ => {}
+            }
+        }
+        if let Some(id) = self.id.filter(|_| self.sent < until) {
+            let message: Vec<u8> = self.sent.to_be_bytes().into_iter().chain([7; 200]).collect();
+            if self.peer.send(now, id, &message, P::Delivery::default()).is_ok() {
+                self.sent += 1;
+            }
+        }
+        let (mut datagrams, mut buffer) = (Vec::new(), [0; 2_048]);
+        while let Some(transmit) = self.peer.poll_transmit(now, &mut buffer) {
+            datagrams.push(transmit.payload.to_vec());
+        }
+        datagrams
+    }
+
+    fn has_all(&self) -> bool {
+        self.arrived.len() == MESSAGES as usize
+    }
+}
+
+/// The server plays until it has all messages and is told to stop.
+async fn serve<P: Game>(socket: UdpSocket, mut done: tokio::sync::oneshot::Receiver<()>) -> BTreeSet<SocketAddr> {
+    let mut player = Player::<P>::new(2, 1);
+    let (mut clients, mut buffer) = (BTreeSet::new(), [0; 2_048]);
+    loop {
+        while let Some(Ok((len, from))) = socket.recv_from(&mut buffer).now_or_never() {
+            clients.insert(from);
+            player.receive(from, &buffer[..len]);
+        }
+        for datagram in player.play(MESSAGES) {
+            socket.send_to(&datagram, *clients.first().unwrap()).await.unwrap();
+        }
+        if done.try_recv().is_ok() {
+            assert!(player.has_all(), "{} of {MESSAGES} arrived at the server", player.arrived.len());
+            return clients;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn reliable_messages_survive<P: Game>() {
+    let socket = Server::bind().await.0;
+    let address = socket.local_addr().unwrap();
+    let relay = Running::start(config(address)).await;
+    let (done, stopped) = tokio::sync::oneshot::channel();
+    let server = tokio::spawn(serve::<P>(socket, stopped));
+
+    let mut player = Player::<P>::new(1, 0);
+    player.peer.connect(player.now(), address).unwrap();
+    let (mut client, flow) = Client::with_control(relay.address, "/ws?target=game").await;
+    let mut cuts = 0;
+    let game = async {
+        loop {
+            while let Some(Some(Ok(message))) = client.0.next().now_or_never() {
+                if let Message::Binary(datagram) = message {
+                    player.receive(address, &datagram);
+                }
+            }
+            for datagram in player.play(MESSAGES) {
+                client.0.send(Message::binary(datagram)).await.unwrap();
+            }
+            if player.sent > (cuts + 1) * MESSAGES / (CUTS + 1) && cuts < CUTS {
+                // The connection ends without a close, with data under way in both directions; or the client leaves it for
+                // another.
+                cuts += 1;
+                if cuts % 2 == 0 {
+                    client.tcp().shutdown().await.unwrap();
+                }
+                let path = format!("/ws?target=game&resume={}", flow.resume);
+                let (next, resumed) = Client::with_control(relay.address, &path).await;
+                assert_eq!(resumed, Flow { resumed: true, ..flow.clone() });
+                client = next;
+            }
+            // The other end has all when nothing waits for an acknowledgement any more, which its own test tells.
+            if player.has_all() && player.sent == MESSAGES && cuts == CUTS {
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(game).await;
+    // What was lost on the way is resent while the client goes on.
+    for _ in 0..500 {
+        while let Some(Some(Ok(message))) = client.0.next().now_or_never() {
+            if let Message::Binary(datagram) = message {
+                player.receive(address, &datagram);
+            }
+        }
+        for datagram in player.play(MESSAGES) {
+            client.0.send(Message::binary(datagram)).await.unwrap();
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    done.send(()).unwrap();
+    let clients = within(server).await.unwrap();
+    assert_eq!(clients.len(), 1, "the server has seen one address");
+    let snapshot = relay.snapshot();
+    assert_eq!((snapshot.flows, snapshot.all().resumed), (1, CUTS.into()));
+}
+
+#[tokio::test]
+async fn reliable_messages_of_raknet_survive_lost_connections() {
+    reliable_messages_survive::<RakNet>().await;
+}
+
+#[tokio::test]
+async fn reliable_messages_of_the_game_protocol_survive_lost_connections() {
+    reliable_messages_survive::<GameProtocol>().await;
+}

@@ -1,0 +1,242 @@
+//! Clients that come back to their flow, and what they are told.
+
+use std::time::Duration;
+
+use rakwire_relay::{CloseKind, DropReason};
+use tokio::time::sleep;
+
+use crate::support::{Client, Flow, Running, Server, config, eventually, within};
+
+/// A relay, its game server, and a client of it that is known there.
+struct Game {
+    relay: Running,
+    server: Server,
+    client: Client,
+    flow: Flow,
+    /// Where the server sees the client.
+    from: std::net::SocketAddr,
+}
+
+impl Game {
+    async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut rakwire_relay::Config)) -> Self {
+        let server = Server::bind().await;
+        let mut config = config(server.address());
+        change(&mut config);
+        let relay = Running::start(config).await;
+        let (mut client, flow) = Client::with_control(relay.address, "/ws?target=game").await;
+        client.send(b"hello").await;
+        let (_, from) = server.receive().await;
+        Self { relay, server, client, flow, from }
+    }
+
+    /// The client comes with its secret.
+    async fn come_back(&self) -> (Client, Flow) {
+        let path = format!("/ws?target=game&resume={}", self.flow.resume);
+        Client::with_control(self.relay.address, &path).await
+    }
+
+    async fn detached(&self) {
+        eventually("the flow waits", || self.relay.snapshot().all().detached == 1).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_has_its_flow() {
+    let mut game = Game::start().await;
+    assert_eq!((game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram), (false, 30_000, 1472));
+    assert_eq!(game.flow.resume.len(), 22);
+    let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
+    drop(std::mem::replace(&mut game.client, other));
+    game.detached().await;
+    assert_eq!(game.relay.snapshot().closes(CloseKind::ClientVanished), 1);
+
+    game.server.send(b"while away", game.from).await;
+    let (mut client, flow) = game.come_back().await;
+    assert_eq!(flow, Flow { resumed: true, ..game.flow.clone() });
+    assert_eq!(client.receive().await, b"while away");
+    client.send(b"here again").await;
+    assert_eq!(game.server.receive().await, (b"here again".to_vec(), game.from));
+    let snapshot = game.relay.snapshot();
+    assert_eq!((snapshot.flows, snapshot.all().resumed, snapshot.all().detached), (2, 1, 0));
+}
+
+/// An address that has changed: the old connection is not known to be lost.
+#[tokio::test]
+async fn a_connection_takes_the_place_of_the_one_before() {
+    let game = Game::start().await;
+    let (mut client, flow) = game.come_back().await;
+    assert!(flow.resumed);
+    assert_eq!(game.client.closed().await, (4409, "resumed by another connection".to_owned()));
+    client.send(b"from elsewhere").await;
+    assert_eq!(game.server.receive().await, (b"from elsewhere".to_vec(), game.from));
+    assert_eq!(game.relay.snapshot().clients, 1);
+    assert_eq!(game.relay.snapshot().closes(CloseKind::Resumed), 1);
+}
+
+#[tokio::test]
+async fn a_secret_fits_one_flow_and_one_target() {
+    let other = Server::bind().await;
+    let mut game = Game::start_with(|config| {
+        config.targets.push(format!("other={}", other.address()).parse().unwrap());
+    })
+    .await;
+    let secret = game.flow.resume.clone();
+    for path in [
+        format!("/ws?target=other&resume={secret}"),
+        "/ws?target=game&resume=AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
+        format!("/ws?target=game&resume={secret}A"),
+        "/ws?target=game&resume=".to_owned(),
+    ] {
+        let (_, flow) = Client::with_control(game.relay.address, &path).await;
+        assert!(!flow.resumed && flow.resume != secret, "{path}");
+    }
+    // Without control messages nobody comes back.
+    let mut plain = Client::connect(game.relay.address, &format!("/ws?target=game&resume={secret}")).await;
+    plain.send(b"plain").await;
+    assert_ne!(game.server.receive().await.1, game.from);
+    game.client.send(b"still here").await;
+    assert_eq!(game.server.receive().await, (b"still here".to_vec(), game.from));
+    assert_eq!(game.relay.snapshot().all().resumed, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_connection_ends_its_flow() {
+    let mut game = Game::start().await;
+    within(game.client.0.close(None)).await.unwrap();
+    eventually("the flow has ended", || game.relay.snapshot().clients == 0).await;
+    assert!(!game.come_back().await.1.resumed);
+    assert_eq!(game.relay.snapshot().all().detached, 0);
+}
+
+#[tokio::test]
+async fn a_flow_waits_no_longer_than_configured() {
+    let game = Game::start_with(|config| config.limits.resume_within = Duration::from_millis(300)).await;
+    let Game { relay, client, flow, .. } = game;
+    assert_eq!(flow.resume_within_ms, 300);
+    drop(client);
+    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    eventually("the flow has ended", || relay.snapshot().all().detached == 0).await;
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    assert!(!Client::with_control(relay.address, &path).await.1.resumed);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn clients_without_control_messages_are_not_waited_for() {
+    let relay = Running::start(config(Server::echo().await)).await;
+    let mut client = relay.client().await;
+    client.send(b"first").await;
+    assert_eq!(client.receive().await, b"first", "and no text before it");
+    drop(client);
+    eventually("the flow has ended", || relay.snapshot().clients == 0).await;
+    assert_eq!(relay.snapshot().all().detached, 0);
+}
+
+#[tokio::test]
+async fn a_flow_without_its_client_makes_room_in_a_full_relay() {
+    let game = Game::start_with(|config| config.limits.max_clients = 2).await;
+    let Game { relay, client, flow, server, .. } = game;
+    let (second, _) = Client::with_control(relay.address, "/ws?target=game").await;
+    drop(client);
+    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    let (mut third, _) = Client::with_control(relay.address, "/ws?target=game").await;
+    third.send(b"third").await;
+    assert_eq!(server.receive().await.0, b"third");
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    let late = Client::connect_with_control(relay.address, &path).await;
+    assert_eq!(late.closed().await.0, 1013, "its place is taken, and the others have their clients");
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_silent_client_can_come_back() {
+    let game = Game::start_with(|config| config.limits.ping_interval = Duration::from_millis(100)).await;
+    game.detached().await;
+    assert_eq!(game.relay.snapshot().closes(CloseKind::Unresponsive), 1);
+    assert!(game.come_back().await.1.resumed);
+}
+
+#[tokio::test]
+async fn a_shutdown_does_not_wait_for_clients_that_are_away() {
+    let Game { relay, client, .. } = Game::start().await;
+    drop(client);
+    eventually("the flow waits", || relay.snapshot().all().detached == 1).await;
+    let counters = relay.counters.clone();
+    let started = std::time::Instant::now();
+    relay.stop().await;
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert_eq!(counters.snapshot().all().detached, 0);
+}
+
+#[tokio::test]
+async fn clients_are_told_what_was_dropped() {
+    let mut game = Game::start().await;
+    game.client.send(b"").await;
+    game.server.send(&[0; 3_000], game.from).await;
+    let expected = r#"{"type":"drops","to_client":{"too_big":1},"to_server":{"empty_message":1}}"#;
+    while game.client.text().await != expected {}
+
+    // After a resumption everything is told again, although nothing has changed.
+    let (mut client, _) = game.come_back().await;
+    assert_eq!(client.text().await, expected);
+}
+
+#[tokio::test]
+async fn a_slow_client_is_told_how_much_it_misses() {
+    let mut game = Game::start().await;
+    let dropped = || {
+        let snapshot = game.relay.snapshot();
+        snapshot.drops(DropReason::ClientQueueFull) + snapshot.drops(DropReason::ClientTooOld)
+    };
+    within(async {
+        while dropped() < 1000 {
+            for _ in 0..50 {
+                game.server.send(&[5; 1400], game.from).await;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let total = dropped();
+    let told = within(async {
+        loop {
+            let text = game.client.text().await;
+            let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let counts = report["to_client"].as_object().unwrap();
+            let sum: u64 = counts.values().map(|count| count.as_u64().unwrap()).sum();
+            if sum >= total {
+                return sum;
+            }
+        }
+    })
+    .await;
+    let snapshot = game.relay.snapshot();
+    assert_eq!(told, snapshot.drops(DropReason::ClientQueueFull) + snapshot.drops(DropReason::ClientTooOld));
+}
+
+#[tokio::test]
+async fn counts_are_kept_by_target() {
+    let (one, two) = (Server::echo().await, Server::echo().await);
+    let relay = Running::start(config(one).with_target(format!("other={two}").parse().unwrap())).await;
+    let mut client = relay.client().await;
+    let mut other = Client::connect(relay.address, "/ws?target=other").await;
+    client.send(b"").await;
+    for _ in 0..2 {
+        client.send(b"12345").await;
+        client.receive().await;
+    }
+    other.send(b"1").await;
+    other.receive().await;
+    let snapshot = relay.snapshot();
+    let counts: Vec<_> = snapshot
+        .targets()
+        .map(|(name, counts)| {
+            (name.as_str(), counts.clients, counts.to_server.bytes, counts.drops(DropReason::EmptyMessage))
+        })
+        .collect();
+    assert_eq!(counts, [("game", 1, 10, 1), ("other", 1, 1, 0)]);
+}

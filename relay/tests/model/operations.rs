@@ -1,0 +1,472 @@
+//! Everything that can be done to flows and to the table that finds them again, against what they promise: what waits is
+//! bounded, every datagram arrives once and in order or is counted as dropped, none is passed on that is too old, and a
+//! flow that can be resumed ends when its time is over and not before.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arbitrary::{Arbitrary, Unstructured};
+
+use super::Broken;
+use crate::flow::{
+    DropReason, Flow, FlowLimits, FromClient, FromServer, ProxyHeader, ResumeTable, Secret, Sending, Setup,
+    TargetCounters, ToClient,
+};
+
+const FLOWS: usize = 3;
+const TARGET: &str = "game";
+const MOST_OPERATIONS: usize = 200;
+/// What stands at the front of each datagram: its number and when it was sent, in milliseconds.
+const HEAD: usize = 12;
+/// A header of the PROXY protocol over IPv4.
+const PROXY_HEADER: usize = 28;
+const MAX_DATAGRAM: usize = 600;
+
+/// One thing that is done to one of the flows.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Operation {
+    FromClient { flow: u8, length: u16, count: u8 },
+    FromServer { flow: u8, length: u16, count: u8 },
+    ClientInput { flow: u8, kind: u8 },
+    ServerInput { flow: u8, kind: u8 },
+    ToServer { flow: u8, batches: u8, max_count: u8, result: u8 },
+    ToClient { flow: u8, frames: u8 },
+    /// Somebody comes with the secret of a flow, and the right target or another one.
+    ComeBack { flow: u8, is_elsewhere: bool },
+    Evict,
+    Wait { millis: u16 },
+    /// The clock jumps back, and goes on from there.
+    JumpBack { millis: u16 },
+    JumpAhead { hours: u8 },
+    Shutdown { die: u8 },
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    pub delivered: usize,
+    pub dropped: u64,
+    pub resumed: u64,
+    pub ended: usize,
+}
+
+/// One direction of a flow.
+#[derive(Debug, Default)]
+struct Direction {
+    accepted: u32,
+    /// One more than the number of the last datagram that was delivered.
+    next: u32,
+    delivered: u32,
+}
+
+struct Client {
+    flow: Flow,
+    counters: Arc<TargetCounters>,
+    secret: Option<Secret>,
+    up: Direction,
+    down: Direction,
+    /// Until when a flow without a connection is kept, at the least.
+    kept_until: Option<Instant>,
+    must_greet: bool,
+    last_report: Option<Instant>,
+}
+
+struct World {
+    now: Instant,
+    start: Instant,
+    limits: FlowLimits,
+    clients: [Option<Client>; FLOWS],
+    table: ResumeTable<usize>,
+    /// Whether the clock has always gone forward.
+    is_steady: bool,
+    outcome: Outcome,
+}
+
+/// Runs what `bytes` say.
+///
+/// # Errors
+/// Which promise was broken.
+pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
+    let mut bytes = Unstructured::new(bytes);
+    let Ok(mut world) = World::new(&mut bytes) else { return Ok(Outcome::default()) };
+    for _ in 0..MOST_OPERATIONS {
+        let Ok(operation) = Operation::arbitrary(&mut bytes) else { break };
+        if bytes.is_empty() {
+            break;
+        }
+        world.perform(operation).and_then(|()| world.check()).map_err(|broken| {
+            format!("{operation:?}: {broken}")
+        })?;
+    }
+    world.finish()
+}
+
+impl Direction {
+    fn compose(&mut self, length: usize, millis: u64) -> Vec<u8> {
+        let number = self.accepted;
+        self.accepted += 1;
+        let fill = (HEAD..length).map(|index| (index as u32 ^ number) as u8);
+        number.to_be_bytes().into_iter().chain(millis.to_be_bytes()).chain(fill).collect()
+    }
+
+    /// A datagram comes out; returns when it was put in.
+    fn deliver(&mut self, datagram: &[u8]) -> Result<u64, Broken> {
+        let head = datagram.split_first_chunk::<4>().and_then(|(number, rest)| Some((number, rest.first_chunk::<8>()?)));
+        let (number, millis) = head.ok_or("a datagram that nobody has sent")?;
+        let number = u32::from_be_bytes(*number);
+        let is_whole = datagram[HEAD..].iter().zip(HEAD..).all(|(byte, index)| *byte == (index as u32 ^ number) as u8);
+        if number < self.next || number >= self.accepted || !is_whole {
+            return Err(format!("datagram {number} came out after {} of {}", self.next, self.accepted));
+        }
+        self.next = number + 1;
+        self.delivered += 1;
+        Ok(u64::from_be_bytes(*millis))
+    }
+
+    /// Compares what went in with what came out, once nothing waits any more.
+    fn settle(&self, dropped: u64) -> Result<(), Broken> {
+        if u64::from(self.accepted) == u64::from(self.delivered) + dropped {
+            return Ok(());
+        }
+        Err(format!("{} went in, {} came out and {dropped} were dropped", self.accepted, self.delivered))
+    }
+}
+
+impl World {
+    fn new(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
+        let number = |number: usize| NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN);
+        let mut limits = FlowLimits::default();
+        limits.max_datagram = MAX_DATAGRAM;
+        limits.queue = number(usize::from(u8::arbitrary(bytes)? % 40));
+        limits.queue_bytes = number(usize::from(u16::arbitrary(bytes)?));
+        limits.queue_age = Duration::from_millis(u16::arbitrary(bytes)?.into());
+        limits.resume_within = Duration::from_millis(u64::from(u16::arbitrary(bytes)?) % 20_000);
+        let start = Instant::now();
+        let mut world = Self {
+            now: start,
+            start,
+            limits,
+            clients: Default::default(),
+            table: ResumeTable::new(),
+            is_steady: true,
+            outcome: Outcome::default(),
+        };
+        let kinds = u8::arbitrary(bytes)?;
+        for index in 0..FLOWS {
+            world.connect(index, kinds >> (2 * index));
+        }
+        Ok(world)
+    }
+
+    /// Opens a flow in the place `index`.
+    fn connect(&mut self, index: usize, kind: u8) {
+        let secret = (kind & 1 == 1).then(|| Secret::new([index as u8; 16]));
+        let header = ProxyHeader { client: ([192, 0, 2, 7], 7).into(), server: ([192, 0, 2, 1], 1).into() };
+        let proxy_header = (kind & 2 == 2).then_some(header);
+        let counters = Arc::new(TargetCounters::default());
+        let setup = Setup { secret, proxy_header, inspect: None };
+        let flow = Flow::new(self.limits, Arc::clone(&counters), setup, self.now);
+        if let Some(secret) = secret {
+            self.table.insert(secret, TARGET, index);
+        }
+        self.clients[index] = Some(Client {
+            flow,
+            counters,
+            secret,
+            up: Direction::default(),
+            down: Direction::default(),
+            kept_until: None,
+            must_greet: secret.is_some(),
+            last_report: None,
+        });
+    }
+
+    fn millis(&self) -> u64 {
+        self.now.saturating_duration_since(self.start).as_millis() as u64
+    }
+
+    fn perform(&mut self, operation: Operation) -> Result<(), Broken> {
+        let (now, millis) = (self.now, self.millis());
+        match operation {
+            Operation::FromClient { flow, length, count } => {
+                self.with(flow, |client| client.send_up(now, millis, length.into(), count));
+            }
+            Operation::FromServer { flow, length, count } => {
+                self.with(flow, |client| client.send_down(now, millis, length.into(), count));
+            }
+            Operation::ClientInput { flow, kind } => self.with(flow, |client| {
+                client.flow.handle_client(now, match kind % 24 {
+                    0 => FromClient::Text,
+                    1 => FromClient::Oversized { len: 1 << 20 },
+                    2 => FromClient::Violation,
+                    3 => FromClient::Closed,
+                    4..=10 => FromClient::Vanished,
+                    11..=14 => FromClient::Datagram(Vec::new().into()),
+                    _ => FromClient::Control,
+                });
+            }),
+            Operation::ServerInput { flow, kind } => self.with(flow, |client| {
+                client.flow.handle_server(now, match kind % 16 {
+                    0 => FromServer::Failed,
+                    1..=8 => FromServer::Oversized,
+                    _ => FromServer::Unreachable,
+                });
+            }),
+            Operation::ToServer { flow, batches, max_count, result } => {
+                let age = self.max_age();
+                let client = self.clients[usize::from(flow) % FLOWS].as_mut();
+                client.map_or(Ok(()), |client| client.take_up(now, millis, age, (batches, max_count, result)))?;
+            }
+            Operation::ToClient { flow, frames } => {
+                let age = self.max_age();
+                let client = self.clients[usize::from(flow) % FLOWS].as_mut();
+                client.map_or(Ok(()), |client| client.take_down(now, millis, age, frames))?;
+            }
+            Operation::ComeBack { flow, is_elsewhere } => self.come_back(flow, is_elsewhere)?,
+            Operation::Evict => self.evict()?,
+            Operation::Wait { millis } => self.wait(Duration::from_millis(u64::from(millis) % 5_000))?,
+            Operation::JumpBack { millis } => {
+                self.is_steady = false;
+                self.clients.iter_mut().flatten().for_each(|client| client.last_report = None);
+                let back = Duration::from_millis(millis.into());
+                self.now = self.now.checked_sub(back).unwrap_or(self.now).max(self.start);
+            }
+            Operation::JumpAhead { hours } => {
+                // All that was due in between is done at once.
+                self.is_steady = false;
+                self.now += Duration::from_secs(3_600 * u64::from(hours));
+                let now = self.now;
+                self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_timeout(now));
+            }
+            Operation::Shutdown { die } if die > 0 => {}
+            Operation::Shutdown { .. } => {
+                self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_shutdown());
+            }
+        }
+        self.notice()
+    }
+
+    fn with(&mut self, flow: u8, act: impl FnOnce(&mut Client)) {
+        self.clients[usize::from(flow) % FLOWS].as_mut().map(act);
+    }
+
+    /// The age in milliseconds above which nothing may come out; nothing is said of a clock that jumped.
+    fn max_age(&self) -> u64 {
+        if self.is_steady { self.limits.queue_age.as_millis() as u64 + 1 } else { u64::MAX }
+    }
+
+    fn come_back(&mut self, flow: u8, is_elsewhere: bool) -> Result<(), Broken> {
+        let index = usize::from(flow) % FLOWS;
+        let secret = Secret::new([index as u8; 16]);
+        let found = self.table.find(&secret, if is_elsewhere { "other" } else { TARGET }).copied();
+        let is_there = self.clients[index].as_ref().is_some_and(|client| client.secret.is_some());
+        if found.is_some() != (is_there && !is_elsewhere) || found.is_some_and(|found| found != index) {
+            return Err(format!("the secret of flow {index} finds {found:?}"));
+        }
+        let Some(client) = found.and_then(|index| self.clients[index].as_mut()) else { return Ok(()) };
+        self.table.set_attached(&secret);
+        client.flow.handle_attached(self.now);
+        client.kept_until = None;
+        client.must_greet = true;
+        self.outcome.resumed += 1;
+        if client.flow.is_attached() { Ok(()) } else { Err("a flow that is there cannot be resumed".into()) }
+    }
+
+    fn evict(&mut self) -> Result<(), Broken> {
+        let Some(index) = self.table.evict() else { return Ok(()) };
+        let client = self.clients[index].as_mut().ok_or("a flow that is gone was evicted")?;
+        if client.flow.is_attached() {
+            return Err("a flow that has its client was evicted".into());
+        }
+        client.kept_until = None;
+        client.flow.handle_evicted();
+        if client.flow.end().is_some() { Ok(()) } else { Err("an evicted flow goes on".into()) }
+    }
+
+    /// Lets time pass; what is due is done in time.
+    fn wait(&mut self, time: Duration) -> Result<(), Broken> {
+        let end = self.now + time;
+        for _ in 0..10_000 {
+            let due = self.clients.iter().flatten().map(|client| client.flow.poll_timeout()).min();
+            let Some(due) = due.filter(|due| *due <= end) else {
+                self.now = end;
+                return Ok(());
+            };
+            self.now = self.now.max(due);
+            let now = self.now;
+            for client in self.clients.iter_mut().flatten().filter(|client| client.flow.poll_timeout() <= now) {
+                client.flow.handle_timeout(now);
+                if client.flow.end().is_none() && client.flow.poll_timeout() <= now {
+                    return Err("a timeout is due that was handled".into());
+                }
+            }
+            self.notice()?;
+        }
+        Err("something is due for ever".into())
+    }
+
+    /// Does what a driver does when a flow has changed: notes lost connections, and removes what has ended.
+    fn notice(&mut self) -> Result<(), Broken> {
+        let (now, is_steady) = (self.now, self.is_steady);
+        for place in &mut self.clients {
+            let Some(client) = place else { continue };
+            if client.flow.lost().is_some() && client.kept_until.is_none() && client.flow.end().is_none() {
+                client.kept_until = Some(now + self.limits.resume_within);
+                client.secret.inspect(|secret| self.table.set_detached(secret));
+            }
+            let Some(end) = client.flow.end() else { continue };
+            let is_early = client.kept_until.is_some_and(|until| now < until);
+            let may_be_early = matches!(
+                end,
+                crate::flow::FlowEnd::Idle(_) | crate::flow::FlowEnd::ShuttingDown | crate::flow::FlowEnd::UdpFailed
+            );
+            if is_steady && is_early && !may_be_early {
+                return Err(format!("a flow ended before its time: {end:?}"));
+            }
+            client.secret.inspect(|secret| drop(self.table.remove(secret)));
+            self.outcome.ended += 1;
+            self.outcome.delivered += (client.up.delivered + client.down.delivered) as usize;
+            self.outcome.dropped += client.dropped(true) + client.dropped(false);
+            *place = None;
+        }
+        Ok(())
+    }
+
+    /// What holds at any time.
+    fn check(&self) -> Result<(), Broken> {
+        // The longest datagram always fits, however small the bound.
+        let bound = self.limits.queue_bytes.get().max(2_048);
+        for client in self.clients.iter().flatten() {
+            if client.flow.bytes_queued() > 2 * bound {
+                return Err(format!("{} bytes wait", client.flow.bytes_queued()));
+            }
+            if client.flow.room_to_client() > self.limits.queue.get() {
+                return Err("there is more room than the queue has".into());
+            }
+        }
+        let resumable = self.clients.iter().flatten().filter(|client| client.secret.is_some()).count();
+        if self.table.len() == resumable { Ok(()) } else { Err(format!("{} flows in the table", self.table.len())) }
+    }
+
+    /// Takes all that waits, and compares what went in with what came out.
+    fn finish(mut self) -> Result<Outcome, Broken> {
+        let (now, millis) = (self.now, self.millis());
+        for client in self.clients.iter_mut().flatten() {
+            client.flow.handle_attached(now);
+            client.must_greet = client.secret.is_some();
+            client.take_up(now, millis, u64::MAX, (u8::MAX, u8::MAX, 9))?;
+            client.take_down(now, millis, u64::MAX, u8::MAX)?;
+            client.up.settle(client.dropped(true))?;
+            client.down.settle(client.dropped(false))?;
+            if client.flow.bytes_queued() > 0 {
+                return Err("bytes wait of no datagram".into());
+            }
+            self.outcome.delivered += (client.up.delivered + client.down.delivered) as usize;
+            self.outcome.dropped += client.dropped(true) + client.dropped(false);
+        }
+        for client in self.clients.into_iter().flatten() {
+            let Client { flow, counters, .. } = client;
+            drop(flow);
+            let snapshot = counters.snapshot();
+            if (snapshot.clients, snapshot.detached, snapshot.flows) != (0, 0, 1) {
+                return Err(format!("what has ended is counted: {snapshot:?}"));
+            }
+        }
+        Ok(self.outcome)
+    }
+}
+
+impl Client {
+    fn send_up(&mut self, now: Instant, millis: u64, length: usize, count: u8) {
+        for _ in 0..count % 64 {
+            if self.flow.end().is_some() || !self.flow.is_attached() {
+                return;
+            }
+            let datagram = self.up.compose((length % (MAX_DATAGRAM + 1)).max(HEAD), millis);
+            self.flow.handle_client(now, FromClient::Datagram(datagram.into()));
+        }
+    }
+
+    fn send_down(&mut self, now: Instant, millis: u64, length: usize, count: u8) {
+        for _ in 0..count % 64 {
+            let datagram = self.down.compose((length % 2_048).max(HEAD), millis);
+            self.flow.handle_server(now, FromServer::Datagram(&datagram));
+        }
+    }
+
+    fn take_up(&mut self, now: Instant, millis: u64, max_age: u64, how: (u8, u8, u8)) -> Result<(), Broken> {
+        let (batches, max_count, result) = how;
+        let mut buffer = Vec::new();
+        for _ in 0..batches {
+            let max_count = usize::from(max_count);
+            let Some(batch) = self.flow.poll_to_server(now, max_count, &mut buffer) else { return Ok(()) };
+            let datagrams: Vec<&[u8]> = batch.contents.chunks(batch.segment).collect();
+            if datagrams.len() != batch.count || batch.count > max_count.max(1) {
+                return Err(format!("a batch of {} has {} datagrams", batch.count, datagrams.len()));
+            }
+            let sending = if result == 0 { Sending::Refused } else { Sending::Sent };
+            if sending == Sending::Sent {
+                for datagram in datagrams {
+                    let skip = if datagram.starts_with(b"\r\n\r\n") { PROXY_HEADER } else { 0 };
+                    let since = self.up.deliver(&datagram[skip..])?;
+                    check_age(since, millis, max_age)?;
+                }
+            } else {
+                self.up.next += batch.count as u32;
+            }
+            let count = batch.count;
+            self.flow.handle_sent(count, sending);
+        }
+        Ok(())
+    }
+
+    fn take_down(&mut self, now: Instant, millis: u64, max_age: u64, frames: u8) -> Result<(), Broken> {
+        for _ in 0..frames {
+            match self.flow.poll_to_client(now) {
+                None => return Ok(()),
+                Some(ToClient::Control(text)) => self.take_control(now, &text)?,
+                Some(ToClient::Ping) => {}
+                Some(ToClient::Datagram(_)) if self.must_greet => {
+                    return Err("a datagram came before the flow message".into());
+                }
+                Some(ToClient::Datagram(datagram)) => {
+                    let since = self.down.deliver(&datagram)?;
+                    check_age(since, millis, max_age)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_control(&mut self, now: Instant, text: &str) -> Result<(), Broken> {
+        if self.secret.is_none() {
+            return Err(format!("a control message that nobody wants: {text}"));
+        }
+        if text.starts_with(r#"{"type":"flow""#) {
+            self.last_report = None;
+            return if std::mem::take(&mut self.must_greet) { Ok(()) } else { Err("two flow messages".into()) };
+        }
+        if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
+            return Err(format!("a report that comes too early: {text}"));
+        }
+        self.last_report = Some(now);
+        Ok(())
+    }
+
+    /// What was dropped of what went in, in one direction.
+    fn dropped(&self, is_up: bool) -> u64 {
+        let reasons: &[DropReason] = if is_up {
+            &[DropReason::ServerQueueFull, DropReason::ServerTooOld, DropReason::SendRefused]
+        } else {
+            &[DropReason::ClientQueueFull, DropReason::ClientTooOld]
+        };
+        let snapshot = self.counters.snapshot();
+        reasons.iter().map(|reason| snapshot.drops(*reason)).sum()
+    }
+}
+
+fn check_age(since: u64, now: u64, max_age: u64) -> Result<(), Broken> {
+    let age = now.saturating_sub(since);
+    if age <= max_age { Ok(()) } else { Err(format!("a datagram came out after {age} ms")) }
+}
