@@ -140,10 +140,10 @@ async fn pings_are_answered_in_the_place_of_a_foreign_server() {
     let server = Server::start("cpp", &[]).expect("a foreign server");
     let relay = Relay::front(server.address);
     let client = Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
-    let direct = client.ping(server.address).await.expect("a pong of the server");
+    let direct = client.ping(server.address, TIME_LIMIT).await.expect("a pong of the server");
     let pong = loop {
         // The relay asks the server at its start; a ping before that has no answer.
-        if let Ok(pong) = client.ping(relay.udp()).await {
+        if let Ok(pong) = client.ping(relay.udp(), Duration::from_millis(200)).await {
             break pong;
         }
     };

@@ -9,8 +9,10 @@ use super::counters::FrontDropReason;
 use super::transmit::{To, Transmits};
 use super::{Admit, FlowId, FlowProtocol, Front, Now};
 
-/// The bits of a header that mean nothing; a salt and a seasoning have one of them set.
+/// The bits of a header that mean nothing: no peer sets one.
 const RESERVED: u32 = 0xF000_0000;
+/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
+const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 /// The bits of a salt that are fixed, and their value: no header looks like it.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
@@ -23,18 +25,25 @@ pub(super) struct GameProtocolFlow {
     is_over: bool,
 }
 
-/// Whether a datagram is a packet and no part of a handshake.
+/// Whether a datagram of an open connection is a packet that tells neither its end nor of another handshake.
 pub(super) fn is_packet(datagram: &[u8]) -> bool {
-    datagram.len() > HEADER || handshake_word(datagram).is_none() && !is_end(datagram)
+    match handshake_word(datagram) {
+        Some(word) => word.0 & RESERVED == 0,
+        None => !is_end(datagram),
+    }
 }
 
+/// Four bytes that may be a part of a handshake: those of peers that nobody here wrote may look like a header.
 fn handshake_word(datagram: &[u8]) -> Option<HandshakeWord> {
-    let word = HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER)?;
-    (word.0 & RESERVED != 0).then_some(word)
+    four_bytes(datagram).filter(|word| !ENDS.contains(word))
 }
 
 fn is_end(datagram: &[u8]) -> bool {
-    Header::read(datagram).is_ok_and(|(header, _)| header == Header::End)
+    four_bytes(datagram).is_some_and(|word| ENDS.contains(&word))
+}
+
+fn four_bytes(datagram: &[u8]) -> Option<HandshakeWord> {
+    HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER)
 }
 
 impl<A: Admit> Front<A> {
@@ -107,7 +116,7 @@ impl<A: Admit> Front<A> {
         } else if is_end(datagram) {
             out.pass(To::Client(client), datagram, datagram.len());
             self.close(id);
-        } else if let Some(pepper) = HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER) {
+        } else if let Some(pepper) = handshake_word(datagram) {
             flow.is_open = true;
             let seasoning = state.salt.season(pepper);
             out.write(To::Server(id), |writer| seasoning.write(writer));

@@ -76,7 +76,8 @@ where
     for size in [10, 1_000, 50_000] {
         let message = vec![0xFE; size];
         connection.send(&message, delivery).await.unwrap();
-        let echo = timeout(TIMEOUT, connection.recv()).await.unwrap().unwrap();
+        let echo = timeout(TIMEOUT, connection.recv()).await.unwrap();
+        let echo = echo.unwrap_or_else(|| panic!("no echo of {size} bytes: {:?}", connection.closed_reason()));
         assert!(echo.bytes == message, "{size} bytes");
     }
     connection.disconnect().await;
@@ -134,7 +135,7 @@ async fn pings_never_reach_the_server() {
         }
     };
     timeout(TIMEOUT, wait).await.unwrap();
-    let pong = timeout(TIMEOUT, client.ping(front.address)).await.unwrap().unwrap();
+    let pong = timeout(TIMEOUT, client.ping(front.address, TIMEOUT)).await.unwrap().unwrap();
     assert_eq!(pong.data, b"a server");
     assert_eq!(front.counters.snapshot().answers, 1);
     probing.abort();

@@ -74,6 +74,6 @@ mod tests {
         for at in 1..4 {
             assert_eq!(Change::Mtu { at, mtu: 0 }.apply(&mut [1, 2]), [1, 2]);
         }
-        assert_eq!(Change::Mtu { at: usize::MAX, mtu: 0 }.apply(&mut []), []);
+        assert!(Change::Mtu { at: usize::MAX, mtu: 0 }.apply(&mut []).is_empty());
     }
 }
