@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The default memory, or enough for a large message: of several connections one may use a quarter of it for each
 /// direction, and parts do not fill their blocks.
 fn capacity(size: usize, connections: u16) -> Capacity {
-    let default = Capacity { connections: connections.into(), ..Capacity::default() };
+    let default = Capacity::for_connections(connections.into());
     if size <= default.blocks * default.block_size / 8 {
         return default;
     }

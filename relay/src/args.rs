@@ -1,125 +1,244 @@
 //! The command line.
 
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
-use rakwire_relay::{AllowedOrigin, Config, Limits, TargetSpec, UDP_PAYLOAD_MAX};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
+use rakwire_relay::config::{
+    LoadError, Loaded, OPTIONS, OptionInfo, OptionKind, Override, Source, parse_duration,
+};
 
 /// Relays between browsers and game servers: one binary WebSocket message is one UDP datagram.
 ///
 /// Browsers connect to ws://LISTEN/ws?target=NAME. They can reach the targets given here and nothing else.
+///
+/// Options can be given in a file too, and as variables of the environment. The command line takes precedence over the
+/// environment, and the environment over the file.
 #[derive(Debug, Parser)]
-#[command(version)]
-pub(crate) struct Args {
-    /// Address and port to listen on; port 0 picks a free one.
-    ///
-    /// The first line on stdout has the address. An address that other machines can reach requires --allow-origin.
-    #[arg(long, value_name = "ADDR", value_parser = listen_address)]
-    listen: SocketAddr,
-
-    /// A game server and its name for browsers. Can be repeated.
-    ///
-    /// The host is resolved once, at startup.
-    #[arg(long = "target", value_name = "NAME=HOST:PORT")]
-    targets: Vec<TargetSpec>,
-
-    /// Serve the static files of this directory at /. It must have an index.html.
-    #[arg(long, value_name = "DIR")]
-    serve: Option<PathBuf>,
-
-    /// Accept WebSockets only from pages of this origin, such as https://play.example.org; '*' accepts any. Can be
-    /// repeated.
-    ///
-    /// Without it a relay on a loopback address accepts pages of this machine, and clients that are not browsers.
-    #[arg(long = "allow-origin", value_name = "ORIGIN", num_args = 1..)]
-    allow_origins: Vec<AllowedOrigin>,
-
-    /// The maximum number of connected clients.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    max_clients: u32,
-
-    /// The longest datagram that a client may send, in bytes.
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value_t = 1472,
-        value_parser = clap::value_parser!(u32).range(1..=UDP_PAYLOAD_MAX as i64)
-    )]
-    max_datagram: u32,
-
-    /// The length of the queue in each direction of a client; a full queue drops its oldest datagram.
-    #[arg(long, value_name = "N", default_value = "256", value_parser = queue_length)]
-    queue: NonZeroUsize,
-
-    /// Close a session after this time without a datagram in either direction.
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        default_value_t = 60,
-        value_parser = clap::value_parser!(u32).range(1..=86_400)
-    )]
-    idle_timeout: u32,
+#[command(version, args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Task>,
+    #[command(flatten)]
+    run: ConfigArgs,
 }
 
-impl Args {
-    /// The configuration of these arguments.
-    pub(crate) fn into_config(self) -> Config {
-        let mut limits = Limits::default();
-        limits.max_clients = self.max_clients as usize;
-        limits.max_datagram = self.max_datagram as usize;
-        limits.queue = self.queue;
-        limits.idle_timeout = Duration::from_secs(self.idle_timeout.into());
-        let mut config = Config::new(self.listen);
-        config.targets = self.targets;
-        config.serve = self.serve;
-        config.allow_origins = self.allow_origins;
-        config.limits = limits;
-        config
+impl Cli {
+    /// What to do; without a command the relay runs.
+    pub(crate) fn into_task(self) -> Task {
+        self.command.unwrap_or(Task::Run(self.run))
     }
 }
 
-fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080")
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Run the relay, which is also what happens without a command.
+    Run(ConfigArgs),
+    /// Check a configuration without running it.
+    Check(ConfigArgs),
+    /// Print the configuration in the syntax of the file.
+    Config(ExplainArgs),
+    /// Tell a running relay to read its configuration again.
+    Reload(ReloadArgs),
+    /// Make a key for tokens.
+    Keygen(KeygenArgs),
+    /// Make a token.
+    Token(TokenArgs),
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man,
 }
 
-fn queue_length(text: &str) -> Result<NonZeroUsize, &'static str> {
-    const MAX: usize = 65_536;
-    let length = text.parse().ok().filter(|length: &NonZeroUsize| length.get() <= MAX);
-    length.ok_or("write a number from 1 to 65536")
+/// The layers of a configuration above its defaults.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigArgs {
+    file: Option<PathBuf>,
+    overrides: Vec<Override>,
 }
 
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Args::command().debug_assert();
+impl ConfigArgs {
+    /// Reads the file and lays the environment and the command line over it.
+    pub(crate) fn load(&self) -> Result<Loaded, LoadError> {
+        Loaded::load(self.file.as_deref(), &self.overrides)
     }
 
-    #[test]
-    fn options_reach_the_configuration() {
-        let line = "rakwire-relay --listen 127.0.0.1:0 --target a=127.0.0.1:1 --target b=127.0.0.1:2 --serve web \
-                    --allow-origin https://a.example https://b.example --allow-origin * --max-clients 3 \
-                    --max-datagram 1200 --queue 5 --idle-timeout 7";
-        let config = Args::try_parse_from(line.split_whitespace()).unwrap().into_config();
-        assert_eq!(config.targets.len(), 2);
-        assert_eq!(config.serve, Some("web".into()));
-        assert_eq!(config.allow_origins.len(), 3);
-        assert_eq!(config.limits.max_clients, 3);
-        assert_eq!(config.limits.max_datagram, 1200);
-        assert_eq!(config.limits.queue.get(), 5);
-        assert_eq!(config.limits.idle_timeout, Duration::from_secs(7));
+    /// The same without a check of the whole.
+    pub(crate) fn read(&self) -> Result<Loaded, LoadError> {
+        Loaded::read(self.file.as_deref(), &self.overrides)
+    }
+}
+
+const CONFIG: &str = "config";
+
+impl Args for ConfigArgs {
+    fn augment_args(command: Command) -> Command {
+        let file = Arg::new(CONFIG)
+            .long(CONFIG)
+            .env("RAKWIRE_RELAY_CONFIG")
+            .value_name("FILE")
+            .value_parser(clap::value_parser!(PathBuf))
+            .help("File with the configuration, in TOML");
+        let options = OPTIONS.iter().filter(|option| !option.flag.is_empty());
+        command.arg(file).args(options.map(argument))
     }
 
-    #[test]
-    fn the_command_line_has_the_defaults_of_the_library() {
-        let line = ["rakwire-relay", "--listen", "127.0.0.1:0", "--target", "a=127.0.0.1:1"];
-        assert_eq!(Args::try_parse_from(line).unwrap().into_config().limits, Limits::default());
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
+}
+
+impl FromArgMatches for ConfigArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        // The command line takes precedence over the environment.
+        let mut overrides: Vec<Override> =
+            OPTIONS.iter().filter_map(|option| given(option, matches)).collect();
+        overrides.sort_by_key(|given| matches!(given.source, Source::Flag(_)));
+        Ok(Self { file: matches.get_one(CONFIG).cloned(), overrides })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The argument of an option.
+fn argument(option: &'static OptionInfo) -> Arg {
+    let mut help = option.help.to_owned();
+    if matches!(option.kind, OptionKind::Number { .. } | OptionKind::Time { .. } | OptionKind::Choice(_)) {
+        help.push_str(&format!(" [{}; default: {}]", option.values(), option.default_value()));
+    }
+    let argument = Arg::new(option.flag).long(option.flag).help(help).hide_env_values(true);
+    let argument = match option.variable() {
+        Some(variable) => argument.env(variable),
+        None => argument,
+    };
+    match option.kind {
+        OptionKind::Switch => {
+            argument.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL")
+        }
+        OptionKind::Text(name) => argument.value_name(name),
+        OptionKind::Texts(name) => argument.value_name(name).num_args(1..).action(ArgAction::Append),
+        OptionKind::Targets => argument.value_name("NAME=HOST:PORT").action(ArgAction::Append),
+        OptionKind::Number { unit, .. } => argument.value_name(number_name(unit)),
+        OptionKind::Time { .. } => argument.value_name("SECONDS"),
+        _ => argument.value_name("VALUE"),
+    }
+}
+
+fn number_name(unit: &'static str) -> &'static str {
+    if unit == "bytes" { "BYTES" } else { "N" }
+}
+
+/// The value of an option, if the environment or the command line has one.
+fn given(option: &'static OptionInfo, matches: &ArgMatches) -> Option<Override> {
+    let variable = option.variable()?;
+    let values: Vec<String> = matches.get_many(option.flag)?.cloned().collect();
+    match matches.value_source(option.flag)? {
+        ValueSource::CommandLine => {
+            Some(Override { option, source: Source::Flag(format!("--{}", option.flag)), values })
+        }
+        ValueSource::EnvVariable => {
+            let values = values_of_variable(option, values);
+            (!values.is_empty()).then_some(Override { option, source: Source::Variable(variable), values })
+        }
+        _ => None,
+    }
+}
+
+/// A variable has several values between semicolons, and an empty one is like none.
+fn values_of_variable(option: &OptionInfo, values: Vec<String>) -> Vec<String> {
+    let is_list = matches!(option.kind, OptionKind::Texts(_) | OptionKind::Targets);
+    let split = |value: String| -> Vec<String> {
+        if is_list { value.split(';').map(|part| part.trim().to_owned()).collect() } else { vec![value] }
+    };
+    values.into_iter().flat_map(split).filter(|value| !value.is_empty()).collect()
+}
+
+/// Prints a configuration.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Add the documentation, default and unit of each option, and where its value comes from.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Print the table of all options in Markdown.
+    #[arg(long, conflicts_with = "explain")]
+    pub(crate) reference: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+}
+
+/// Tells a running relay to read its configuration again.
+///
+/// The relay is found by its admin address, which answers with what changed, or else by its process id file; without
+/// either the configuration file says where they are.
+#[derive(Debug, Args)]
+pub(crate) struct ReloadArgs {
+    /// File with the configuration of the relay.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// Admin address of the relay.
+    #[arg(long, value_name = "ADDR", env = "RAKWIRE_RELAY_ADMIN_LISTEN")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+    /// File with the process id of the relay.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_PID_FILE")]
+    pub(crate) pid_file: Option<PathBuf>,
+}
+
+/// The algorithm of a key.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Algorithm {
+    /// A key pair: the relay has the public half, and cannot make tokens.
+    Ed25519,
+    /// A secret that the issuer and the relay share.
+    HmacSha256,
+}
+
+/// Makes a key.
+#[derive(Debug, Args)]
+pub(crate) struct KeygenArgs {
+    /// The algorithm.
+    #[arg(long, value_enum, default_value_t = Algorithm::Ed25519)]
+    pub(crate) algorithm: Algorithm,
+    /// The file for the key, which must not exist. For Ed25519 the public key, which the relay gets, is written to FILE.pub.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+/// Makes a token.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// The file with the key, as made by `keygen`.
+    #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_SIGNING_KEY")]
+    pub(crate) key: PathBuf,
+    /// The target that it admits to.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: String,
+    /// The only address or network from which it admits.
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    pub(crate) address: Option<IpNet>,
+    /// For how long it admits.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub(crate) expires: Duration,
+    /// Its id; a random one if there is none.
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+}
+
+/// Prints completions.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn network(text: &str) -> Result<IpNet, &'static str> {
+    let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    network.map_err(|_| "write it as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32")
 }

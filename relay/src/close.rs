@@ -13,13 +13,20 @@ const ECHO_MAX: usize = 40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CloseReason {
     MissingTarget,
-    UnknownTarget { requested: String, offered: Vec<TargetName> },
-    TooManyClients { max: usize },
+    UnknownTarget {
+        requested: String,
+        offered: Vec<TargetName>,
+    },
+    TooManyClients {
+        max: usize,
+    },
     /// The UDP socket cannot be opened.
     NoSocket,
     Flow(FlowEnd),
     /// The client came back by another connection, and this one has no use any more.
     Resumed,
+    TokenRefused(&'static str),
+    AddressLimit(&'static str),
 }
 
 counted! {
@@ -31,6 +38,10 @@ counted! {
         UnknownTarget,
         /// The relay had its maximum number of clients (1013).
         TooManyClients,
+        /// The client had no token that admits it (4401).
+        TokenRefused,
+        /// The address or prefix of the client had its share of clients, or of new ones (4429).
+        AddressLimit,
         /// The client sent text (1003).
         TextMessage,
         /// The client sent a message above the limit (1009).
@@ -62,6 +73,8 @@ impl CloseKind {
             Self::MissingTarget => Some(4400),
             Self::UnknownTarget => Some(4404),
             Self::TooManyClients => Some(1013),
+            Self::TokenRefused => Some(4401),
+            Self::AddressLimit => Some(4429),
             Self::TextMessage => Some(1003),
             Self::MessageTooBig => Some(1009),
             Self::ProtocolViolation => Some(1002),
@@ -84,6 +97,8 @@ impl CloseReason {
             Self::NoSocket => CloseKind::UdpFailed,
             Self::Flow(end) => kind_of(end),
             Self::Resumed => CloseKind::Resumed,
+            Self::TokenRefused(_) => CloseKind::TokenRefused,
+            Self::AddressLimit(_) => CloseKind::AddressLimit,
         }
     }
 
@@ -106,6 +121,7 @@ impl CloseReason {
             Self::NoSocket => "UDP socket to the game server failed".to_owned(),
             Self::Flow(end) => sentence_of(end),
             Self::Resumed => "resumed by another connection".to_owned(),
+            Self::TokenRefused(text) | Self::AddressLimit(text) => (*text).to_owned(),
         }
     }
 }

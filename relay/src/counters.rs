@@ -13,8 +13,13 @@ use crate::target::TargetName;
 pub struct Counters {
     targets: RwLock<BTreeMap<TargetName, Arc<TargetCounters>>>,
     pub(crate) origins_refused: Counter,
+    pub(crate) bans_refused: Counter,
     pub(crate) connections_refused: Counter,
     pub(crate) headers_timed_out: Counter,
+    pub(crate) handshakes_failed: Counter,
+    pub(crate) handshakes_timed_out: Counter,
+    pub(crate) proxy_headers_refused: Counter,
+    pub(crate) stalled: Counter,
     closes: [Counter; CloseKind::ALL.len()],
 }
 
@@ -33,8 +38,13 @@ impl Counters {
             to_client: all.to_client,
             unreachable: all.unreachable,
             origins_refused: self.origins_refused.get(),
+            bans_refused: self.bans_refused.get(),
             connections_refused: self.connections_refused.get(),
             headers_timed_out: self.headers_timed_out.get(),
+            handshakes_failed: self.handshakes_failed.get(),
+            handshakes_timed_out: self.handshakes_timed_out.get(),
+            proxy_headers_refused: self.proxy_headers_refused.get(),
+            stalled: self.stalled.get(),
             closes: self.closes.each_ref().map(Counter::get),
             all,
             targets,
@@ -73,11 +83,21 @@ pub struct Snapshot {
     pub unreachable: u64,
     /// Requests from pages that may not connect.
     pub origins_refused: u64,
+    /// Connections and requests of banned addresses.
+    pub bans_refused: u64,
     /// TCP connections that were closed at once because of
-    /// [`Limits::max_connections`](crate::Limits::max_connections).
+    /// [`Limits::max_connections`](crate::Limits::max_connections), or because of the limits of their address.
     pub connections_refused: u64,
     /// TCP connections that were closed because they did not finish the header of a request in time.
     pub headers_timed_out: u64,
+    /// TLS handshakes that failed.
+    pub handshakes_failed: u64,
+    /// TCP connections that were closed because they did not finish a TLS handshake or a PROXY protocol header in time.
+    pub handshakes_timed_out: u64,
+    /// TCP connections of trusted proxies that did not begin with a PROXY protocol header.
+    pub proxy_headers_refused: u64,
+    /// TCP connections that were closed because their other end did not read.
+    pub stalled: u64,
     closes: [u64; CloseKind::ALL.len()],
     all: TargetSnapshot,
     targets: BTreeMap<TargetName, TargetSnapshot>,
@@ -122,8 +142,13 @@ impl fmt::Display for Snapshot {
             ("resumed".to_owned(), self.all.resumed),
             ("unreachable".to_owned(), self.unreachable),
             ("origins refused".to_owned(), self.origins_refused),
+            ("bans refused".to_owned(), self.bans_refused),
             ("connections refused".to_owned(), self.connections_refused),
             ("headers timed out".to_owned(), self.headers_timed_out),
+            ("handshakes failed".to_owned(), self.handshakes_failed),
+            ("handshakes timed out".to_owned(), self.handshakes_timed_out),
+            ("PROXY headers refused".to_owned(), self.proxy_headers_refused),
+            ("stalled".to_owned(), self.stalled),
         ];
         for (name, count) in others.into_iter().chain(drops).chain(closes).filter(|(_, count)| *count > 0) {
             write!(f, ", {name}: {count}")?;

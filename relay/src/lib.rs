@@ -47,23 +47,30 @@
 #[macro_use]
 mod counted;
 
+mod admission;
 mod close;
-mod config;
+pub mod config;
 mod counters;
 pub mod directory;
 pub mod discovery;
 pub mod flow;
 pub mod front;
 mod io;
-mod origin;
+mod ops;
 pub mod protocol;
 mod relay;
+mod reload;
+mod syntax;
 mod target;
+mod tls;
+pub mod token;
 
+pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
 pub use counters::{Counters, Snapshot};
 pub use flow::{DropReason, TargetSnapshot, Traffic};
-pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
-pub use relay::Relay;
-pub use target::{HostPort, TargetName, TargetSpec, TargetSyntaxError};
+pub use ops::{LogError, start_logging, systemd};
+pub use relay::{Relay, Stopper};
+pub use reload::Reloader;
+pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};

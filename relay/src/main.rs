@@ -3,77 +3,54 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod commands;
+mod run;
 mod signals;
 
-use std::env;
-use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use rakwire_relay::Relay;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::Args;
+use crate::args::{Cli, Task};
+use crate::commands::Failure;
 
 /// The exit code for an invalid configuration, the same as clap's.
 const MISCONFIGURED: u8 = 2;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
         Err(error) => return reject_arguments(&error),
     };
-    start_logging();
-    let relay = match Relay::bind(args.into_config()).await {
-        Ok(relay) => relay,
-        Err(error) => return misconfigured(&format!("error: {error}")),
+    let done = match cli.into_task() {
+        Task::Run(args) => run::run(args),
+        Task::Check(args) => commands::check(&args),
+        Task::Config(args) => commands::print(&args),
+        Task::Reload(args) => commands::reload(&args),
+        Task::Keygen(args) => commands::keygen(&args),
+        Task::Token(args) => commands::token(&args),
+        Task::Completions(args) => commands::completions(&args),
+        Task::Man => commands::manual(),
     };
-    match run(relay).await {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
+        Err(Failure::Misconfigured(line)) => {
+            eprintln!("error: {line}");
+            ExitCode::from(MISCONFIGURED)
+        }
+        Err(Failure::Failed(line)) => {
+            eprintln!("error: {line}");
             ExitCode::FAILURE
         }
     }
 }
 
-async fn run(relay: Relay) -> io::Result<()> {
-    // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
-    let shutdown = signals::shutdown()?;
-    signals::log_hangups()?;
-    announce(relay.local_addr())?;
-    relay.run(shutdown).await
-}
-
-fn announce(address: SocketAddr) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "listening on http://{address}")?;
-    stdout.flush()
-}
-
 /// Prints one line for an invalid value, and clap's output for help and missing options.
 fn reject_arguments(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::ValueValidation {
-        let text = error.to_string();
-        return misconfigured(text.lines().next().unwrap_or_default());
+        eprintln!("{}", error.to_string().lines().next().unwrap_or_default());
+        return ExitCode::from(MISCONFIGURED);
     }
     error.exit()
-}
-
-fn misconfigured(line: &str) -> ExitCode {
-    eprintln!("{line}");
-    ExitCode::from(MISCONFIGURED)
-}
-
-fn start_logging() {
-    let named = env::var("RUST_LOG").ok().and_then(|levels| levels.parse::<Targets>().ok());
-    let filter = named.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    tracing_subscriber::registry().with(filter).with(lines).init();
 }

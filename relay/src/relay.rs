@@ -1,20 +1,26 @@
 //! The relay: binding and running it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::config::{Config, ConfigError, absolute};
+use crate::admission::{Admission, Targets};
+use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
 use crate::counters::Counters;
-use crate::io::{App, router, serve};
+use crate::io::{App, router, serve, serve_admin};
+use crate::ops::{admin_router, report_suppressed, systemd};
+use crate::reload::Reloader;
+use crate::tls::Tls;
 
-/// How long a shutdown waits for connections to end.
+/// How long the end of a shutdown waits for connections that do not answer.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the counters are logged.
@@ -26,27 +32,67 @@ pub struct Relay {
     listener: TcpListener,
     local_addr: SocketAddr,
     router: Router,
+    admin: Option<Admin>,
     app: Arc<App>,
+    config: Arc<Mutex<Config>>,
+}
+
+/// The admin address, which is listening.
+#[derive(Debug)]
+struct Admin {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    router: Router,
+}
+
+/// Ends a relay at once, whatever it waits for. Clones end the same relay.
+#[derive(Debug, Clone)]
+pub struct Stopper(Arc<App>);
+
+impl Stopper {
+    /// Closes all sessions now.
+    pub fn stop(&self) {
+        self.0.stop.cancel();
+    }
 }
 
 impl Relay {
-    /// Checks the configuration, resolves the targets and starts to listen.
+    /// Checks the configuration, resolves the targets, reads the certificate and starts to listen.
     ///
     /// # Errors
     ///
     /// If the configuration is invalid; the error says what to change.
     pub async fn bind(config: Config) -> Result<Self, ConfigError> {
-        let origins = config.check()?;
-        let targets = config.resolve().await?;
-        let error = |source| ConfigError::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(error)?;
-        let local_addr = listener.local_addr().map_err(error)?;
-        let app = Arc::new(App::new(targets, origins, config.limits));
+        Self::bind_on(config, None).await
+    }
+
+    /// The same on a socket that listens already, such as one of a service manager, in place of
+    /// [`Config::listen`].
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is invalid; the error says what to change.
+    pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
+        config.check()?;
+        let targets = Targets::resolve(&config, &Targets::default()).await?;
+        let admission = Admission::new(&config, targets)?;
+        let names = own_names(config.listen);
+        let tls = Tls::new(&config.tls, &names).map_err(|error| ConfigError::Tls(error.to_string()))?;
+        let (listener, local_addr) = match listener {
+            Some(listener) => inherit(listener).map_err(|source| cannot_listen(config.listen, source))?,
+            None => listen(config.listen).await?,
+        };
+        let app = Arc::new(App::new(admission, &config, tls));
         let router = router(Arc::clone(&app), config.serve.as_deref());
         if let Some(directory) = &config.serve {
             info!(directory = %absolute(directory).display(), "serving files");
         }
-        Ok(Self { listener, local_addr, router, app })
+        let admin = match config.admin.listen {
+            Some(address) => Some(Admin::bind(address, &app).await?),
+            None => None,
+        };
+        let config = Arc::new(Mutex::new(config));
+        Ok(Self { listener, local_addr, router, admin, app, config })
     }
 
     /// The address that the relay listens on.
@@ -55,45 +101,136 @@ impl Relay {
         self.local_addr
     }
 
+    /// The admin address, if there is one.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(|admin| admin.local_addr)
+    }
+
+    /// Whether clients connect by TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.app.tls.is_some()
+    }
+
+    /// What ends this relay at once.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        Stopper(Arc::clone(&self.app))
+    }
+
+    /// What reloads this relay from now on, with the configuration that `load` gives.
+    pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
+        let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
+        Reloader::new(admission, tls, Arc::clone(&self.config), load)
+    }
+
     /// The counters, which are valid after the relay has ended too.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.app.counters)
     }
 
-    /// Serves until `shutdown` completes, then closes every session with 1001 and waits a few seconds at most for
-    /// clients that do not answer. Dropping the future closes the sessions too.
+    /// Serves until `shutdown` completes. Then no more clients are accepted, and those that are there may go on for
+    /// [`Config::drain_timeout`]; at its end each session is closed with 1001. Clients that do not answer are waited for
+    /// for a few seconds at most. [`Relay::stopper`] ends all waiting. Dropping the future closes the sessions too.
     ///
     /// # Errors
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, app } = self;
+        let Self { listener, local_addr, router, admin, app, config } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
-        let summary = tokio::spawn(log_summaries(Arc::clone(&app.counters), stop.clone()));
-        let announce_stop = {
-            let stop = stop.clone();
-            async move {
-                shutdown.await;
-                info!("shutting down");
-                stop.cancel();
-            }
-        };
+        // Aborted when it is dropped.
+        let mut beside = JoinSet::new();
+        start_beside(&mut beside, &app, admin);
         info!(%local_addr, "listening");
-        let serve = serve(Arc::clone(&app), listener, router);
+        systemd::notify(systemd::Event::Ready);
+        let serving = serve(Arc::clone(&app), listener, router);
         tokio::select! {
-            ((), ()) = async { tokio::join!(announce_stop, serve) } => {}
+            ((), ()) = async { tokio::join!(drain(&app, shutdown, &config), serving) } => {}
             () = shutdown_timeout(&stop) => {}
         }
         app.sessions.close();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, app.sessions.wait()).await.is_err() {
             warn!(left = app.sessions.len(), "sessions did not end in time");
         }
-        summary.abort();
         info!("ended: {}", app.counters.snapshot());
         Ok(())
     }
+}
+
+impl Admin {
+    async fn bind(address: SocketAddr, app: &Arc<App>) -> Result<Self, ConfigError> {
+        let (listener, local_addr) = listen(address).await?;
+        if !address.ip().to_canonical().is_loopback() {
+            warn!(admin = %local_addr, "other machines can reach the admin address, which asks for no password");
+        }
+        let router = admin_router(Arc::clone(app) as _, address);
+        Ok(Self { listener, local_addr, router })
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ConfigError> {
+    let failed = |source| cannot_listen(address, source);
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let local_addr = listener.local_addr().map_err(failed)?;
+    Ok((listener, local_addr))
+}
+
+fn inherit(listener: StdListener) -> io::Result<(TcpListener, SocketAddr)> {
+    listener.set_nonblocking(true)?;
+    let local_addr = listener.local_addr()?;
+    Ok((TcpListener::from_std(listener)?, local_addr))
+}
+
+const fn cannot_listen(address: SocketAddr, source: io::Error) -> ConfigError {
+    ConfigError::Listen { address, source }
+}
+
+/// What a certificate for development is for.
+fn own_names(listen: SocketAddr) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    let ip = listen.ip().to_canonical();
+    if !ip.is_unspecified() && !ip.is_loopback() {
+        names.push(ip.to_string());
+    }
+    names
+}
+
+/// Starts what runs beside the clients.
+fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) {
+    beside.spawn(log_summaries(Arc::clone(&app.counters)));
+    beside.spawn(resolve_again(Arc::clone(&app.admission)));
+    beside.spawn(report_suppressed());
+    beside.spawn(systemd::feed_watchdog());
+    if let Some(tls) = app.tls.clone() {
+        beside.spawn(async move { tls.renew().await });
+    }
+    if let Some(Admin { listener, local_addr, router }) = admin {
+        info!(admin = %local_addr, "listening for monitoring");
+        beside.spawn(serve_admin(listener, router));
+    }
+}
+
+/// Ends the relay after `shutdown`, once its clients have gone or their time is over.
+async fn drain(app: &App, shutdown: impl Future<Output = ()>, config: &Mutex<Config>) {
+    tokio::select! {
+        () = shutdown => {}
+        () = app.stop.cancelled() => {}
+    }
+    let time = config.lock().await.drain_timeout;
+    info!(clients = app.sessions.len(), "shutting down");
+    systemd::notify(systemd::Event::Stopping);
+    app.drain.cancel();
+    app.sessions.close();
+    tokio::select! {
+        () = app.sessions.wait() => {}
+        () = tokio::time::sleep(time) => {}
+        () = app.stop.cancelled() => {}
+    }
+    app.stop.cancel();
 }
 
 /// Completes some time after `stop`, so that idle HTTP connections cannot keep the relay running.
@@ -102,8 +239,17 @@ async fn shutdown_timeout(stop: &CancellationToken) {
     tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
 }
 
-async fn log_summaries(counters: Arc<Counters>, stop: CancellationToken) {
-    while tokio::time::timeout(SUMMARY_INTERVAL, stop.cancelled()).await.is_err() {
+/// Follows the changes of names.
+async fn resolve_again(admission: Arc<Admission>) {
+    loop {
+        tokio::time::sleep(admission.resolve_interval()).await;
+        admission.resolve_again().await;
+    }
+}
+
+async fn log_summaries(counters: Arc<Counters>) {
+    loop {
+        tokio::time::sleep(SUMMARY_INTERVAL).await;
         debug!("{}", counters.snapshot());
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{bench, demo, fuzz, mcu, mutants, release, size};
+use crate::{bench, demo, fuzz, mcu, mutants, relay_package, release, size};
 
 /// The commands of this repository.
 #[derive(Parser)]
@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Mutants(mutants::Options),
     /// Measure speed beside other RakNets and beside the bare socket.
     Bench(bench::Options),
+    /// Build the Debian package of the relay, in target/relay-package.
+    PackageRelay(relay_package::Options),
     /// Check and pack a release, and print the commands that upload it.
     Release(release::Options),
     /// What a change must pass: formatting, lints, docs, dependency policy and every test.

@@ -27,6 +27,7 @@ mod own_files;
 mod package;
 mod process;
 mod quickstarts;
+mod relay_package;
 mod release;
 mod runner;
 mod schedule;
@@ -80,6 +81,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Soak(options) => fuzz::soak(&shell, &options),
         Command::Mutants(options) => mutants::command(&shell, &options),
         Command::Bench(options) => bench::command(&shell, &options),
+        Command::PackageRelay(options) => relay_package::command(&shell, &options),
         Command::Release(options) => release::command(&shell, &options),
         Command::Test(selection) => run_stages(&shell, &test::test_stages(), &selection),
         Command::Ci(selection) => run_stages(&shell, &test::ci_stages(), &selection),

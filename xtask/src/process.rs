@@ -5,7 +5,7 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -138,6 +138,11 @@ impl Running {
     /// The standard output of a child that was started with a pipe for it.
     pub(crate) fn take_stdout(&mut self) -> Result<ChildStdout> {
         self.child.stdout.take().with_context(|| format!("`{}` has no output to read", self.line))
+    }
+
+    /// The standard input of a child that was started with a pipe for it.
+    pub(crate) fn take_stdin(&mut self) -> Result<ChildStdin> {
+        self.child.stdin.take().with_context(|| format!("`{}` reads no input", self.line))
     }
 
     /// Whether it is to end before its time.

@@ -21,6 +21,7 @@ use crate::npm_size;
 use crate::own_files;
 use crate::package;
 use crate::quickstarts;
+use crate::relay_package;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -49,10 +50,17 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         Stage::new("own-files", "no test reads outside of its package", &[], own_files::check),
         Stage::new(
             "cargo",
-            "the tests of all crates that need nothing else",
-            &[Need::HostTests],
+            "the tests of all crates, those of the relay behind the proxies of the distribution too",
+            &[Need::HostTests, Need::Nginx, Need::HaProxy, Need::Caddy],
             cargo_tests,
         ),
+        Stage::new(
+            "relay-package",
+            "the Debian package of the relay is installed, started, drained and removed; its units and Dockerfile",
+            &relay_package::NEEDS,
+            relay_package::stage,
+        )
+        .load(Load::Half),
         Stage::new(
             "quickstarts",
             "the commands of the quickstarts print what is written there",

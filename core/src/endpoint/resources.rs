@@ -191,27 +191,34 @@ impl Default for Capacity {
 
 #[cfg(feature = "alloc")]
 impl Capacity {
-    /// Memory for a server with so many connections, which takes none of the machine before it is used: 128 blocks of 512
-    /// bytes a connection, at least 32,768 blocks in all and at most 2,097,152, which is 1 GiB.
+    /// Memory for so many connections, which takes none of the machine before it is used: 128 blocks of 512 bytes a
+    /// connection, at least 32,768 blocks in all and at most 2,097,152, which is 1 GiB. A single connection has 16,384.
     ///
     /// Half of the blocks are guaranteed to the connections, in equal parts: 16 KB in each direction with 256 to 16,384
-    /// connections.
+    /// connections. Alone, a connection may hold 4 MB in a direction, with 1 to 256 connections.
     ///
     /// ```
     /// use rakwire::raknet::Capacity;
     ///
+    /// assert_eq!(Capacity::for_connections(1).blocks, 16_384);
     /// assert_eq!(Capacity::for_connections(1_000).blocks, 128_000);
     /// ```
     #[must_use]
     pub const fn for_connections(connections: usize) -> Self {
         let blocks = match connections.saturating_mul(128) {
-            0..=32_768 => 32_768,
+            0..=128 => 16_384,
+            129..=32_768 => 32_768,
             blocks @ 32_769..=2_097_152 => blocks,
             _ => 2_097_152,
         };
         Self { connections, blocks, block_size: 512 }
     }
 }
+
+/// The most buckets of the index of datagrams in flight. They are hit at random, so all of them take memory with time: 26
+/// bytes a connection with 10,000 of them. With more datagrams in flight each look-up passes a few others.
+#[cfg(feature = "alloc")]
+const BUCKETS_MAX: usize = 65_536;
 
 #[cfg(feature = "alloc")]
 impl Capacity {
@@ -248,7 +255,7 @@ impl Capacity {
                 block_size,
                 Shares::new(blocks, connections, P::connection_blocks(config)),
             ),
-            index: Index::new(Slots::zeros(0, blocks), index_secret(secret)),
+            index: Index::new(Slots::zeros(0, blocks.min(BUCKETS_MAX)), index_secret(secret)),
         };
         (tables, <P::Storage<0, 0> as Storage<P>>::allocate(connections, blocks))
     }

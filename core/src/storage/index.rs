@@ -2,7 +2,7 @@
 
 use super::{Block, BlockLink, Pool, RawLink, Slots};
 
-/// A hash table with as many buckets as the pool has blocks, shared by all connections.
+/// A hash table, shared by all connections. It has as many buckets as the pool has blocks, or fewer in a large pool.
 ///
 /// Some numbers are a peer's choice. The table mixes them with a secret multiplier, so a peer that does not know it
 /// cannot aim at one bucket.

@@ -96,7 +96,8 @@ mod tests {
         let secret = Secret::new([0xfb; 16]);
         assert_eq!(secret.to_string(), "-_v7-_v7-_v7-_v7-_v7-w");
         assert_eq!(secret.to_string().parse(), Ok(secret));
-        for text in ["", "AA", "-_v7-_v7-_v7-_v7-_v7-", "-_v7-_v7-_v7-_v7-_v7-w==", "+/v7-_v7-_v7-_v7-_v7-w"] {
+        for text in ["", "AA", "-_v7-_v7-_v7-_v7-_v7-", "-_v7-_v7-_v7-_v7-_v7-w==", "+/v7-_v7-_v7-_v7-_v7-w"]
+        {
             assert_eq!(text.parse::<Secret>(), Err(SecretSyntaxError), "{text}");
         }
         assert_eq!("A".repeat(23).parse::<Secret>(), Err(SecretSyntaxError));

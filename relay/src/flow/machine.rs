@@ -298,7 +298,8 @@ impl Flow {
     /// Reports the result of sending the first `count` datagrams of [`Flow::poll_to_server`].
     pub fn handle_sent(&mut self, count: usize, sending: Sending) {
         let sent = (0..count).map_while(|_| self.to_server.pop());
-        let (count, bytes) = sent.fold((0, 0), |(count, bytes), datagram| (count + 1, bytes + datagram.len()));
+        let (count, bytes) =
+            sent.fold((0, 0), |(count, bytes), datagram| (count + 1, bytes + datagram.len()));
         match sending {
             Sending::Sent => {
                 self.counters.sent_to_server(count, bytes);

@@ -149,7 +149,9 @@ mod tests {
     fn an_empty_queue_returns_its_memory() {
         let (mut queue, now) = (AgeQueue::default(), Instant::now());
         let bounds = Bounds { count: 100, bytes: 1000, max_age: Duration::ZERO };
-        (0..50).for_each(|_| drop(queue.push(now, datagram(1), &bounds)));
+        for _ in 0..50 {
+            queue.push(now, datagram(1), &bounds);
+        }
         queue.shrink();
         assert_eq!(lengths(&queue).len(), 50);
         while queue.pop().is_some() {}

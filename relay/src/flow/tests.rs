@@ -62,9 +62,8 @@ impl Fixture {
     fn batch_at(&mut self, now: Instant) -> Vec<usize> {
         let mut buffer = Vec::new();
         let batch = self.flow.poll_to_server(now, 10, &mut buffer);
-        let lengths: Vec<usize> = batch.map_or(Vec::new(), |batch| {
-            batch.contents.chunks(batch.segment).map(<[u8]>::len).collect()
-        });
+        let lengths: Vec<usize> =
+            batch.map_or(Vec::new(), |batch| batch.contents.chunks(batch.segment).map(<[u8]>::len).collect());
         assert_eq!(lengths.len(), batch.map_or(0, |batch| batch.count));
         lengths
     }
@@ -241,11 +240,8 @@ fn datagrams_of_one_length_leave_together_and_a_shorter_one_is_the_last() {
 
 #[test]
 fn a_batch_is_never_longer_than_a_datagram_can_be() {
-    let wide = FlowLimits {
-        queue: NonZeroUsize::new(100).unwrap(),
-        max_datagram: 30_000,
-        ..FlowLimits::default()
-    };
+    let wide =
+        FlowLimits { queue: NonZeroUsize::new(100).unwrap(), max_datagram: 30_000, ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup::default());
     (0..3).for_each(|_| fixture.client(datagram(30_000)));
     assert_eq!(fixture.batch(), [30_000, 30_000]);
@@ -406,7 +402,8 @@ fn nobody_is_told_who_does_not_ask() {
 
 #[test]
 fn the_address_of_a_client_is_announced_until_the_server_has_answered() {
-    let header = ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
+    let header =
+        ProxyHeader { client: "192.0.2.7:5".parse().unwrap(), server: "192.0.2.1:6".parse().unwrap() };
     let wide = FlowLimits { queue: NonZeroUsize::new(100).unwrap(), ..FlowLimits::default() };
     let mut fixture = fixture_of(wide, Setup { proxy_header: Some(header), ..Setup::default() });
     (0..10).for_each(|_| fixture.client(datagram(1)));

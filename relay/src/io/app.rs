@@ -1,5 +1,6 @@
 //! State that is shared by all connections of a relay.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -7,41 +8,55 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::drive::Connections;
-use crate::config::Limits;
+use crate::admission::Admission;
+use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::ResumeTable;
-use crate::origin::OriginPolicy;
-use crate::target::Targets;
+use crate::ops::{AddressLog, Gauges, Health, Metrics};
+use crate::tls::Tls;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct App {
-    pub(crate) targets: Targets,
-    pub(crate) origins: OriginPolicy,
+    pub(crate) admission: Arc<Admission>,
+    /// The limits at the start, for what does not change with a reload.
     pub(crate) limits: Limits,
     pub(crate) counters: Arc<Counters>,
+    /// How the addresses of clients are logged.
+    pub(crate) addresses: AddressLog,
+    pub(crate) tls: Option<Arc<Tls>>,
+    has_proxy_headers: bool,
     resumable: Mutex<ResumeTable<Arc<Connections>>>,
-    /// One permit per flow.
-    pub(crate) slots: Arc<Semaphore>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
+    /// Cancelled when no more clients are accepted.
+    pub(crate) drain: CancellationToken,
+    /// Cancelled when flows end.
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
+    metrics: Metrics,
 }
 
 impl App {
-    pub(crate) fn new(targets: Targets, origins: OriginPolicy, limits: Limits) -> Self {
+    pub(crate) fn new(admission: Admission, config: &Config, tls: Option<Tls>) -> Self {
+        let limits = config.limits;
+        let counters = Arc::new(Counters::default());
+        // Counts that are not there before the first client look like missing data.
+        admission.targets().names().for_each(|name| drop(counters.target(name)));
         Self {
-            targets,
-            origins,
+            admission: Arc::new(admission),
             limits,
-            counters: Arc::default(),
+            counters,
+            addresses: AddressLog::new(config.log.hash_addresses),
+            tls: tls.map(Arc::new),
+            has_proxy_headers: config.admission.proxy_protocol,
             resumable: Mutex::default(),
-            slots: semaphore(limits.max_clients),
-            connections: semaphore(limits.max_connections()),
+            connections: Arc::new(Semaphore::new(max_connections(&limits))),
+            drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
+            metrics: Metrics::new(),
         }
     }
 
@@ -49,8 +64,36 @@ impl App {
     pub(crate) fn resumable(&self) -> MutexGuard<'_, ResumeTable<Arc<Connections>>> {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether a connection begins with a PROXY protocol header.
+    pub(crate) fn expects_proxy_header(&self, peer: SocketAddr) -> bool {
+        self.has_proxy_headers && self.admission.is_trusted_proxy(peer.ip())
+    }
 }
 
-fn semaphore(permits: usize) -> Arc<Semaphore> {
-    Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)))
+fn max_connections(limits: &Limits) -> usize {
+    limits.max_connections().min(Semaphore::MAX_PERMITS)
+}
+
+impl Health for App {
+    fn unready(&self) -> Option<&'static str> {
+        if self.drain.is_cancelled() {
+            return Some("shutting down");
+        }
+        let is_waiting = self.tls.as_ref().is_some_and(|tls| !tls.is_ready());
+        is_waiting.then_some("no certificate yet")
+    }
+
+    fn metrics(&self) -> String {
+        let max_connections = max_connections(&self.limits);
+        let gauges = Gauges {
+            max_clients: self.limits.max_clients,
+            connections: max_connections.saturating_sub(self.connections.available_permits()),
+            max_connections,
+            is_ready: self.unready().is_none(),
+            is_draining: self.drain.is_cancelled(),
+            certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
+        };
+        self.metrics.render(&self.counters.snapshot(), &gauges)
+    }
 }

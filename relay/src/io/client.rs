@@ -1,129 +1,139 @@
 //! One client, from its request to its close.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
-use tracing::{debug, warn};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
 
 use super::app::App;
 use super::drive::{Connections, Driver};
 use super::udp::ServerSocket;
 use super::websocket::Connection;
+use crate::admission::{Grant, Refusal, Request};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
-use crate::target::{Route, TargetName};
 
 /// How long a client waits for the place of one that is gone.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How often it looks for the place.
+const EVICTION_INTERVAL: Duration = Duration::from_millis(5);
+
 /// What a client has asked for.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    pub(crate) client: SocketAddr,
-    pub(crate) target: Option<String>,
+    pub(crate) request: Request,
     /// Whether it takes control messages. Only such a client can resume a flow.
     pub(crate) has_control: bool,
     pub(crate) resume: Option<Secret>,
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
-pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
+pub(crate) async fn serve(
+    app: &App,
+    connection: Connection,
+    admitted: Result<Grant, CloseReason>,
+    opening: Opening,
+) {
     let connection = Box::new(connection);
-    let (name, route) = match find_target(app, opening.target.as_deref()) {
-        Ok(found) => found,
-        Err(reason) => return close(app, connection, &reason).await,
+    let admitted = match admitted {
+        Ok(_) | Err(CloseReason::TooManyClients { .. }) => match resume(app, &opening, connection) {
+            Ok(()) => return,
+            Err(connection) => (make_room(app, &opening, admitted).await, connection),
+        },
+        Err(_) => (admitted, connection),
     };
-    let Err(connection) = resume(app, &opening, name, connection) else { return };
-    // The slot is kept until the WebSocket is closed, so that closing clients count too.
-    let _slot = match acquire_slot(app).await {
-        Ok(slot) => slot,
-        Err(reason) => return close(app, connection, &reason).await,
-    };
-    let server = ServerSocket::connect(
-        route.address,
-        opening.client.ip(),
-        route.source,
-        app.limits.max_datagram,
-    );
-    let server = match server.await {
-        Ok(server) => server,
-        Err(error) => {
-            warn!(target_name = %name, %error, "cannot open a UDP socket");
-            return close(app, connection, &CloseReason::NoSocket).await;
-        }
-    };
-    debug!(target_name = %name, "client connected");
-    let (end, connection) = run(app, &opening, name, route, server, connection).await;
-    match connection {
-        Some(connection) => close(app, connection, &CloseReason::Flow(end)).await,
-        None => debug!(reason = CloseReason::Flow(end).text(), "flow ended"),
+    match admitted {
+        (Ok(grant), connection) => relay(app, connection, &grant, &opening).await,
+        (Err(reason), connection) => close(app, connection, &opening, &reason).await,
     }
 }
 
-async fn close(app: &App, connection: Box<Connection>, reason: &CloseReason) {
+/// Serves an admitted client. The grant is kept until the WebSocket is closed, so that closing clients count too.
+async fn relay(app: &App, connection: Box<Connection>, grant: &Grant, opening: &Opening) {
+    let target = &*grant.target;
+    let source = target.settings.source.into();
+    let max_datagram = grant.limits.max_datagram;
+    let server = ServerSocket::connect(target.address, grant.client.ip(), source, max_datagram);
+    let server = match server.await {
+        Ok(server) => server,
+        Err(error) => {
+            warn!(target_name = %target.name, %error, "cannot open a UDP socket");
+            return close(app, connection, opening, &CloseReason::NoSocket).await;
+        }
+    };
+    info!(client = %app.addresses.show(grant.client), target_name = %target.name, "client connected");
+    let (end, connection) = run(app, opening, grant, server, connection).await;
+    match connection {
+        Some(connection) => close(app, connection, opening, &CloseReason::Flow(end)).await,
+        None => log_end(app, opening, &CloseReason::Flow(end)),
+    }
+}
+
+async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason: &CloseReason) {
     app.counters.closed(reason.kind());
-    debug!(reason = reason.text(), "client closed");
+    log_end(app, opening, reason);
     connection.close(reason).await;
 }
 
-fn find_target<'a>(app: &'a App, target: Option<&str>) -> Result<(&'a TargetName, &'a Route), CloseReason> {
-    let requested = target.ok_or(CloseReason::MissingTarget)?;
-    app.targets.find(requested).ok_or_else(|| CloseReason::UnknownTarget {
-        requested: requested.to_owned(),
-        offered: app.targets.names().cloned().collect(),
-    })
+fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
+    info!(client = %app.addresses.show(opening.request.client), reason = reason.text(), "client closed");
 }
 
 /// Passes the connection on to the flow that the client comes back to, if there is one.
-fn resume(
-    app: &App,
-    opening: &Opening,
-    target: &TargetName,
-    connection: Box<Connection>,
-) -> Result<(), Box<Connection>> {
-    let secret = opening.resume.filter(|_| opening.has_control);
-    let flow = secret.and_then(|secret| app.resumable().find(&secret, target.as_str()).cloned());
+fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
+    let target = opening.request.target.as_deref().unwrap_or_default();
+    let flow = opening.resume.and_then(|secret| app.resumable().find(&secret, target).cloned());
     match flow {
         Some(flow) => flow.attach(connection),
         None => Err(connection),
     }
 }
 
-/// A place for a flow, if need be the one of the flow that has waited for its client for longest.
-async fn acquire_slot(app: &App) -> Result<OwnedSemaphorePermit, CloseReason> {
-    let full = || CloseReason::TooManyClients { max: app.limits.max_clients };
-    let evicted = match Arc::clone(&app.slots).try_acquire_owned() {
-        Ok(slot) => return Ok(slot),
-        Err(_) => app.resumable().evict().ok_or_else(full)?,
-    };
+/// A full relay gives a client the place of the flow that has waited for its own for longest.
+async fn make_room(
+    app: &App,
+    opening: &Opening,
+    admitted: Result<Grant, CloseReason>,
+) -> Result<Grant, CloseReason> {
+    let Err(CloseReason::TooManyClients { .. }) = &admitted else { return admitted };
+    let Some(evicted) = app.resumable().evict() else { return admitted };
     evicted.evict();
-    let slot = timeout(EVICTION_TIMEOUT, Arc::clone(&app.slots).acquire_owned()).await;
-    slot.ok().and_then(Result::ok).ok_or_else(full)
+    let retry = async {
+        loop {
+            match app.admission.admit(&opening.request) {
+                Ok(grant) => break Ok(grant),
+                Err(Refusal::Close(CloseReason::TooManyClients { .. })) => sleep(EVICTION_INTERVAL).await,
+                Err(Refusal::Close(reason)) => break Err(reason),
+                Err(Refusal::Origin | Refusal::Banned) => break admitted,
+            }
+        }
+    };
+    let full = CloseReason::TooManyClients { max: app.limits.max_clients };
+    timeout(EVICTION_TIMEOUT, retry).await.unwrap_or(Err(full))
 }
 
 async fn run(
     app: &App,
     opening: &Opening,
-    name: &TargetName,
-    route: &Route,
+    grant: &Grant,
     server: ServerSocket,
     connection: Box<Connection>,
 ) -> (FlowEnd, Option<Box<Connection>>) {
+    let target = &*grant.target;
     let secret = if opening.has_control { new_secret() } else { None };
+    let proxy_header = ProxyHeader { client: grant.client, server: target.address };
     let setup = Setup {
         secret,
-        proxy_header: route
-            .proxy_protocol
-            .then_some(ProxyHeader { client: opening.client, server: route.address }),
+        proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
         inspect: None,
     };
-    let flow = Flow::new(app.limits.of_flow(), app.counters.target(name), setup, Instant::now());
+    let limits = grant.limits.of_flow(&target.settings);
+    let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
     let returning = Arc::new(Connections::new());
     if let Some(secret) = secret {
-        app.resumable().insert(secret, name.as_str(), Arc::clone(&returning));
+        app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
     let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
     if let Some(secret) = secret {

@@ -16,7 +16,8 @@ use super::client::{self, Opening};
 use super::files::serve_files;
 use super::serve::Connected;
 use super::websocket::{self, Connection};
-use crate::flow::FLOW_PROTOCOL;
+use crate::admission::{Refusal, Request};
+use crate::flow::{FLOW_PROTOCOL, Secret};
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
@@ -29,7 +30,8 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
 
 /// A client's request for a WebSocket.
 ///
-/// Only a wrong origin is rejected here. Everything else is rejected by a close code, because a page sees nothing else.
+/// Only pages and addresses that may not connect are rejected here. Everything else is rejected by a close code, because
+/// a page sees nothing else.
 async fn open(
     State(app): State<Arc<App>>,
     Extension(connected): Extension<Connected>,
@@ -37,55 +39,46 @@ async fn open(
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    if !app.origins.admits(&headers) {
-        app.counters.origins_refused.increment();
-        debug!(?headers, "origin refused");
-        return (StatusCode::FORBIDDEN, "this relay does not accept pages of this origin").into_response();
-    }
     let upgrade = match upgrade {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
     let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
     let query = query.unwrap_or_default();
-    let opening = Opening {
-        client: connected.peer(),
-        target: parameter(&query, "target"),
-        has_control: upgrade.selected_protocol().is_some(),
-        resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+    let client = app.admission.client_of(connected.peer(), &headers);
+    let mut request = Request::from_http(client, &headers, &query);
+    let has_control = upgrade.selected_protocol().is_some();
+    let resume = if has_control { resume_secret(&query) } else { None };
+    let target = request.target.as_deref().unwrap_or_default();
+    request.resumes = resume.is_some_and(|secret| app.resumable().find(&secret, target).is_some());
+    let admitted = match app.admission.admit(&request) {
+        Ok(grant) => Ok(grant),
+        Err(Refusal::Close(reason)) => Err(reason),
+        Err(Refusal::Origin) => {
+            app.counters.origins_refused.increment();
+            debug!(client = %app.addresses.show(client), origin = ?request.origin, "origin refused");
+            return forbidden("this relay does not accept pages of this origin");
+        }
+        Err(Refusal::Banned) => {
+            app.counters.bans_refused.increment();
+            return forbidden("this address is banned");
+        }
     };
+    connected.set_websocket();
+    let opening = Opening { request, has_control, resume };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
+        client::serve(&app, Connection::new(socket, tracked, connected), admitted, opening).await;
     })
 }
 
-/// A parameter of a query string; an empty one counts as missing.
-fn parameter(query: &str, name: &str) -> Option<String> {
+/// The secret of the flow that a client comes back to.
+fn resume_secret(query: &str) -> Option<Secret> {
     let mut pairs = form_urlencoded::parse(query.as_bytes());
-    let (_, value) = pairs.find(|(key, _)| key == name)?;
-    (!value.is_empty()).then(|| value.into_owned())
+    pairs.find(|(key, _)| key == "resume").and_then(|(_, secret)| secret.parse().ok())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::parameter;
-
-    #[test]
-    fn parameters_are_decoded() {
-        let cases = [
-            ("", None),
-            ("target", None),
-            ("target=", None),
-            ("Target=game", None),
-            ("target=game", Some("game")),
-            ("a=b&target=game&target=other", Some("game")),
-            ("target=a%20b+c%2fd%C3%A9", Some("a b c/dé")),
-            ("target=%ff%", Some("\u{fffd}%")),
-        ];
-        for (query, target) in cases {
-            assert_eq!(parameter(query, "target").as_deref(), target, "{query}");
-        }
-    }
+fn forbidden(text: &'static str) -> Response {
+    (StatusCode::FORBIDDEN, text).into_response()
 }

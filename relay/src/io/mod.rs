@@ -1,5 +1,6 @@
 //! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `flow`.
 
+mod admin;
 mod app;
 mod batch;
 mod client;
@@ -10,10 +11,12 @@ mod handover;
 mod http;
 mod prober;
 mod serve;
+mod stall;
 mod tcp;
 mod udp;
 mod websocket;
 
+pub(crate) use admin::serve_admin;
 pub(crate) use app::App;
 pub(crate) use http::router;
 pub(crate) use serve::serve;

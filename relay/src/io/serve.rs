@@ -1,9 +1,11 @@
-//! Accepts TCP connections, up to a limit, and serves HTTP on them with a timeout for requests.
+//! Accepts TCP connections, up to a limit, and serves HTTP on them with a deadline for everything that a client has to do.
 
+use std::error::Error as _;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -13,39 +15,66 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::app::App;
+use super::stall::WriteDeadline;
 use super::tcp::tune;
+use crate::admission::{Refusal, Share, parse};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// The permit of an open connection. A WebSocket that takes over the connection keeps a clone.
+/// The longest header of a request, in bytes: a browser's cookies for the site are sent too.
+const HEADER_MAX: usize = 16 * 1024;
+
+/// The length of the part of a PROXY protocol header that says how long the rest is.
+const PROXY_HEADER_FIXED: usize = 16;
+
+/// The most fields in the header of a request.
+const HEADER_FIELDS_MAX: usize = 64;
+
+/// An open connection. A WebSocket that takes it over keeps a clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Connected {
     peer: SocketAddr,
-    _permit: Arc<OwnedSemaphorePermit>,
+    is_websocket: Arc<AtomicBool>,
+    _place: Arc<Place>,
+}
+
+/// What an open connection takes from others.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
 }
 
 impl Connected {
-    /// The other end of the TCP connection.
+    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
+    /// of the TCP connection.
     pub(crate) const fn peer(&self) -> SocketAddr {
         self.peer
     }
+
+    /// From now on the connection carries no HTTP.
+    pub(crate) fn set_websocket(&self) {
+        self.is_websocket.store(true, Ordering::Relaxed);
+    }
 }
 
-/// Serves until the relay stops and pending responses have been sent.
+/// Serves until the relay drains and pending responses have been sent.
 pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
     let connections = TaskTracker::new();
     loop {
         let (stream, peer) = tokio::select! {
             accepted = accept(&listener) => accepted,
-            () = app.stop.cancelled() => break,
+            () = app.drain.cancelled() => break,
         };
         let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
             app.counters.connections_refused.increment();
@@ -53,15 +82,77 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
             continue;
         };
         tune(&stream);
-        let connected = Connected { peer, _permit: Arc::new(permit) };
-        connections.spawn(serve_connection(Arc::clone(&app), stream, router.clone(), connected));
+        let (app, router) = (Arc::clone(&app), router.clone());
+        if app.expects_proxy_header(peer) {
+            connections.spawn(serve_proxy(app, stream, peer, permit, router));
+        } else if let Some(connected) = admit(&app, peer, permit) {
+            connections.spawn(serve_connection(app, stream, router, connected));
+        }
     }
     drop(listener);
     connections.close();
     connections.wait().await;
 }
 
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+/// Gives a connection of `peer` its place, if its address may have one more.
+fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
+    match app.admission.admit_connection(peer.ip()) {
+        Ok(share) => {
+            let place = Arc::new(Place { _permit: permit, _share: share });
+            Some(Connected { peer, is_websocket: Arc::default(), _place: place })
+        }
+        Err(Refusal::Banned) => {
+            app.counters.bans_refused.increment();
+            None
+        }
+        Err(Refusal::Origin | Refusal::Close(_)) => {
+            app.counters.connections_refused.increment();
+            None
+        }
+    }
+}
+
+/// Serves a connection of a trusted proxy, once that has told the client.
+async fn serve_proxy(
+    app: Arc<App>,
+    mut stream: TcpStream,
+    proxy: SocketAddr,
+    permit: OwnedSemaphorePermit,
+    router: Router,
+) {
+    match timeout(app.limits.header_timeout, read_client(&mut stream)).await {
+        Ok(Ok(client)) => {
+            if let Some(connected) = admit(&app, client.unwrap_or(proxy), permit) {
+                serve_connection(app, stream, router, connected).await;
+            }
+        }
+        Ok(Err(error)) => {
+            app.counters.proxy_headers_refused.increment();
+            debug!(%proxy, %error, "no PROXY protocol header");
+        }
+        Err(_) => {
+            app.counters.handshakes_timed_out.increment();
+            debug!(%proxy, "PROXY protocol header timed out");
+        }
+    }
+}
+
+/// Reads the PROXY protocol header and nothing behind it: the client, unless the proxy speaks for itself.
+async fn read_client(stream: &mut TcpStream) -> io::Result<Option<SocketAddr>> {
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let mut header = vec![0; PROXY_HEADER_FIXED];
+    stream.read_exact(&mut header).await?;
+    // Refuses what is no header, or too long a one, before the rest is read.
+    if let Some(parsed) = parse(&header).map_err(invalid)? {
+        return Ok(parsed.client);
+    }
+    let rest = header.last_chunk().map_or(0, |length| usize::from(u16::from_be_bytes(*length)));
+    header.resize(PROXY_HEADER_FIXED + rest, 0);
+    stream.read_exact(&mut header[PROXY_HEADER_FIXED..]).await?;
+    Ok(parse(&header).map_err(invalid)?.and_then(|parsed| parsed.client))
+}
+
+pub(super) async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
@@ -82,31 +173,81 @@ const fn is_client_error(kind: io::ErrorKind) -> bool {
 
 /// Answers the requests of one connection, until it ends or becomes a WebSocket.
 async fn serve_connection(app: Arc<App>, stream: TcpStream, router: Router, connected: Connected) {
+    let Some(tls) = &app.tls else {
+        return serve_requests(&app, stream, router, connected).await;
+    };
+    match timeout(app.limits.header_timeout, tls.accept(stream)).await {
+        Ok(Ok(Some(stream))) => serve_requests(&app, stream, router, connected).await,
+        Ok(Ok(None)) => {}
+        Ok(Err(error)) => {
+            app.counters.handshakes_failed.increment();
+            debug!(%error, "TLS handshake failed");
+        }
+        Err(_) => {
+            app.counters.handshakes_timed_out.increment();
+            debug!("TLS handshake timed out");
+        }
+    }
+}
+
+async fn serve_requests<S>(app: &App, stream: S, router: Router, connected: Connected)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stall = app.limits.write_stall_timeout;
+    let stream = WriteDeadline::new(stream, stall, Arc::clone(&connected.is_websocket));
+    match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
+        Err(error) if error.is_timeout() => {
+            app.counters.headers_timed_out.increment();
+            debug!("request header timed out");
+        }
+        Err(error) => {
+            if is_stalled(&error) {
+                app.counters.stalled.increment();
+            }
+            debug!(%error, "connection failed");
+        }
+        Ok(()) => {}
+    }
+}
+
+/// Whether a connection was ended because its other end did not read.
+fn is_stalled(error: &hyper::Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+}
+
+/// Answers the requests on a connection, each of which gets `extension`; `stop` ends it once a response is sent.
+pub(super) async fn serve_http<S, E>(
+    stream: S,
+    router: Router,
+    extension: E,
+    header_timeout: Duration,
+    stop: &CancellationToken,
+) -> hyper::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Clone + Send + Sync + 'static,
+{
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(connected.clone());
+        request.extensions_mut().insert(extension.clone());
         router.call(request)
     });
     // Not the builder of hyper-util: it waits without a timeout for the first bytes, to detect the HTTP version.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(app.limits.header_timeout)
+        .header_read_timeout(header_timeout)
+        .max_buf_size(HEADER_MAX)
+        .max_headers(HEADER_FIELDS_MAX)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
-    let served = tokio::select! {
+    tokio::select! {
         served = connection.as_mut() => served,
-        () = app.stop.cancelled() => {
+        () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-    };
-    match served {
-        Err(error) if error.is_timeout() => {
-            app.counters.headers_timed_out.increment();
-            debug!("request header timed out");
-        }
-        Err(error) => debug!(%error, "connection failed"),
-        Ok(()) => {}
     }
 }

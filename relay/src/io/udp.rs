@@ -137,8 +137,7 @@ impl ServerSocket {
     /// Passes received datagrams or an error to `handle`; breaks if there are none.
     pub(crate) fn try_recv(&mut self, mut handle: impl FnMut(FromServer<'_>)) -> ControlFlow<()> {
         BUFFERS.with_borrow_mut(|buffers| {
-            let receive =
-                || buffers.receive(self.expected, UdpSockRef::from(&self.socket), &self.state);
+            let receive = || buffers.receive(self.expected, UdpSockRef::from(&self.socket), &self.state);
             match self.socket.try_io(Interest::READABLE, receive) {
                 Ok(count) => {
                     self.expected = (2 * count).clamp(1, BATCH_SIZE);
@@ -171,12 +170,7 @@ impl Buffers {
         Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
     }
 
-    fn receive(
-        &mut self,
-        count: usize,
-        socket: UdpSockRef<'_>,
-        state: &UdpSocketState,
-    ) -> io::Result<usize> {
+    fn receive(&mut self, count: usize, socket: UdpSockRef<'_>, state: &UdpSocketState) -> io::Result<usize> {
         let mut chunks = self.bytes.chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
@@ -220,7 +214,8 @@ async fn bind_to_pool(address: Ipv4Addr) -> io::Result<UdpSocket> {
 /// Whether an error is about the path or the other end and not about the socket.
 fn is_unreachable(error: &io::Error) -> bool {
     use io::ErrorKind::{
-        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied,
+        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkDown, NetworkUnreachable,
+        PermissionDenied,
     };
     matches!(
         error.kind(),
@@ -305,6 +300,7 @@ mod tests {
         let contents: Vec<u8> = (0..35).collect();
         let mut rest = Batch { contents: &contents, segment: 10, count: 4 };
         while rest.count > 0 {
+            poll_fn(|context| socket.poll_writable(context)).await.unwrap();
             let Poll::Ready(Sent { count, sending: Sending::Sent, .. }) = socket.try_send_batch(&rest) else {
                 panic!("not sent");
             };
@@ -322,7 +318,8 @@ mod tests {
     #[tokio::test]
     async fn a_client_has_its_address_of_the_pool() {
         let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (one, two) = (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);
+        let (one, two) =
+            (connect(&server, Source::LoopbackPool).await, connect(&server, Source::LoopbackPool).await);
         let (one, two) = (one.socket.local_addr().unwrap(), two.socket.local_addr().unwrap());
         assert_eq!(one.ip(), two.ip());
         assert_ne!(one.port(), two.port());

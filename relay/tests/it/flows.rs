@@ -38,7 +38,7 @@ fn reliable_messages_of_the_game_protocol_are_neither_lost_nor_doubled_when_clie
 #[test]
 fn flows_keep_their_promises_whatever_happens_to_them() {
     let mut sum = operations::Outcome::default();
-    for seed in 0..20_000 {
+    for seed in 0..2_000 {
         let bytes = Random::new(seed).bytes(600);
         let outcome = operations::run(&bytes).unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
         sum.delivered += outcome.delivered;
@@ -46,8 +46,8 @@ fn flows_keep_their_promises_whatever_happens_to_them() {
         sum.resumed += outcome.resumed;
         sum.ended += outcome.ended;
     }
-    assert!(sum.delivered > 100_000 && sum.dropped > 100_000, "{sum:?}");
-    assert!(sum.resumed > 1_000 && sum.ended > 1_000, "{sum:?}");
+    assert!(sum.delivered > 20_000 && sum.dropped > 20_000, "{sum:?}");
+    assert!(sum.resumed > 500 && sum.ended > 500, "{sum:?}");
 }
 
 /// A day in which a client connects every second; some close, some vanish, some of those come back.

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use rakwire::Machine;
 use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer};
 use rakwire::game_protocol::GameProtocol;
 use rakwire::raknet::RakNet;
@@ -14,7 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::model::resumption::Game;
+use crate::model::resumption::{FIRST_BYTE, Game};
 use crate::support::{Client, Flow, Running, Server, config, within};
 
 /// Messages in each direction.
@@ -59,7 +58,7 @@ impl<P: Game> Player<P> {
                 Event::Connected { id, .. } => assert_eq!(*self.id.get_or_insert(id), id, "one connection"),
                 Event::Message { message, .. } => {
                     let bytes = message.to_vec();
-                    let number = u32::from_be_bytes(bytes[..4].try_into().unwrap());
+                    let number = u32::from_be_bytes(bytes[1..5].try_into().unwrap());
                     assert!(self.arrived.insert(number), "{number} arrived twice");
                 }
                 Event::ConnectFailed { reason, .. } => panic!("no connection: {reason}"),
@@ -68,7 +67,8 @@ impl<P: Game> Player<P> {
             }
         }
         if let Some(id) = self.id.filter(|_| self.sent < until) {
-            let message: Vec<u8> = self.sent.to_be_bytes().into_iter().chain([7; 200]).collect();
+            let number = self.sent.to_be_bytes();
+            let message: Vec<u8> = [FIRST_BYTE].into_iter().chain(number).chain([7; 200]).collect();
             if self.peer.send(now, id, &message, P::Delivery::default()).is_ok() {
                 self.sent += 1;
             }
@@ -86,7 +86,10 @@ impl<P: Game> Player<P> {
 }
 
 /// The server plays until it has all messages and is told to stop.
-async fn serve<P: Game>(socket: UdpSocket, mut done: tokio::sync::oneshot::Receiver<()>) -> BTreeSet<SocketAddr> {
+async fn serve<P: Game>(
+    socket: UdpSocket,
+    mut done: tokio::sync::oneshot::Receiver<()>,
+) -> BTreeSet<SocketAddr> {
     let mut player = Player::<P>::new(2, 1);
     let (mut clients, mut buffer) = (BTreeSet::new(), [0; 2_048]);
     loop {

@@ -23,7 +23,7 @@ async fn on_loopback_only_pages_of_this_machine_may_connect() {
 #[tokio::test]
 async fn a_list_of_origins_is_kept_to() {
     let mut config = config(Server::echo().await);
-    config.allow_origins = vec!["https://play.example.org".parse().unwrap()];
+    config.admission.allow_origins = vec!["https://play.example.org".parse().unwrap()];
     let relay = Running::start(config).await;
     assert_eq!(open_with_origin(relay.address, Some("https://play.example.org")).await, Ok(()));
     for origin in [None, Some("http://localhost"), Some("http://play.example.org")] {
@@ -34,7 +34,7 @@ async fn a_list_of_origins_is_kept_to() {
 #[tokio::test]
 async fn any_origin_can_be_allowed() {
     let mut config = config(Server::echo().await);
-    config.allow_origins = vec![AllowedOrigin::Any];
+    config.admission.allow_origins = vec![AllowedOrigin::Any];
     let relay = Running::start(config).await;
     assert_eq!(open_with_origin(relay.address, Some("https://example.org")).await, Ok(()));
     assert_eq!(open_with_origin(relay.address, None).await, Ok(()));

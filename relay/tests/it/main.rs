@@ -1,6 +1,12 @@
 //! The relay with real sockets over loopback, and its flows without.
 
 // What allows `unwrap` in tests looks for this attribute; without it helpers would not count as tests.
+#[cfg(all(test, feature = "acme"))]
+mod acme;
+#[cfg(test)]
+mod admission;
+#[cfg(test)]
+mod commands;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
@@ -15,15 +21,24 @@ mod http;
 mod limits;
 #[cfg(test)]
 #[path = "../model/mod.rs"]
+#[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
+#[cfg(all(test, unix))]
+mod operations;
 #[cfg(test)]
 mod program;
+#[cfg(all(test, unix))]
+mod proxies;
+#[cfg(test)]
+mod reload;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
 
 // The models name it like this, here and in the fuzz targets.
 #[cfg(test)]

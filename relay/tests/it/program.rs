@@ -8,35 +8,37 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::support::{Client, Server};
 
-fn relay() -> Command {
+pub(crate) fn relay() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rakwire-relay"));
     command.env_remove("RUST_LOG");
     command
 }
 
 /// A relay in its own process.
-struct Program {
-    child: Child,
-    address: SocketAddr,
+pub(crate) struct Program {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
 }
 
 impl Program {
-    fn start(server: SocketAddr) -> Self {
+    pub(crate) fn start(server: SocketAddr) -> Self {
         Self::start_with(server, &[], Stdio::null())
     }
 
-    fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
+    pub(crate) fn start_with(server: SocketAddr, more: &[&str], log: Stdio) -> Self {
         let target = format!("game={server}");
-        let mut command = relay();
-        command
-            .args(["--listen", "127.0.0.1:0", "--target", &target])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(log);
+        let arguments = ["--listen", "127.0.0.1:0", "--target", &target];
+        Self::run(relay().args(arguments).args(more).stderr(log))
+    }
+
+    /// Starts a program that prints its address first.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.strip_prefix("listening on http://").and_then(|rest| rest.trim_end().parse().ok());
+        let address = line.strip_prefix("listening on ").and_then(|url| url.trim_end().split("://").nth(1));
+        let address = address.and_then(|address| address.parse().ok());
         let address = address.unwrap_or_else(|| panic!("first line: {line:?}"));
         Self { child, address }
     }
@@ -50,7 +52,7 @@ impl Drop for Program {
     }
 }
 
-fn refused(arguments: &[&str]) -> String {
+pub(crate) fn refused(arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = relay().args(arguments).output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
@@ -135,7 +137,7 @@ async fn a_hangup_is_survived_and_logged() {
         let sent = Command::new("kill").args(["-HUP", &program.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let line = log.by_ref().map(Result::unwrap).find(|line| line.contains("SIGHUP")).unwrap();
-        assert!(line.contains("nothing to reload"), "{line}");
+        assert!(line.contains("configuration read again; nothing changed"), "{line}");
         client.send(b"hello").await;
         assert_eq!(client.receive().await, b"hello");
     }

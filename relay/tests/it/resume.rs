@@ -5,7 +5,7 @@ use std::time::Duration;
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 
-use crate::support::{Client, Flow, Running, Server, config, eventually, within};
+use crate::support::{Client, Flow, Running, Server, config, eventually, game, within};
 
 /// A relay, its game server, and a client of it that is known there.
 struct Game {
@@ -47,7 +47,10 @@ impl Game {
 #[tokio::test]
 async fn a_client_that_comes_back_has_its_flow() {
     let mut game = Game::start().await;
-    assert_eq!((game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram), (false, 30_000, 1472));
+    assert_eq!(
+        (game.flow.resumed, game.flow.resume_within_ms, game.flow.max_datagram),
+        (false, 30_000, 1472)
+    );
     assert_eq!(game.flow.resume.len(), 22);
     let (other, _) = Client::with_control(game.relay.address, "/ws?target=game").await;
     drop(std::mem::replace(&mut game.client, other));
@@ -81,7 +84,7 @@ async fn a_connection_takes_the_place_of_the_one_before() {
 async fn a_secret_fits_one_flow_and_one_target() {
     let other = Server::bind().await;
     let mut game = Game::start_with(|config| {
-        config.targets.push(format!("other={}", other.address()).parse().unwrap());
+        *config = config.clone().with_target(format!("other={}", other.address()).parse().unwrap());
     })
     .await;
     let secret = game.flow.resume.clone();
@@ -114,7 +117,7 @@ async fn a_client_that_closes_its_connection_ends_its_flow() {
 
 #[tokio::test]
 async fn a_flow_waits_no_longer_than_configured() {
-    let game = Game::start_with(|config| config.limits.resume_within = Duration::from_millis(300)).await;
+    let game = Game::start_with(|config| game(config).resume_within = Duration::from_millis(300)).await;
     let Game { relay, client, flow, .. } = game;
     assert_eq!(flow.resume_within_ms, 300);
     drop(client);

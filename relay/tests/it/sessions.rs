@@ -3,12 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use rakwire_relay::config::TargetSource;
 use rakwire_relay::flow::{ProxyHeader, Source};
 use rakwire_relay::{CloseKind, DropReason};
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Client, Running, Server, config, eventually, within};
+use crate::support::{Client, Running, Server, config, eventually, game, within};
 
 #[tokio::test]
 async fn one_message_is_one_datagram_both_ways() {
@@ -190,7 +191,7 @@ async fn a_shutdown_closes_clients() {
 async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() {
     let server = Server::bind().await;
     let mut config = config(server.address());
-    config.targets[0].source = Source::LoopbackPool;
+    game(&mut config).source = TargetSource::LoopbackPool;
     let relay = Running::start(config).await;
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -210,7 +211,7 @@ async fn a_game_server_on_loopback_sees_an_address_of_its_own_for_each_client() 
 async fn a_game_server_is_told_the_address_of_a_client() {
     let server = Server::bind().await;
     let mut config = config(server.address());
-    config.targets[0].proxy_protocol = true;
+    game(&mut config).proxy_protocol = true;
     let relay = Running::start(config).await;
     let mut client = relay.client().await;
     let header = ProxyHeader { client: client.tcp().local_addr().unwrap(), server: server.address() };
@@ -238,10 +239,13 @@ async fn many_datagrams_arrive_one_by_one_in_both_directions() {
     client.send(b"hello").await;
     let (_, from) = server.receive().await;
     for round in 0..20u8 {
-        let datagrams: Vec<Vec<u8>> =
-            (0..30u8).map(|number| vec![number; if number % 7 == 6 { 40 } else { 100 + usize::from(round) }]).collect();
+        let datagrams: Vec<Vec<u8>> = (0..30u8)
+            .map(|number| vec![number; if number % 7 == 6 { 40 } else { 100 + usize::from(round) }])
+            .collect();
         for datagram in &datagrams {
-            within(futures_util::SinkExt::feed(&mut client.0, Message::binary(datagram.clone()))).await.unwrap();
+            within(futures_util::SinkExt::feed(&mut client.0, Message::binary(datagram.clone())))
+                .await
+                .unwrap();
         }
         within(futures_util::SinkExt::flush(&mut client.0)).await.unwrap();
         for datagram in &datagrams {

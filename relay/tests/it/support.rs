@@ -1,12 +1,15 @@
 //! A relay, clients and game servers for tests. Nothing waits longer than [`TIMEOUT`].
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use rakwire_relay::flow::FLOW_PROTOCOL;
+use rakwire_relay::config::Target;
 use rakwire_relay::{Config, Counters, Relay, Snapshot};
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,6 +29,13 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(TIMEOUT, future).await.expect("timed out")
 }
 
+/// A folder for files of tests.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
 /// Waits until `condition` holds.
 pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let wait = async {
@@ -38,12 +48,21 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
 
 /// A configuration on a free port, with one target.
 pub(crate) fn config(server: SocketAddr) -> Config {
-    Config::new("127.0.0.1:0".parse().unwrap()).with_target(format!("game={server}").parse().unwrap())
+    let config = Config::new("127.0.0.1:0".parse().unwrap());
+    let mut config = config.with_target(format!("game={server}").parse().unwrap());
+    config.drain_timeout = Duration::ZERO;
+    config
+}
+
+/// The settings of the target `game`.
+pub(crate) fn game(config: &mut Config) -> &mut Target {
+    config.targets.values_mut().next().unwrap()
 }
 
 /// A relay in this process.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
+    pub(crate) admin: Option<SocketAddr>,
     pub(crate) counters: Arc<Counters>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<io::Result<()>>,
@@ -53,9 +72,9 @@ impl Running {
     pub(crate) async fn start(config: Config) -> Self {
         let relay = Relay::bind(config).await.unwrap();
         let (stop, stopped) = oneshot::channel();
-        let (address, counters) = (relay.local_addr(), relay.counters());
+        let (address, admin, counters) = (relay.local_addr(), relay.admin_addr(), relay.counters());
         let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
-        Self { address, counters, stop, task }
+        Self { address, admin, counters, stop, task }
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {

@@ -26,20 +26,54 @@ const MAX_DATAGRAM: usize = 600;
 /// One thing that is done to one of the flows.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 enum Operation {
-    FromClient { flow: u8, length: u16, count: u8 },
-    FromServer { flow: u8, length: u16, count: u8 },
-    ClientInput { flow: u8, kind: u8 },
-    ServerInput { flow: u8, kind: u8 },
-    ToServer { flow: u8, batches: u8, max_count: u8, result: u8 },
-    ToClient { flow: u8, frames: u8 },
+    FromClient {
+        flow: u8,
+        length: u16,
+        count: u8,
+    },
+    FromServer {
+        flow: u8,
+        length: u16,
+        count: u8,
+    },
+    ClientInput {
+        flow: u8,
+        kind: u8,
+    },
+    ServerInput {
+        flow: u8,
+        kind: u8,
+    },
+    ToServer {
+        flow: u8,
+        batches: u8,
+        max_count: u8,
+        result: u8,
+    },
+    ToClient {
+        flow: u8,
+        frames: u8,
+    },
     /// Somebody comes with the secret of a flow, and the right target or another one.
-    ComeBack { flow: u8, is_elsewhere: bool },
+    ComeBack {
+        flow: u8,
+        is_elsewhere: bool,
+    },
     Evict,
-    Wait { millis: u16 },
+    Wait {
+        millis: u16,
+    },
     /// The clock jumps back, and goes on from there.
-    JumpBack { millis: u16 },
-    JumpAhead { hours: u8 },
-    Shutdown { die: u8 },
+    JumpBack {
+        millis: u16,
+    },
+    JumpAhead {
+        seconds: u8,
+        hours: u8,
+    },
+    Shutdown {
+        die: u8,
+    },
 }
 
 /// What a run came to.
@@ -95,9 +129,10 @@ pub fn run(bytes: &[u8]) -> Result<Outcome, Broken> {
         if bytes.is_empty() {
             break;
         }
-        world.perform(operation).and_then(|()| world.check()).map_err(|broken| {
-            format!("{operation:?}: {broken}")
-        })?;
+        world
+            .perform(operation)
+            .and_then(|()| world.check())
+            .map_err(|broken| format!("{operation:?}: {broken}"))?;
     }
     world.finish()
 }
@@ -112,10 +147,13 @@ impl Direction {
 
     /// A datagram comes out; returns when it was put in.
     fn deliver(&mut self, datagram: &[u8]) -> Result<u64, Broken> {
-        let head = datagram.split_first_chunk::<4>().and_then(|(number, rest)| Some((number, rest.first_chunk::<8>()?)));
+        let head = datagram
+            .split_first_chunk::<4>()
+            .and_then(|(number, rest)| Some((number, rest.first_chunk::<8>()?)));
         let (number, millis) = head.ok_or("a datagram that nobody has sent")?;
         let number = u32::from_be_bytes(*number);
-        let is_whole = datagram[HEAD..].iter().zip(HEAD..).all(|(byte, index)| *byte == (index as u32 ^ number) as u8);
+        let is_whole =
+            datagram[HEAD..].iter().zip(HEAD..).all(|(byte, index)| *byte == (index as u32 ^ number) as u8);
         if number < self.next || number >= self.accepted || !is_whole {
             return Err(format!("datagram {number} came out after {} of {}", self.next, self.accepted));
         }
@@ -196,27 +234,35 @@ impl World {
                 self.with(flow, |client| client.send_down(now, millis, length.into(), count));
             }
             Operation::ClientInput { flow, kind } => self.with(flow, |client| {
-                client.flow.handle_client(now, match kind % 24 {
-                    0 => FromClient::Text,
-                    1 => FromClient::Oversized { len: 1 << 20 },
-                    2 => FromClient::Violation,
-                    3 => FromClient::Closed,
-                    4..=10 => FromClient::Vanished,
-                    11..=14 => FromClient::Datagram(Vec::new().into()),
-                    _ => FromClient::Control,
-                });
+                client.flow.handle_client(
+                    now,
+                    match kind {
+                        0 => FromClient::Text,
+                        1 => FromClient::Oversized { len: 1 << 20 },
+                        2 => FromClient::Violation,
+                        3 => FromClient::Closed,
+                        4..=90 => FromClient::Vanished,
+                        91..=150 => FromClient::Datagram(Vec::new().into()),
+                        _ => FromClient::Control,
+                    },
+                );
             }),
             Operation::ServerInput { flow, kind } => self.with(flow, |client| {
-                client.flow.handle_server(now, match kind % 16 {
-                    0 => FromServer::Failed,
-                    1..=8 => FromServer::Oversized,
-                    _ => FromServer::Unreachable,
-                });
+                client.flow.handle_server(
+                    now,
+                    match kind {
+                        0 => FromServer::Failed,
+                        1..=128 => FromServer::Oversized,
+                        _ => FromServer::Unreachable,
+                    },
+                );
             }),
             Operation::ToServer { flow, batches, max_count, result } => {
                 let age = self.max_age();
                 let client = self.clients[usize::from(flow) % FLOWS].as_mut();
-                client.map_or(Ok(()), |client| client.take_up(now, millis, age, (batches, max_count, result)))?;
+                client.map_or(Ok(()), |client| {
+                    client.take_up(now, millis, age, (batches, max_count, result))
+                })?;
             }
             Operation::ToClient { flow, frames } => {
                 let age = self.max_age();
@@ -232,10 +278,11 @@ impl World {
                 let back = Duration::from_millis(millis.into());
                 self.now = self.now.checked_sub(back).unwrap_or(self.now).max(self.start);
             }
-            Operation::JumpAhead { hours } => {
+            Operation::JumpAhead { seconds, hours } => {
                 // All that was due in between is done at once.
                 self.is_steady = false;
-                self.now += Duration::from_secs(3_600 * u64::from(hours));
+                let hours = u64::from(hours.saturating_sub(250));
+                self.now += Duration::from_secs(3_600 * hours + u64::from(seconds) % 20);
                 let now = self.now;
                 self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_timeout(now));
             }
@@ -295,7 +342,8 @@ impl World {
             };
             self.now = self.now.max(due);
             let now = self.now;
-            for client in self.clients.iter_mut().flatten().filter(|client| client.flow.poll_timeout() <= now) {
+            for client in self.clients.iter_mut().flatten().filter(|client| client.flow.poll_timeout() <= now)
+            {
                 client.flow.handle_timeout(now);
                 if client.flow.end().is_none() && client.flow.poll_timeout() <= now {
                     return Err("a timeout is due that was handled".into());
@@ -319,12 +367,14 @@ impl World {
             let is_early = client.kept_until.is_some_and(|until| now < until);
             let may_be_early = matches!(
                 end,
-                crate::flow::FlowEnd::Idle(_) | crate::flow::FlowEnd::ShuttingDown | crate::flow::FlowEnd::UdpFailed
+                crate::flow::FlowEnd::Idle(_)
+                    | crate::flow::FlowEnd::ShuttingDown
+                    | crate::flow::FlowEnd::UdpFailed
             );
             if is_steady && is_early && !may_be_early {
                 return Err(format!("a flow ended before its time: {end:?}"));
             }
-            client.secret.inspect(|secret| drop(self.table.remove(secret)));
+            client.secret.and_then(|secret| self.table.remove(&secret));
             self.outcome.ended += 1;
             self.outcome.delivered += (client.up.delivered + client.down.delivered) as usize;
             self.outcome.dropped += client.dropped(true) + client.dropped(false);
@@ -346,7 +396,11 @@ impl World {
             }
         }
         let resumable = self.clients.iter().flatten().filter(|client| client.secret.is_some()).count();
-        if self.table.len() == resumable { Ok(()) } else { Err(format!("{} flows in the table", self.table.len())) }
+        if self.table.len() == resumable {
+            Ok(())
+        } else {
+            Err(format!("{} flows in the table", self.table.len()))
+        }
     }
 
     /// Takes all that waits, and compares what went in with what came out.
@@ -445,7 +499,11 @@ impl Client {
         }
         if text.starts_with(r#"{"type":"flow""#) {
             self.last_report = None;
-            return if std::mem::take(&mut self.must_greet) { Ok(()) } else { Err("two flow messages".into()) };
+            return if std::mem::take(&mut self.must_greet) {
+                Ok(())
+            } else {
+                Err("two flow messages".into())
+            };
         }
         if self.must_greet || self.last_report.is_some_and(|last| now < last + Duration::from_secs(1)) {
             return Err(format!("a report that comes too early: {text}"));

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant as SystemInstant};
 
+use rakwire::Instant;
 use rakwire::endpoint::{Capacity, ConnectionId, Event, Peer, Protocol, SendError};
 use rakwire::game_protocol::{GameProtocol, Redial};
 use rakwire::raknet::RakNet;
 use rakwire::sim::{Conditions, Link};
-use rakwire::{Instant, Machine};
 
 use super::Broken;
 use super::random::Random;
@@ -24,6 +24,11 @@ const TARGET: &str = "game";
 const STEPS: usize = 200_000;
 /// The longest that a run may take, in its own time.
 const LIMIT: Duration = Duration::from_secs(120);
+/// RakNet has the lower ones for itself.
+pub const FIRST_BYTE: u8 = 0xFE;
+/// How long all interruptions of a run together can be, in milliseconds: less than either protocol waits for the other
+/// peer.
+const INTERRUPTION: u64 = 6_000;
 /// How many datagrams one call sends.
 const BATCH_MAX: usize = 16;
 
@@ -78,7 +83,10 @@ type Pipe<T> = VecDeque<(Instant, T)>;
 enum Connection {
     Open,
     /// Cut; the relay notices at one time, the client comes back at another.
-    Cut { noticed_at: Option<Instant>, back_at: Instant },
+    Cut {
+        noticed_at: Option<Instant>,
+        back_at: Instant,
+    },
 }
 
 struct World<P: Protocol> {
@@ -101,6 +109,7 @@ struct World<P: Protocol> {
     down: Pipe<ToClient>,
     connection: Connection,
     next_cut: Instant,
+    cuts: u64,
     cuts_left: u64,
     /// Whether the first frame of the connection has arrived.
     is_greeted: bool,
@@ -137,7 +146,8 @@ impl<P: Game> Side<P> {
         while self.left > 0 && self.next_send <= now {
             let length = if random.one_in(8) { 2_000 } else { 60 };
             let fill = (4..4 + random.below(length)).map(|index| index as u8);
-            let message: Vec<u8> = self.sent.to_be_bytes().into_iter().chain(fill).collect();
+            let message: Vec<u8> =
+                [FIRST_BYTE].into_iter().chain(self.sent.to_be_bytes()).chain(fill).collect();
             self.next_send = now + Duration::from_millis(1 + random.below(150));
             match self.peer.send(now, id, &message, P::Delivery::default()) {
                 Ok(_) => {
@@ -162,9 +172,9 @@ impl<P: Game> Side<P> {
                 }
                 Event::Message { message, .. } => {
                     let bytes = message.to_vec();
-                    let number = bytes.first_chunk().map(|number| u32::from_be_bytes(*number));
-                    let number = number.ok_or("a message without a number")? as usize;
-                    if bytes[4..].iter().enumerate().any(|(index, byte)| *byte != (index + 4) as u8) {
+                    let number = bytes.get(1..).and_then(<[u8]>::first_chunk);
+                    let number = u32::from_be_bytes(*number.ok_or("a message without a number")?) as usize;
+                    if bytes[5..].iter().enumerate().any(|(index, byte)| *byte != (index + 4) as u8) {
                         return Err(format!("message {number} arrived changed at the {name}"));
                     }
                     self.arrived.resize(self.arrived.len().max(number + 1), 0);
@@ -188,7 +198,9 @@ impl<P: Game> Side<P> {
     }
 
     fn has_all(&self, other: &Self) -> bool {
-        self.left == 0 && other.arrived.len() == self.sent as usize && other.arrived.iter().all(|count| *count == 1)
+        self.left == 0
+            && other.arrived.len() == self.sent as usize
+            && other.arrived.iter().all(|count| *count == 1)
     }
 
     /// When it wants to be called next.
@@ -232,6 +244,7 @@ impl<P: Game> World<P> {
         let mut table = ResumeTable::new();
         table.insert(secret, TARGET, 0);
         let messages = 10 + random.below(30) as u32;
+        let cuts = 1 + random.below(4);
         Self {
             now,
             start: (start, now),
@@ -250,7 +263,8 @@ impl<P: Game> World<P> {
             down: Pipe::new(),
             connection: Connection::Open,
             next_cut: now + Duration::from_millis(random.below(2_000)),
-            cuts_left: 1 + random.below(4),
+            cuts,
+            cuts_left: cuts,
             is_greeted: false,
             outcome: Outcome::default(),
             random,
@@ -297,7 +311,10 @@ impl<P: Game> World<P> {
     fn finish(mut self) -> Result<Outcome, Broken> {
         let snapshot = self.counters.snapshot();
         if snapshot.resumed as usize != self.outcome.resumed || snapshot.flows != 1 {
-            return Err(format!("the relay counts {} resumptions of {} flows", snapshot.resumed, snapshot.flows));
+            return Err(format!(
+                "the relay counts {} resumptions of {} flows",
+                snapshot.resumed, snapshot.flows
+            ));
         }
         self.outcome.too_old = snapshot.drops(crate::flow::DropReason::ClientTooOld);
         Ok(self.outcome)
@@ -326,13 +343,16 @@ impl<P: Game> World<P> {
 
     /// Cuts the connection, lets the relay notice, and brings the client back.
     fn change_connection(&mut self) -> Result<(), Broken> {
+        let can_be_cut = self.can_be_cut();
         match &mut self.connection {
-            Connection::Open if self.is_greeted && self.cuts_left > 0 && self.now >= self.next_cut => {
+            Connection::Open if self.now >= self.next_cut && can_be_cut => {
                 self.cuts_left -= 1;
                 // What is under way is lost.
                 self.up.clear();
                 self.down.clear();
-                let back_at = self.now + Duration::from_millis(self.random.below(3_000)) + 2 * self.latency;
+                let back_at = self.now
+                    + Duration::from_millis(self.random.below(INTERRUPTION / self.cuts))
+                    + 2 * self.latency;
                 let notices = !self.random.one_in(3);
                 let noticed_at = notices.then(|| self.now + Duration::from_millis(self.random.below(1_000)));
                 self.connection = Connection::Cut { noticed_at, back_at };
@@ -349,6 +369,12 @@ impl<P: Game> World<P> {
             }
         }
         Ok(())
+    }
+
+    /// A handshake is no place for it: neither protocol waits for one as long as for a connection.
+    fn can_be_cut(&self) -> bool {
+        let is_connected = self.client.id.is_some() && self.server.id.is_some();
+        is_connected && self.is_greeted && self.cuts_left > 0
     }
 
     fn come_back(&mut self) -> Result<(), Broken> {
@@ -387,7 +413,9 @@ impl<P: Game> World<P> {
 
     fn receive_frame(&mut self, frame: ToClient) -> Result<(), Broken> {
         match frame {
-            ToClient::Datagram(_) if !self.is_greeted => Err("a datagram came before the flow message".into()),
+            ToClient::Datagram(_) if !self.is_greeted => {
+                Err("a datagram came before the flow message".into())
+            }
             ToClient::Datagram(datagram) => {
                 self.client.peer.handle_datagram(self.now, self.server_address, &datagram);
                 Ok(())
@@ -437,8 +465,10 @@ impl<P: Game> World<P> {
 
     fn next(&self) -> Option<Instant> {
         let connection = match &self.connection {
-            Connection::Open => (self.is_greeted && self.cuts_left > 0).then_some(self.next_cut),
-            Connection::Cut { noticed_at, back_at } => Some(noticed_at.map_or(*back_at, |at| at.min(*back_at))),
+            Connection::Open => self.can_be_cut().then_some(self.next_cut),
+            Connection::Cut { noticed_at, back_at } => {
+                Some(noticed_at.map_or(*back_at, |at| at.min(*back_at)))
+            }
         };
         let times = [
             connection,

@@ -190,16 +190,22 @@ const WASM: Crate = Crate {
 const RELAY: Crate = Crate {
     root: "relay/src/lib.rs",
     layers: &[
+        // How values are written.
+        Layer::together(&["syntax"]),
         // What decides without a socket.
         Layer::together(&["counted"]),
-        Layer::apart(&["origin", "protocol", "target"]),
+        Layer::together(&["protocol"]),
         // The flows of browsers, and those of clients with UDP of their own.
         Layer::apart(&["flow", "front"]),
-        Layer::apart(&["close", "config"]),
+        Layer::together(&["target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),
+        Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
+        Layer::together(&["config"]),
         Layer::together(&["counters"]),
+        Layer::apart(&["admission", "ops", "tls"]),
         Layer::together(&["io"]),
+        Layer::together(&["reload"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
     ],
@@ -264,6 +270,7 @@ const XTASK: Crate = Crate {
             "package",
             "npm_size",
             "quickstarts",
+            "relay_package",
             "size",
             "smoke",
             "words",

@@ -14,9 +14,10 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-
 /// What cargo adds.
 const ADDED: [&str; 3] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml.orig"];
 /// Folders, and what the names of the files in them end with.
-const FOLDERS: [(&str, &[&str]); 5] = [
+const FOLDERS: [(&str, &[&str]); 6] = [
     ("src/", &[".rs"]),
-    ("examples/", &[".rs"]),
+    ("examples/", &[".rs", ".mjs"]),
+    ("tests/documents/", &[".md"]),
     ("tests/vectors/", &[".json"]),
     ("tests/proptest-regressions/", &[".txt"]),
     ("tests/", &[".rs", "/README.md"]),

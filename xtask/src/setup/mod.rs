@@ -33,10 +33,13 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
         Need::Chromium => browser::chromium(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
+        Need::Nginx => system::daemon(shell, "nginx", "nginx-light"),
+        Need::HaProxy => system::daemon(shell, "haproxy", "haproxy"),
+        Need::Caddy => system::daemon(shell, "caddy", "caddy"),
+        Need::Systemd => system::program(shell, "systemd-analyze", "systemd"),
         Need::Valgrind => system::program(shell, "valgrind", "valgrind"),
         Need::Qemu => system::program(shell, QEMU, QEMU),
-        Need::Redis => system::program(shell, "redis-server", "redis-server"),
-        Need::HaProxy => system::program(shell, "haproxy", "haproxy"),
+        Need::Redis => system::daemon(shell, "redis-server", "redis-server"),
         Need::DefmtPrint => tools::defmt_print(shell),
         Need::WasmBindgen => tools::wasm_bindgen(shell),
         Need::WasmPack => tools::wasm_pack(shell),
@@ -79,11 +82,14 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
+        Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
+        Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
+        Need::Caddy => "install Caddy, for example `apt-get install caddy`".to_owned(),
+        Need::Systemd => "install systemd, for example `apt-get install systemd`".to_owned(),
         Need::Valgrind => "install valgrind, for example `apt-get install valgrind`".to_owned(),
         Need::FirmwareTargets => rust::by_hand(&[THUMB_M4, THUMB_M33, RISCV].join(" ")),
         Need::Qemu => format!("`apt-get install {QEMU}`"),
         Need::Redis => "`apt-get install redis-server`".to_owned(),
-        Need::HaProxy => "`apt-get install haproxy`".to_owned(),
         Need::DefmtPrint => format!("`cargo install --locked defmt-print@{}`", tools::DEFMT_PRINT),
         Need::WasmBindgen => {
             let version = tools::locked_version(shell).unwrap_or_else(|_| "VERSION".to_owned());

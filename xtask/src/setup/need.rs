@@ -14,13 +14,17 @@ pub(crate) enum Need {
     Chromium,
     /// What the fuzzer's own code is built with.
     CppCompiler,
+    /// The reverse proxies that the relay is tested behind.
+    Nginx,
+    HaProxy,
+    Caddy,
+    /// What checks the units of the relay.
+    Systemd,
     /// What counts instructions.
     Valgrind,
     Qemu,
     /// Where game servers announce themselves.
     Redis,
-    /// What stands before several relays.
-    HaProxy,
     DefmtPrint,
     WasmBindgen,
     WasmPack,
@@ -49,7 +53,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 21] = [
+    pub(crate) const TOOLS: [Self; 24] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -58,10 +62,13 @@ impl Need {
         Self::FirmwareTargets,
         Self::Chromium,
         Self::CppCompiler,
+        Self::Nginx,
+        Self::HaProxy,
+        Self::Caddy,
+        Self::Systemd,
         Self::Valgrind,
         Self::Qemu,
         Self::Redis,
-        Self::HaProxy,
         Self::DefmtPrint,
         Self::WasmBindgen,
         Self::WasmPack,
@@ -85,10 +92,13 @@ impl Need {
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Caddy => ("caddy", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
-            Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),

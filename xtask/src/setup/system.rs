@@ -1,12 +1,13 @@
 //! What the system's package manager installs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use nix::unistd::Uid;
 
 use super::done::Done;
+use crate::process::Cmd;
 use crate::shell::Shell;
 
 /// Whether this run has fetched the lists of packages.
@@ -24,6 +25,27 @@ pub(super) fn program(shell: &Shell, name: &str, package: &str) -> Result<Done> 
     }
 }
 
+/// Finds a program whose package also has a service of that name, or installs it without leaving the service running.
+pub(super) fn daemon(shell: &Shell, name: &str, package: &str) -> Result<Done> {
+    let find = || shell.find_program(name).or_else(|| in_sbin(name));
+    if let Some(found) = find() {
+        return Ok(Done::Present(format!("{} is there", found.display())));
+    }
+    install(shell, package)?;
+    if Path::new("/run/systemd/system").is_dir() {
+        as_root(shell, "systemctl", ["disable", "--now", name]).run()?;
+    }
+    match find() {
+        Some(found) => Ok(Done::Installed(found.display().to_string())),
+        None => bail!("the package is installed, but there is no `{name}`"),
+    }
+}
+
+/// Where daemons lie, which is not on the path of everybody.
+fn in_sbin(name: &str) -> Option<PathBuf> {
+    Some(Path::new("/usr/sbin").join(name)).filter(|path| path.is_file())
+}
+
 /// Installs a package of the distribution.
 pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
     if !Path::new("/usr/bin/apt-get").is_file() {
@@ -39,14 +61,17 @@ pub(super) fn install(shell: &Shell, package: &str) -> Result<()> {
 }
 
 fn apt_get<'a>(shell: &Shell, args: impl IntoIterator<Item = &'a str>) -> Result<()> {
-    let command = if Uid::effective().is_root() {
-        shell.cmd("apt-get", args)
-    } else {
-        shell.cmd("sudo", ["-n", "apt-get"].into_iter().chain(args))
-    };
-    command
+    as_root(shell, "apt-get", args)
         .with(|command| {
             command.env("DEBIAN_FRONTEND", "noninteractive");
         })
         .run()
+}
+
+fn as_root<'a>(shell: &Shell, program: &'a str, args: impl IntoIterator<Item = &'a str>) -> Cmd {
+    if Uid::effective().is_root() {
+        shell.cmd(program, args)
+    } else {
+        shell.cmd("sudo", ["-n", program].into_iter().chain(args))
+    }
 }

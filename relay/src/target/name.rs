@@ -1,16 +1,16 @@
-//! The game servers that the relay offers, by name.
+//! The names and addresses of game servers as they are written.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
-use crate::flow::Source;
+use crate::syntax;
 
 /// The name of a game server for clients.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct TargetName(String);
 
 impl TargetName {
@@ -43,8 +43,14 @@ impl fmt::Display for TargetName {
     }
 }
 
+impl<'de> Deserialize<'de> for TargetName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        syntax::from_text(deserializer)
+    }
+}
+
 /// The unresolved address of a game server: a host name or address, and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HostPort(String);
 
 impl HostPort {
@@ -52,6 +58,29 @@ impl HostPort {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The host without brackets.
+    fn host(&self) -> &str {
+        let host = self.0.rsplit_once(':').map_or(self.0.as_str(), |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Whether the host is a number and not a name, so that nothing has to be resolved.
+    pub(crate) fn is_numeric(&self) -> bool {
+        self.host().parse::<IpAddr>().is_ok()
+    }
+
+    /// RFC 6761 section 6.3: `localhost` and the names below it are this machine.
+    pub(crate) fn is_localhost(&self) -> bool {
+        let host = self.host().trim_end_matches('.').to_ascii_lowercase();
+        host == "localhost" || host.ends_with(".localhost")
+    }
+}
+
+impl<'de> Deserialize<'de> for HostPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        syntax::from_text(deserializer)
     }
 }
 
@@ -78,10 +107,6 @@ pub struct TargetSpec {
     pub name: TargetName,
     /// Its address.
     pub address: HostPort,
-    /// From which address the datagrams of a client come.
-    pub source: Source,
-    /// Whether the first datagrams of a client carry its address in a header of the PROXY protocol, version 2.
-    pub proxy_protocol: bool,
 }
 
 impl FromStr for TargetSpec {
@@ -89,12 +114,7 @@ impl FromStr for TargetSpec {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, address) = text.split_once('=').ok_or(TargetSyntaxError::Name)?;
-        Ok(Self {
-            name: name.parse()?,
-            address: address.parse()?,
-            source: Source::default(),
-            proxy_protocol: false,
-        })
+        Ok(Self { name: name.parse()?, address: address.parse()? })
     }
 }
 
@@ -111,49 +131,6 @@ pub enum TargetSyntaxError {
     /// The port is not a number from 1 to 65535.
     #[error("end the address in a port from 1 to 65535, as in game=127.0.0.1:19132")]
     Port,
-}
-
-/// The way to a target.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Route {
-    /// Its address.
-    pub(crate) address: SocketAddr,
-    pub(crate) source: Source,
-    pub(crate) proxy_protocol: bool,
-}
-
-/// The targets with their addresses, resolved once.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Targets(BTreeMap<TargetName, Route>);
-
-impl Targets {
-    pub(crate) fn insert(&mut self, name: TargetName, route: Route) {
-        self.0.insert(name, route);
-    }
-
-    /// The target that a client requested.
-    pub(crate) fn find(&self, requested: &str) -> Option<(&TargetName, &Route)> {
-        // An invalid name cannot be configured.
-        let name = requested.parse().ok()?;
-        self.0.get_key_value(&name)
-    }
-
-    pub(crate) fn names(&self) -> impl Iterator<Item = &TargetName> {
-        self.0.keys()
-    }
-}
-
-/// The address to use, of those that a name resolves to: the first unicast one.
-pub(crate) fn first_usable(addresses: impl Iterator<Item = SocketAddr>) -> Option<SocketAddr> {
-    addresses
-        // An IPv4-mapped IPv6 address needs an IPv4 socket.
-        .map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()))
-        .find(|address| !is_special(address.ip()))
-}
-
-fn is_special(ip: IpAddr) -> bool {
-    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    broadcast || ip.is_multicast() || ip.is_unspecified()
 }
 
 #[cfg(test)]
@@ -186,13 +163,5 @@ mod tests {
         for (text, error) in cases {
             assert_eq!(text.parse::<TargetSpec>(), Err(error), "{text:?}");
         }
-    }
-
-    #[test]
-    fn special_addresses_are_skipped() {
-        let pick = |list: &[&str]| first_usable(list.iter().map(|text| text.parse().unwrap()));
-        assert_eq!(pick(&["0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1", "255.255.255.255:1"]), None);
-        assert_eq!(pick(&["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]), "127.0.0.1:2".parse().ok());
-        assert_eq!(pick(&["[::ffff:127.0.0.1]:3"]), "127.0.0.1:3".parse().ok());
     }
 }

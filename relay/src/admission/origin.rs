@@ -3,11 +3,15 @@
 //! A browser lets any page connect to any server, and sends the origin of the page in the `Origin` header. Clients that
 //! are not browsers send none.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use axum::http::{HeaderMap, header};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
+
+use crate::syntax;
 
 /// The origin of a web page: scheme, host and port, normalised for comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,14 @@ impl FromStr for Origin {
     }
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, host, port } = self;
+        write!(f, "{scheme}://{host}")?;
+        port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
 /// One `--allow-origin` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
@@ -64,10 +76,52 @@ impl FromStr for AllowedOrigin {
     }
 }
 
+impl Serialize for AllowedOrigin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Any => serializer.serialize_str("*"),
+            Self::Page(origin) => serializer.collect_str(origin),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for AllowedOrigin {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        syntax::from_text(deserializer)
+    }
+}
+
 /// The text is not an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("write it as SCHEME://HOST[:PORT] without a path, as in https://play.example.org, or '*' for any")]
 pub struct OriginSyntaxError;
+
+/// The page that a request comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PageOrigin {
+    /// No page: the client is not a browser.
+    None,
+    /// A page.
+    Page(Origin),
+    /// A header that no browser sends.
+    Invalid,
+}
+
+impl PageOrigin {
+    /// The origin in the headers of a request.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(header::ORIGIN).iter();
+        // A browser never sends two `Origin` headers.
+        match (values.next(), values.next()) {
+            (None, _) => Self::None,
+            (Some(value), None) => {
+                let origin = value.to_str().ok().and_then(|text| text.parse().ok());
+                origin.map_or(Self::Invalid, Self::Page)
+            }
+            (Some(_), Some(_)) => Self::Invalid,
+        }
+    }
+}
 
 /// Which requests may open a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,19 +148,13 @@ impl OriginPolicy {
         Some(Self::Listed(allowed.iter().filter_map(page).collect()))
     }
 
-    /// Whether a request with these headers may become a WebSocket.
-    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
-        let mut values = headers.get_all(header::ORIGIN).iter();
-        let (first, second) = (values.next(), values.next());
-        let origin = first.map(|value| value.to_str().ok()?.parse::<Origin>().ok());
+    /// Whether a request from this page may become a WebSocket.
+    pub(crate) fn admits(&self, origin: &PageOrigin) -> bool {
         match (self, origin) {
-            (Self::Any, _) => true,
-            (Self::LoopbackPages, None) => true,
-            // A browser never sends two `Origin` headers.
-            (_, Some(_)) if second.is_some() => false,
-            (Self::Listed(listed), Some(Some(origin))) => listed.contains(&origin),
-            (Self::LoopbackPages, Some(Some(origin))) => origin.is_loopback(),
-            (Self::Listed(_), None) | (Self::Listed(_) | Self::LoopbackPages, Some(None)) => false,
+            (Self::Any, _) | (Self::LoopbackPages, PageOrigin::None) => true,
+            (Self::Listed(listed), PageOrigin::Page(origin)) => listed.contains(origin),
+            (Self::LoopbackPages, PageOrigin::Page(origin)) => origin.is_loopback(),
+            (Self::Listed(_), PageOrigin::None) | (_, PageOrigin::Invalid) => false,
         }
     }
 }
@@ -115,12 +163,12 @@ impl OriginPolicy {
 mod tests {
     use super::*;
 
-    fn headers(origins: &[&'static str]) -> HeaderMap {
+    fn headers(origins: &[&'static str]) -> PageOrigin {
         let mut headers = HeaderMap::new();
         for origin in origins {
             headers.append(header::ORIGIN, axum::http::HeaderValue::from_static(origin));
         }
-        headers
+        PageOrigin::of(&headers)
     }
 
     fn policy(listen: &str, allowed: &[&str]) -> Option<OriginPolicy> {

@@ -1,0 +1,67 @@
+// An endpoint that hands out tokens for a relay, without dependencies. A game's own backend would do the same after it
+// has checked who asks.
+//
+//   rakwire-relay keygen --out token.key
+//   node token-server.mjs --key token.key --target game --listen 127.0.0.1:8090 --allow-origin https://play.example.org
+//   rakwire-relay --token-key token.key.pub ...
+//
+// A page then fetches http://127.0.0.1:8090/token and connects with the token in the answer. The key may be an Ed25519
+// key or a secret, as `rakwire-relay keygen` makes them.
+
+import { createHmac, createPrivateKey, randomUUID, sign } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { parseArgs } from "node:util";
+
+const { values } = parseArgs({
+  options: {
+    key: { type: "string" },
+    target: { type: "string", default: "game" },
+    listen: { type: "string", default: "127.0.0.1:8090" },
+    lifetime: { type: "string", default: "60" },
+    "allow-origin": { type: "string" },
+  },
+});
+
+/** A function that signs bytes, and the name of its algorithm. */
+function signer(text) {
+  const secret = /^hmac-sha256:(\S+)/.exec(text)?.[1];
+  if (secret !== undefined) {
+    const bytes = Buffer.from(secret, "base64url");
+    return ["HS256", (data) => createHmac("sha256", bytes).update(data).digest()];
+  }
+  const key = createPrivateKey(text);
+  return ["EdDSA", (data) => sign(null, data, key)];
+}
+
+const [alg, signature] = signer(readFileSync(values.key, "utf8"));
+
+/** A token for one client, which works for a short time and only from the address that asked for it. */
+function token(address) {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const claims = {
+    exp: Math.floor(Date.now() / 1000) + Number(values.lifetime),
+    jti: randomUUID(),
+    target: values.target,
+    // Leave it out where clients reach the relay by another address, such as by IPv4 here and by IPv6 there.
+    addr: address.replace(/^::ffff:/, ""),
+  };
+  const signed = `${part({ alg, typ: "JWT" })}.${part(claims)}`;
+  return `${signed}.${signature(Buffer.from(signed)).toString("base64url")}`;
+}
+
+const server = createServer((request, response) => {
+  if (request.method !== "GET" || request.url !== "/token") {
+    response.writeHead(404).end();
+    return;
+  }
+  const headers = { "Content-Type": "application/json", "Cache-Control": "no-store" };
+  if (values["allow-origin"] !== undefined) headers["Access-Control-Allow-Origin"] = values["allow-origin"];
+  response.writeHead(200, headers).end(JSON.stringify({ token: token(request.socket.remoteAddress) }));
+});
+
+const [, host, port] = /^(.*):(\d+)$/.exec(values.listen);
+server.listen(Number(port), host.replace(/^\[|\]$/g, ""), () => {
+  const { address, port, family } = server.address();
+  console.log(`listening on http://${family === "IPv6" ? `[${address}]` : address}:${port}`);
+});

@@ -1,0 +1,321 @@
+//! The shares of addresses: how many clients or connections one address and one prefix may have, and how fast they may
+//! come.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+use ipnet::IpNet;
+
+use crate::config::AddressLimits;
+
+/// A host has at least an IPv6 /64 for itself (RFC 4291 section 2.5.1), whose addresses it can change at will.
+const ADDRESS_V6: u8 = 64;
+
+/// A provider commonly gives a customer at least an IPv6 /56 (RIPE-690 section 4.2).
+const PREFIX_V6: u8 = 56;
+
+/// The smallest network of IPv4 that is routed on its own.
+const PREFIX_V4: u8 = 24;
+
+/// How many addresses or prefixes are remembered for their rate.
+const KEYS_MAX: usize = 100_000;
+
+/// The least time between two searches for addresses that can be forgotten.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How many prefixes together have the rate that is left to addresses which there is no room to remember.
+const OVERFLOW_SHARES: u32 = 16;
+
+/// Which limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Excess {
+    /// That of all.
+    Total,
+    /// The number of one address.
+    Address,
+    /// The number of one prefix.
+    Prefix,
+    /// The rate of one address or prefix.
+    Rate,
+}
+
+/// The limits, with the rates so far.
+#[derive(Debug)]
+pub(crate) struct AddressLimiter {
+    limits: AddressLimits,
+    max: usize,
+    exempt: Vec<IpNet>,
+    by_address: Option<KeyedRate>,
+    by_prefix: Option<KeyedRate>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+/// How many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    total: usize,
+    by_network: HashMap<IpNet, u32>,
+}
+
+/// The place of one client or connection, which is free again once this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Share {
+    counts: Arc<Mutex<Counts>>,
+    networks: [IpNet; 2],
+}
+
+impl AddressLimiter {
+    pub(crate) fn new(limits: AddressLimits, max: usize, exempt: Vec<IpNet>) -> Self {
+        Self {
+            limits,
+            max,
+            exempt,
+            by_address: KeyedRate::new(limits.rate_per_address, limits.burst_per_address),
+            by_prefix: KeyedRate::new(limits.rate_per_prefix, limits.burst_per_prefix),
+            counts: Arc::default(),
+        }
+    }
+
+    /// Other limits for the same clients. Rates that stay the same go on.
+    pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Vec<IpNet>) -> Option<Self> {
+        let same = (self.limits, self.max, &self.exempt) == (limits, max, &exempt);
+        (!same).then(|| Self { counts: Arc::clone(&self.counts), ..Self::new(limits, max, exempt) })
+    }
+
+    /// Whether another one may come now, which counts as one.
+    pub(crate) fn check_rate(&self, ip: IpAddr) -> Result<(), Excess> {
+        if self.is_exempt(ip) {
+            return Ok(());
+        }
+        let [address, prefix] = networks(ip);
+        // An address that is refused for itself takes nothing from the others of its prefix.
+        let admits = |rate: &Option<KeyedRate>, key| rate.as_ref().is_none_or(|rate| rate.admits(key));
+        if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
+            Ok(())
+        } else {
+            Err(Excess::Rate)
+        }
+    }
+
+    /// Takes a place.
+    pub(crate) fn take(&self, ip: IpAddr) -> Result<Share, Excess> {
+        let networks = networks(ip);
+        let mut counts = lock(&self.counts);
+        if counts.total >= self.max {
+            return Err(Excess::Total);
+        }
+        if !self.is_exempt(ip) {
+            counts.check(networks[0], self.limits.per_address, Excess::Address)?;
+            counts.check(networks[1], self.limits.per_prefix, Excess::Prefix)?;
+        }
+        counts.total += 1;
+        for network in networks {
+            *counts.by_network.entry(network).or_default() += 1;
+        }
+        Ok(Share { counts: Arc::clone(&self.counts), networks })
+    }
+
+    fn is_exempt(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.exempt.iter().any(|network| network.contains(&ip))
+    }
+}
+
+impl Counts {
+    fn check(&self, network: IpNet, max: u32, excess: Excess) -> Result<(), Excess> {
+        let count = self.by_network.get(&network).copied().unwrap_or(0);
+        if max != 0 && count >= max { Err(excess) } else { Ok(()) }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut counts = lock(&self.counts);
+        counts.total = counts.total.saturating_sub(1);
+        for network in self.networks {
+            if let Some(count) = counts.by_network.get_mut(&network) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    counts.by_network.remove(&network);
+                }
+            }
+        }
+    }
+}
+
+fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The networks whose limits apply to an address: what one host has, and what one customer of a provider has.
+fn networks(ip: IpAddr) -> [IpNet; 2] {
+    let ip = ip.to_canonical();
+    let lengths = if ip.is_ipv4() { [32, PREFIX_V4] } else { [ADDRESS_V6, PREFIX_V6] };
+    // The lengths fit the families.
+    lengths.map(|length| IpNet::new(ip, length).map_or_else(|_| IpNet::from(ip), |net| net.trunc()))
+}
+
+/// A rate for each of many networks, in bounded memory.
+#[derive(Debug)]
+struct KeyedRate {
+    keyed: DefaultKeyedRateLimiter<IpNet>,
+    /// For networks that there is no room to remember.
+    overflow: DefaultDirectRateLimiter,
+    pruned: Mutex<Option<Instant>>,
+}
+
+impl KeyedRate {
+    /// `None` if there is no limit.
+    fn new(per_minute: u32, burst: u32) -> Option<Self> {
+        let quota = |shares: u32| {
+            let rate = NonZeroU32::new(per_minute.saturating_mul(shares))?;
+            Some(Quota::per_minute(rate).allow_burst(NonZeroU32::new(burst.saturating_mul(shares))?))
+        };
+        Some(Self {
+            keyed: RateLimiter::keyed(quota(1)?),
+            overflow: RateLimiter::direct(quota(OVERFLOW_SHARES)?),
+            pruned: Mutex::default(),
+        })
+    }
+
+    fn admits(&self, key: IpNet) -> bool {
+        if self.keyed.len() >= KEYS_MAX && !self.prune() {
+            return self.overflow.check().is_ok();
+        }
+        self.keyed.check_key(&key).is_ok()
+    }
+
+    /// Forgets networks that have their whole burst again; whether there is room then.
+    fn prune(&self) -> bool {
+        let now = Instant::now();
+        let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        if pruned.is_none_or(|last| now >= last + PRUNE_INTERVAL) {
+            *pruned = Some(now);
+            self.keyed.retain_recent();
+        }
+        self.keyed.len() < KEYS_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: AddressLimits = AddressLimits {
+        per_address: 2,
+        per_prefix: 3,
+        // So slow that a test sees the burst only.
+        rate_per_address: 1,
+        burst_per_address: 3,
+        rate_per_prefix: 1,
+        burst_per_prefix: 5,
+    };
+
+    fn limiter() -> AddressLimiter {
+        AddressLimiter::new(LIMITS, 6, vec!["127.0.0.0/8".parse().unwrap()])
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_and_a_prefix_have_their_numbers() {
+        let limiter = limiter();
+        let take = |text: &str| limiter.take(ip(text));
+        let one = take("192.0.2.1").unwrap();
+        let _two = take("::ffff:192.0.2.1").unwrap();
+        assert_eq!(take("192.0.2.1").unwrap_err(), Excess::Address);
+        let _three = take("192.0.2.2").unwrap();
+        assert_eq!(take("192.0.2.3").unwrap_err(), Excess::Prefix);
+        let _other = take("192.0.3.1").unwrap();
+        drop(one);
+        let _again = take("192.0.2.1").unwrap();
+        let _local = [take("127.0.0.1").unwrap(), take("127.0.0.1").unwrap()];
+        assert_eq!(take("127.0.0.1").unwrap_err(), Excess::Total);
+        assert_eq!(take("192.0.3.1").unwrap_err(), Excess::Total);
+    }
+
+    #[test]
+    fn a_host_does_not_become_many_by_changing_its_ipv6_address() {
+        let limiter = limiter();
+        let take = |text: &str| limiter.take(ip(text));
+        let _held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
+        assert_eq!(take("2001:db8::3").unwrap_err(), Excess::Address);
+        let _third = take("2001:db8:0:1::1").unwrap();
+        assert_eq!(take("2001:db8:0:2::1").unwrap_err(), Excess::Prefix);
+        let _other = take("2001:db8:0:100::1").unwrap();
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_those_who_have_left() {
+        let limiter = limiter();
+        for last in 0..=255 {
+            drop(limiter.take(ip(&format!("192.0.2.{last}"))).unwrap());
+        }
+        let counts = lock(&limiter.counts);
+        assert_eq!((counts.total, counts.by_network.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_flood_from_one_prefix_leaves_others_alone() {
+        let limiter = limiter();
+        let flood = (0..=255).filter(|last| limiter.check_rate(ip(&format!("192.0.2.{last}"))).is_ok());
+        assert_eq!(flood.count(), 5);
+        for other in ["192.0.3.1", "198.51.100.1", "2001:db8::1"] {
+            assert_eq!(limiter.check_rate(ip(other)), Ok(()), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_flood_from_one_address_leaves_its_prefix_alone() {
+        let limiter = limiter();
+        let flood = (0..100).filter(|_| limiter.check_rate(ip("192.0.2.1")).is_ok());
+        assert_eq!(flood.count(), 3);
+        assert_eq!(limiter.check_rate(ip("192.0.2.2")), Ok(()));
+        assert!((0..100).all(|_| limiter.check_rate(ip("127.0.0.1")).is_ok()), "exempt");
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let limits = AddressLimits {
+            per_address: 0,
+            per_prefix: 0,
+            rate_per_address: 0,
+            rate_per_prefix: 0,
+            ..LIMITS
+        };
+        let limiter = AddressLimiter::new(limits, 1000, Vec::new());
+        let shares: Vec<_> = (0..1000).map(|_| limiter.take(ip("192.0.2.1")).unwrap()).collect();
+        assert_eq!(shares.len(), 1000);
+        assert!((0..1000).all(|_| limiter.check_rate(ip("192.0.2.1")).is_ok()));
+    }
+
+    #[test]
+    fn a_successor_counts_on() {
+        let limiter = limiter();
+        let held = limiter.take(ip("192.0.2.1")).unwrap();
+        assert!(limiter.successor(LIMITS, 6, limiter.exempt.clone()).is_none(), "nothing changed");
+        let limits = AddressLimits { per_address: 1, ..LIMITS };
+        let next = limiter.successor(limits, 6, Vec::new()).unwrap();
+        assert_eq!(next.take(ip("192.0.2.1")).unwrap_err(), Excess::Address);
+        drop(held);
+        assert!(next.take(ip("192.0.2.1")).is_ok());
+    }
+
+    #[test]
+    fn memory_is_bounded_for_any_number_of_networks() {
+        let rate = KeyedRate::new(1, 1).unwrap();
+        let network = |number: u32| IpNet::from(IpAddr::from(number.to_be_bytes()));
+        let more = u32::try_from(KEYS_MAX).unwrap() + 1000;
+        let admitted = (0..more).filter(|&number| rate.admits(network(number))).count();
+        assert!(rate.keyed.len() <= KEYS_MAX);
+        assert!(admitted < KEYS_MAX + 100, "{admitted}");
+        assert!(admitted > KEYS_MAX, "some of those without room come in: {admitted}");
+    }
+}

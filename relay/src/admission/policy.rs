@@ -1,0 +1,125 @@
+//! The rules of admission at one time: what a configuration says, with its files read and its names resolved.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::bans::Bans;
+use super::forwarded::TrustedProxies;
+use super::limiter::{AddressLimiter, Excess};
+use super::origin::OriginPolicy;
+use super::refusal::Refusal;
+use super::request::Request;
+use super::targets::{ResolvedTarget, Targets};
+use crate::close::CloseReason;
+use crate::config::{Config, ConfigError, Limits, TokensConfig};
+use crate::target::TargetName;
+use crate::token::{Claims, VerifyingKey};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Policy {
+    pub(super) targets: Targets,
+    pub(super) resolve_interval: Duration,
+    pub(super) origins: OriginPolicy,
+    pub(super) proxies: TrustedProxies,
+    pub(super) bans: Arc<Bans>,
+    pub(super) tokens: TokensConfig,
+    keys: Vec<VerifyingKey>,
+    pub(super) limits: Limits,
+    pub(super) clients: Arc<AddressLimiter>,
+    pub(super) connections: Arc<AddressLimiter>,
+}
+
+impl Policy {
+    pub(super) fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
+        let limiter =
+            |limits, max| Arc::new(AddressLimiter::new(limits, max, config.admission.exempt.clone()));
+        let clients = limiter(config.clients, config.limits.max_clients);
+        let connections = limiter(config.clients.for_connections(), usize::MAX);
+        Self::with(config, targets, clients, connections)
+    }
+
+    /// The policy of another configuration for the same clients.
+    pub(super) fn successor(&self, config: &Config, targets: Targets) -> Result<Self, ConfigError> {
+        let successor = |old: &Arc<AddressLimiter>, limits, max| {
+            let next = old.successor(limits, max, config.admission.exempt.clone());
+            next.map_or_else(|| Arc::clone(old), Arc::new)
+        };
+        let clients = successor(&self.clients, config.clients, config.limits.max_clients);
+        let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
+        Self::with(config, targets, clients, connections)
+    }
+
+    fn with(
+        config: &Config,
+        targets: Targets,
+        clients: Arc<AddressLimiter>,
+        connections: Arc<AddressLimiter>,
+    ) -> Result<Self, ConfigError> {
+        let admission = &config.admission;
+        Ok(Self {
+            targets,
+            resolve_interval: config.resolve_interval,
+            origins: config.origins()?,
+            proxies: TrustedProxies::new(admission.trusted_proxies.clone(), admission.forwarded_header),
+            bans: Arc::new(config.bans()?),
+            tokens: config.tokens.clone(),
+            keys: config.token_keys()?,
+            limits: config.limits,
+            clients,
+            connections,
+        })
+    }
+
+    pub(super) fn with_targets(&self, targets: Targets) -> Self {
+        Self { targets, ..self.clone() }
+    }
+
+    pub(super) fn excess(&self, excess: Excess) -> Refusal {
+        Refusal::Close(match excess {
+            Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
+            Excess::Address | Excess::Prefix => CloseReason::AddressLimit("too many clients of your address"),
+            Excess::Rate => CloseReason::AddressLimit("too many new clients of your address"),
+        })
+    }
+
+    pub(super) fn target(&self, requested: Option<&str>) -> Result<Arc<ResolvedTarget>, CloseReason> {
+        let requested = requested.ok_or(CloseReason::MissingTarget)?;
+        self.targets.find(requested).map(Arc::clone).ok_or_else(|| CloseReason::UnknownTarget {
+            requested: requested.to_owned(),
+            offered: self.targets.names().cloned().collect(),
+        })
+    }
+
+    /// The claims of the token, if clients need one. A refusal tells a forger nothing.
+    pub(super) fn claims(
+        &self,
+        request: &Request,
+        target: &TargetName,
+        now: SystemTime,
+    ) -> Result<Option<Claims>, CloseReason> {
+        if self.keys.is_empty() {
+            return Ok(None);
+        }
+        let refused = |text| Err(CloseReason::TokenRefused(text));
+        let Some(token) = &request.token else { return refused("a token is needed") };
+        let claims = self.keys.iter().find_map(|key| key.verify(token.as_str()));
+        let Some(claims) = claims else { return refused("the token is not valid") };
+        let TokensConfig { max_lifetime, leeway, .. } = self.tokens;
+        let (Some(expires), Some(begins)) = (claims.expires(), claims.begins()) else {
+            return refused("the token is not valid");
+        };
+        let client = request.client.ip().to_canonical();
+        match () {
+            // First, so that no later sum is out of range.
+            () if expires > now + max_lifetime + leeway => refused("the token is valid for too long"),
+            () if now > expires + leeway => refused("the token has expired"),
+            () if begins > now + leeway => refused("the token is not valid yet"),
+            () if claims.target != target.as_str() => refused("the token is for another target"),
+            () if claims.addr.is_some_and(|network| !network.contains(&client)) => {
+                refused("the token is for another address")
+            }
+            () => Ok(Some(claims)),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a client asks for.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use axum::http::HeaderMap;
+use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+
+use super::origin::PageOrigin;
+
+/// The prefix of a WebSocket subprotocol that carries a token.
+const TOKEN_PROTOCOL: &str = "rakwire.token.";
+
+/// A token as a client sent it. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Token(String);
+
+impl Token {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+/// A client's request for a flow.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// The client, as the connection or trusted proxies name it.
+    pub(crate) client: SocketAddr,
+    /// The page that the client runs in.
+    pub(crate) origin: PageOrigin,
+    /// The name of the target.
+    pub(crate) target: Option<String>,
+    pub(crate) token: Option<Token>,
+    /// Whether the client has shown that it had been admitted before and comes back to its flow. A token that admits
+    /// once admits it again.
+    pub(crate) resumes: bool,
+}
+
+impl Request {
+    /// The request of an HTTP upgrade. A parameter without a value counts as missing.
+    pub(crate) fn from_http(client: SocketAddr, headers: &HeaderMap, query: &str) -> Self {
+        let parameter = |name: &str| {
+            let mut pairs = form_urlencoded::parse(query.as_bytes());
+            let (_, value) = pairs.find(|(key, _)| key == name)?;
+            (!value.is_empty()).then(|| value.into_owned())
+        };
+        let token = parameter("token").or_else(|| token_protocol(headers));
+        Self {
+            client,
+            origin: PageOrigin::of(headers),
+            target: parameter("target"),
+            token: token.map(Token),
+            resumes: false,
+        }
+    }
+}
+
+/// The token among the subprotocols that a client offers: pages cannot set other headers.
+fn token_protocol(headers: &HeaderMap) -> Option<String> {
+    let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
+    let mut offered = lines.flat_map(|line| line.split(',')).map(str::trim);
+    offered.find_map(|protocol| protocol.strip_prefix(TOKEN_PROTOCOL)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(query: &str, protocols: &'static str) -> Request {
+        let mut headers = HeaderMap::new();
+        headers.append(SEC_WEBSOCKET_PROTOCOL, axum::http::HeaderValue::from_static(protocols));
+        Request::from_http(([192, 0, 2, 1], 5).into(), &headers, query)
+    }
+
+    #[test]
+    fn the_target_is_decoded() {
+        let cases = [
+            ("", None),
+            ("target", None),
+            ("target=", None),
+            ("Target=game", None),
+            ("target=game", Some("game")),
+            ("a=b&target=game&target=other", Some("game")),
+            ("target=a%20b+c%2fd%C3%A9", Some("a b c/dé")),
+            ("target=%ff%", Some("\u{fffd}%")),
+        ];
+        for (query, target) in cases {
+            assert_eq!(request(query, "").target.as_deref(), target, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_a_parameter_or_a_subprotocol() {
+        let token = |query, protocols| request(query, protocols).token.map(|token| token.0);
+        assert_eq!(token("token=a.b.c", ""), Some("a.b.c".to_owned()));
+        assert_eq!(token("", "rakwire.relay.1, rakwire.token.a.b.c"), Some("a.b.c".to_owned()));
+        assert_eq!(token("token=x", "rakwire.token.y"), Some("x".to_owned()));
+        assert_eq!(token("token=", "rakwire.relay.1"), None);
+    }
+
+    #[test]
+    fn a_token_is_never_shown() {
+        let shown = format!("{:?}", request("token=secret", "rakwire.token.secret"));
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}

@@ -1,0 +1,247 @@
+//! The addresses of targets: resolved at the start, and again on a schedule.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use crate::config::{Config, ConfigError, Target};
+use crate::target::{AddressClass, AddressError, HostPort, TargetName, classify};
+
+/// A target with the address for its next clients. A flow keeps the one that it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ResolvedTarget {
+    pub(crate) name: TargetName,
+    pub(crate) settings: Target,
+    pub(crate) address: SocketAddr,
+}
+
+/// All targets by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Targets(BTreeMap<TargetName, Arc<ResolvedTarget>>);
+
+/// What a name has been resolved to.
+type Found = io::Result<Vec<SocketAddr>>;
+
+impl Targets {
+    /// Resolves the targets of a configuration. A target that was there `before` keeps its address while its name has
+    /// it, and while its name cannot be resolved.
+    pub(crate) async fn resolve(config: &Config, before: &Self) -> Result<Self, ConfigError> {
+        let mut targets = Self::default();
+        for (name, settings) in &config.targets {
+            let known = before.0.get(name).filter(|known| known.settings.address == settings.address);
+            let known = known.map(|known| known.address);
+            let address = match (look_up(&settings.address).await, known) {
+                (Err(error), Some(known)) if is_usable(known, settings) => {
+                    warn!(target_name = %name, %error, kept = %known, "cannot resolve a target again");
+                    known
+                }
+                (found, known) => address(name, settings, found, known)?,
+            };
+            targets.insert(ResolvedTarget { name: name.clone(), settings: settings.clone(), address });
+        }
+        Ok(targets)
+    }
+
+    /// Resolves the names among the targets again.
+    pub(crate) async fn resolve_again(&self) -> Self {
+        let mut found = Vec::new();
+        for target in self.0.values().filter(|target| !target.settings.address.is_numeric()) {
+            found.push((Arc::clone(target), look_up(&target.settings.address).await));
+        }
+        self.updated(found)
+    }
+
+    /// The targets with what their names have been resolved to. A target whose name does not resolve any more, or only
+    /// to addresses that it may not have, keeps its address.
+    fn updated(&self, found: Vec<(Arc<ResolvedTarget>, Found)>) -> Self {
+        let mut targets = self.clone();
+        for (target, found) in found {
+            match address(&target.name, &target.settings, found, Some(target.address)) {
+                Ok(address) if address == target.address => {}
+                Ok(address) => {
+                    info!(target_name = %target.name, old = %target.address, new = %address, "target has moved");
+                    targets.insert(ResolvedTarget { address, ..ResolvedTarget::clone(&target) });
+                }
+                Err(error) => warn!(kept = %target.address, "{error}"),
+            }
+        }
+        targets
+    }
+
+    pub(crate) fn insert(&mut self, target: ResolvedTarget) {
+        self.0.insert(target.name.clone(), Arc::new(target));
+    }
+
+    /// The target that a client requested.
+    pub(crate) fn find(&self, requested: &str) -> Option<&Arc<ResolvedTarget>> {
+        // An invalid name cannot be configured.
+        self.0.get(&requested.parse().ok()?)
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &TargetName> {
+        self.0.keys()
+    }
+}
+
+async fn look_up(address: &HostPort) -> Found {
+    Ok(tokio::net::lookup_host(address.as_str()).await?.collect())
+}
+
+/// The address of a target, of those that its name has.
+fn address(
+    name: &TargetName,
+    target: &Target,
+    found: Found,
+    known: Option<SocketAddr>,
+) -> Result<SocketAddr, ConfigError> {
+    let address = &target.address;
+    let failed = |source| ConfigError::Unresolvable { name: name.clone(), address: address.clone(), source };
+    let unusable =
+        |reason| ConfigError::UnusableAddress { name: name.clone(), address: address.clone(), reason };
+    choose(target, &found.map_err(failed)?, known).map_err(unusable)
+}
+
+/// The most private class of addresses that a target may have.
+fn allowed(target: &Target) -> AddressClass {
+    let host = &target.address;
+    if target.allow_private || host.is_numeric() || host.is_localhost() {
+        AddressClass::Private
+    } else {
+        AddressClass::Public
+    }
+}
+
+fn is_usable(address: SocketAddr, target: &Target) -> bool {
+    classify(address.ip()) <= allowed(target)
+}
+
+/// The address to use: the known one if the name still has it, or else the first that the target may have.
+fn choose(
+    target: &Target,
+    found: &[SocketAddr],
+    known: Option<SocketAddr>,
+) -> Result<SocketAddr, AddressError> {
+    // An IPv4-mapped IPv6 address needs an IPv4 socket.
+    let canonical = |address: &SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+    let usable: Vec<SocketAddr> =
+        found.iter().map(canonical).filter(|&address| is_usable(address, target)).collect();
+    if let Some(known) = known.filter(|known| usable.contains(known)) {
+        return Ok(known);
+    }
+    let least = found.iter().map(|address| classify(address.ip())).min();
+    usable.first().copied().ok_or(match least {
+        None => AddressError::None,
+        Some(AddressClass::Private) => AddressError::Private,
+        Some(AddressClass::Public | AddressClass::Refused) => AddressError::Refused,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pick(host: &str, allow_private: bool, found: &[&str]) -> Result<SocketAddr, AddressError> {
+        let found: Vec<SocketAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
+        let target = Target { allow_private, ..Target::new(host.parse().unwrap()) };
+        choose(&target, &found, None)
+    }
+
+    fn address(text: &str) -> Result<SocketAddr, AddressError> {
+        Ok(text.parse().unwrap())
+    }
+
+    #[test]
+    fn refused_addresses_are_skipped() {
+        let refused =
+            ["0.0.0.0:1", "[::]:1", "224.0.0.1:1", "[ff02::1]:1", "255.255.255.255:1", "169.254.169.254:1"];
+        assert_eq!(pick("name:1", true, &refused), Err(AddressError::Refused));
+        assert_eq!(
+            pick("127.0.0.1:2", false, &["[::ffff:0.0.0.0]:1", "127.0.0.1:2"]),
+            address("127.0.0.1:2")
+        );
+        assert_eq!(pick("[::ffff:127.0.0.1]:3", false, &["[::ffff:127.0.0.1]:3"]), address("127.0.0.1:3"));
+        assert_eq!(pick("name:1", false, &[]), Err(AddressError::None));
+    }
+
+    #[test]
+    fn a_name_may_be_in_the_own_network_only_if_the_target_says_so() {
+        for inner in [
+            "127.0.0.1:1",
+            "10.0.0.1:1",
+            "[::1]:1",
+            "[fd00::1]:1",
+            "[::ffff:192.168.0.1]:1",
+            "[2002:7f00:1::]:1",
+        ] {
+            assert_eq!(pick("game.example.org:1", false, &[inner]), Err(AddressError::Private), "{inner}");
+            assert!(pick("game.example.org:1", true, &[inner]).is_ok(), "{inner}");
+            assert!(pick(inner, false, &[inner]).is_ok(), "{inner}");
+        }
+        assert_eq!(pick("localhost:1", false, &["[::1]:1"]), address("[::1]:1"));
+        assert_eq!(pick("a.LocalHost.:1", false, &["127.0.0.1:1"]), address("127.0.0.1:1"));
+        assert_eq!(pick("localhost.example.org:1", false, &["127.0.0.1:1"]), Err(AddressError::Private));
+        assert_eq!(pick("name:1", false, &["10.0.0.1:1", "192.0.2.1:1"]), address("192.0.2.1:1"));
+    }
+
+    #[test]
+    fn a_known_address_is_kept_while_the_name_has_it() {
+        let found: Vec<SocketAddr> = ["192.0.2.1:1", "192.0.2.2:1"].map(|text| text.parse().unwrap()).into();
+        let target = Target::new("name:1".parse().unwrap());
+        let chosen = |known: &str| choose(&target, &found, Some(known.parse().unwrap()));
+        assert_eq!(chosen("192.0.2.2:1"), Ok(found[1]));
+        assert_eq!(chosen("192.0.2.3:1"), Ok(found[0]));
+    }
+
+    #[test]
+    fn a_target_follows_its_name_but_not_into_the_own_network() {
+        let settings = Target::new("name:1".parse().unwrap());
+        let target = |address: &str| ResolvedTarget {
+            name: "game".parse().unwrap(),
+            settings: settings.clone(),
+            address: address.parse().unwrap(),
+        };
+        let mut targets = Targets::default();
+        targets.insert(target("192.0.2.1:1"));
+        let flow = Arc::clone(targets.find("game").unwrap());
+        let cases: [(&[&str], &str); 6] = [
+            (&["192.0.2.2:1", "192.0.2.1:1"], "192.0.2.1:1"),
+            (&["192.0.2.2:1"], "192.0.2.2:1"),
+            (&["127.0.0.1:1"], "192.0.2.1:1"),
+            (&["[::ffff:10.0.0.1]:1"], "192.0.2.1:1"),
+            (&["169.254.169.254:1"], "192.0.2.1:1"),
+            (&[], "192.0.2.1:1"),
+        ];
+        for (found, expected) in cases {
+            let addresses = found.iter().map(|text| text.parse().unwrap()).collect();
+            let updated = targets.updated(vec![(Arc::clone(&flow), Ok(addresses))]);
+            assert_eq!(updated.find("game").unwrap().address, expected.parse().unwrap(), "{found:?}");
+        }
+        let failed = targets.updated(vec![(Arc::clone(&flow), Err(io::Error::other("no server")))]);
+        assert_eq!(failed.find("game").unwrap().address, flow.address);
+    }
+
+    #[tokio::test]
+    async fn a_reload_keeps_the_address_of_a_name_that_cannot_be_resolved_now() {
+        // A label of 64 bytes cannot be queried.
+        let name = format!("{}.invalid:1", "a".repeat(64));
+        let config = |allow_private| {
+            let spec = format!("game={name}").parse().unwrap();
+            let mut config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(spec);
+            config.targets.values_mut().for_each(|target| target.allow_private = allow_private);
+            config
+        };
+        let mut before = Targets::default();
+        let known = config(true);
+        let (target, settings) = known.targets.first_key_value().unwrap();
+        let address = "127.0.0.1:1".parse().unwrap();
+        before.insert(ResolvedTarget { name: target.clone(), settings: settings.clone(), address });
+        assert!(Targets::resolve(&known, &Targets::default()).await.is_err());
+        let kept = Targets::resolve(&known, &before).await.unwrap();
+        assert_eq!(kept.find("game").unwrap().address, address);
+        let refused = Targets::resolve(&config(false), &before).await;
+        assert!(refused.is_err(), "it may not have that address any more");
+    }
+}

@@ -1,0 +1,246 @@
+//! Decisions about clients.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use axum::http::HeaderMap;
+
+use super::*;
+use crate::config::AddressLimits;
+use crate::token::SigningKey;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// An admission with some configuration, whose targets are `game` and `other`.
+async fn admission(change: impl FnOnce(&mut Config)) -> Admission {
+    let config = config(change);
+    let targets = Targets::resolve(&config, &Targets::default()).await.unwrap();
+    Admission::new(&config, targets).unwrap()
+}
+
+fn config(change: impl FnOnce(&mut Config)) -> Config {
+    let config = Config::new("127.0.0.1:0".parse().unwrap());
+    let mut config = config.with_target("game=127.0.0.1:1".parse().unwrap());
+    config = config.with_target("other=127.0.0.1:2".parse().unwrap());
+    change(&mut config);
+    config
+}
+
+fn request(client: &str, query: &str) -> Request {
+    Request::from_http(SocketAddr::new(client.parse().unwrap(), 5), &HeaderMap::new(), query)
+}
+
+/// A key, and a file with it for the relay that is removed in the end.
+struct Issuer {
+    key: SigningKey,
+    file: std::path::PathBuf,
+}
+
+impl Issuer {
+    fn new(name: &str, key: SigningKey) -> Self {
+        let file = std::env::temp_dir().join(format!("rakwire-relay-{}-{name}.key", std::process::id()));
+        fs::write(&file, key.public_text().unwrap_or_else(|| key.to_text())).unwrap();
+        Self { key, file }
+    }
+
+    fn token(&self, expires: SystemTime, change: impl FnOnce(&mut Claims)) -> String {
+        let mut claims = Claims::new("game", expires).unwrap();
+        change(&mut claims);
+        self.key.sign(&claims).unwrap()
+    }
+
+    async fn admission(&self, single_use: bool) -> Admission {
+        admission(|config| {
+            config.tokens.keys = vec![self.file.clone()];
+            config.tokens.single_use = single_use;
+        })
+        .await
+    }
+}
+
+impl Drop for Issuer {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+fn refused_text(decision: Result<Grant, Refusal>) -> String {
+    match decision {
+        Err(Refusal::Close(reason)) => reason.text(),
+        other => panic!("not refused by a close code: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_token_admits_to_its_target_from_its_address_in_its_time() {
+    for (name, key) in [("ed25519", SigningKey::ed25519()), ("hmac", SigningKey::hmac_sha256())] {
+        let issuer = Issuer::new(name, key.unwrap());
+        let admission = issuer.admission(false).await;
+        let now = SystemTime::now();
+        let decide = |client: &str, target: &str, token: &str, at: SystemTime| {
+            admission.admit_at(&request(client, &format!("target={target}&token={token}")), at)
+        };
+        let token = issuer.token(now + 60 * SECOND, |claims| claims.addr = "192.0.2.1/32".parse().ok());
+        let grant = decide("192.0.2.1", "game", &token, now).unwrap();
+        assert_eq!(grant.target.name.as_str(), "game");
+        assert!(grant.expires.is_some());
+        drop(grant);
+        assert!(decide("::ffff:192.0.2.1", "game", &token, now).is_ok());
+        assert!(decide("192.0.2.1", "game", &token, now + 64 * SECOND).is_ok(), "within the leeway");
+        for (client, target, at, expected) in [
+            ("192.0.2.2", "game", now, "the token is for another address"),
+            ("192.0.2.1", "other", now, "the token is for another target"),
+            ("192.0.2.1", "game", now + 67 * SECOND, "the token has expired"),
+        ] {
+            assert_eq!(refused_text(decide(client, target, &token, at)), expected);
+        }
+        let later = issuer.token(now + 60 * SECOND, |claims| claims.nbf = Some(claims.exp - 30));
+        assert_eq!(refused_text(decide("192.0.2.1", "game", &later, now)), "the token is not valid yet");
+        assert!(decide("192.0.2.1", "game", &later, now + 40 * SECOND).is_ok());
+        for exp in [7200, u64::MAX, i64::MAX as u64] {
+            let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+            let long = issuer.token(now, |claims| claims.exp = exp.saturating_add(since));
+            let refused = refused_text(decide("192.0.2.1", "game", &long, now));
+            assert!(
+                refused == "the token is valid for too long" || refused == "the token is not valid",
+                "{refused}"
+            );
+        }
+        assert_eq!(refused_text(admission.admit(&request("192.0.2.1", "target=game"))), "a token is needed");
+        assert_eq!(refused_text(decide("192.0.2.1", "game", "a.b.c", now)), "the token is not valid");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_one_use_is_not_replayed() {
+    let issuer = Issuer::new("once", SigningKey::ed25519().unwrap());
+    let admission = issuer.admission(true).await;
+    let now = SystemTime::now();
+    let token = issuer.token(now + 60 * SECOND, |_| {});
+    let ask = |change: fn(&mut Request)| {
+        let mut request = request("192.0.2.1", &format!("target=game&token={token}"));
+        change(&mut request);
+        request
+    };
+    drop(admission.admit(&ask(|_| {})).unwrap());
+    assert_eq!(refused_text(admission.admit(&ask(|_| {}))), "the token has been used");
+    assert!(admission.admit(&ask(|request| request.resumes = true)).is_ok(), "back to its flow");
+    // The same id again, in another token.
+    let id = |claims: &mut Claims| claims.jti = "one".to_owned();
+    for (index, expires) in [50, 55].into_iter().enumerate() {
+        let token = issuer.token(now + expires * SECOND, id);
+        let decision = admission.admit(&request("192.0.2.1", &format!("target=game&token={token}")));
+        assert_eq!(decision.is_ok(), index == 0);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_use_up_its_token() {
+    let issuer = Issuer::new("kept", SigningKey::ed25519().unwrap());
+    let admission = admission(|config| {
+        config.tokens.keys = vec![issuer.file.clone()];
+        config.tokens.single_use = true;
+        config.limits.max_clients = 1;
+    })
+    .await;
+    let query = || format!("target=game&token={}", issuer.token(SystemTime::now() + 60 * SECOND, |_| {}));
+    let first = admission.admit(&request("192.0.2.1", &query())).unwrap();
+    let second = query();
+    assert!(refused_text(admission.admit(&request("192.0.2.2", &second))).contains("maximum of 1 clients"));
+    drop(first);
+    assert!(admission.admit(&request("192.0.2.2", &second)).is_ok());
+}
+
+#[tokio::test]
+async fn keys_can_be_changed_without_a_gap() {
+    let (old, new) = (
+        Issuer::new("old", SigningKey::ed25519().unwrap()),
+        Issuer::new("new", SigningKey::hmac_sha256().unwrap()),
+    );
+    let admission = admission(|config| config.tokens.keys = vec![old.file.clone()]).await;
+    let admits = |issuer: &Issuer| {
+        let token = issuer.token(SystemTime::now() + 60 * SECOND, |_| {});
+        admission.admit(&request("192.0.2.1", &format!("target=game&token={token}"))).is_ok()
+    };
+    let reload = async |keys: &[&Issuer]| {
+        let config =
+            config(|config| config.tokens.keys = keys.iter().map(|issuer| issuer.file.clone()).collect());
+        admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
+    };
+    assert_eq!((admits(&old), admits(&new)), (true, false));
+    reload(&[&old, &new]).await;
+    assert_eq!((admits(&old), admits(&new)), (true, true));
+    reload(&[&new]).await;
+    assert_eq!((admits(&old), admits(&new)), (false, true));
+}
+
+#[tokio::test]
+async fn a_flood_from_one_prefix_leaves_another_alone() {
+    let admission = admission(|config| {
+        config.clients = AddressLimits { per_prefix: 20, burst_per_prefix: 30, ..config.clients };
+        config.limits.max_clients = 30;
+    })
+    .await;
+    let mut held = Vec::new();
+    let mut refused = 0;
+    for number in 0..200 {
+        match admission.admit(&request(&format!("192.0.2.{number}"), "target=game")) {
+            Ok(grant) => held.push(grant),
+            Err(Refusal::Close(CloseReason::AddressLimit(_))) => refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((held.len(), refused), (20, 180));
+    for other in ["192.0.3.1", "2001:db8::1"] {
+        assert!(admission.admit(&request(other, "target=game")).is_ok(), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_limited_by_address_but_not_those_of_proxies() {
+    let admission = admission(|config| {
+        config.clients = AddressLimits { burst_per_address: 2, rate_per_address: 1, ..config.clients };
+        config.admission.trusted_proxies = vec!["203.0.113.1/32".parse().unwrap()];
+    })
+    .await;
+    let admitted =
+        |ip: &str| (0..50).filter(|_| admission.admit_connection(ip.parse().unwrap()).is_ok()).count();
+    assert_eq!(admitted("192.0.2.1"), 8, "four times the burst of clients");
+    assert_eq!(admitted("203.0.113.1"), 50);
+    assert_eq!(admitted("127.0.0.1"), 50, "exempt");
+}
+
+#[tokio::test]
+async fn banned_addresses_are_refused_first() {
+    let file = std::env::temp_dir().join(format!("rakwire-relay-{}-bans", std::process::id()));
+    fs::write(&file, "192.0.2.0/24\n").unwrap();
+    let with_bans = |config: &mut Config| config.admission.bans = Some(file.clone());
+    let admission = admission(with_bans).await;
+    let banned = |ip: &str| matches!(admission.admit(&request(ip, "")), Err(Refusal::Banned));
+    assert!(banned("192.0.2.1") && banned("::ffff:192.0.2.1") && !banned("192.0.3.1"));
+    assert!(matches!(admission.admit_connection("192.0.2.1".parse().unwrap()), Err(Refusal::Banned)));
+    fs::write(&file, "192.0.3.1\n").unwrap();
+    let config = config(with_bans);
+    admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
+    assert!(!banned("192.0.2.1") && banned("192.0.3.1"));
+    fs::write(&file, "nobody\n").unwrap();
+    let error = admission.reload(&config, Targets::default()).unwrap_err().to_string();
+    assert!(error.contains(":1: 'nobody' is not an address"), "{error}");
+    assert!(banned("192.0.3.1"), "the old ones stay");
+    fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn clients_count_on_over_a_reload() {
+    let limit = |max| move |config: &mut Config| config.limits.max_clients = max;
+    let admission = admission(limit(2)).await;
+    let held = [(); 2].map(|()| admission.admit(&request("192.0.2.1", "target=game")).unwrap());
+    assert!(admission.admit(&request("192.0.2.1", "target=game")).is_err());
+    for (max, admitted) in [(3, true), (1, false)] {
+        let config = config(limit(max));
+        admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
+        assert_eq!(admission.admit(&request("192.0.2.1", "target=game")).is_ok(), admitted);
+    }
+    drop(held);
+    assert!(admission.admit(&request("192.0.2.1", "target=game")).is_ok());
+}

@@ -1,0 +1,20 @@
+//! `check` and `config`.
+
+use rakwire_relay::config::reference;
+
+use super::{Failure, print_out};
+use crate::args::{ConfigArgs, ExplainArgs};
+
+pub(crate) fn check(args: &ConfigArgs) -> Result<(), Failure> {
+    let loaded = args.load().map_err(Failure::misconfigured)?;
+    let targets: Vec<&str> = loaded.config.targets.keys().map(|name| name.as_str()).collect();
+    print_out(&format!("ok: listens on {}, offers {}\n", loaded.config.listen, targets.join(", ")))
+}
+
+pub(crate) fn print(args: &ExplainArgs) -> Result<(), Failure> {
+    if args.reference {
+        return print_out(&reference());
+    }
+    let loaded = args.config.read().map_err(Failure::misconfigured)?;
+    print_out(&if args.explain { loaded.explain() } else { loaded.to_toml() })
+}

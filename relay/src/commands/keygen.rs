@@ -1,0 +1,63 @@
+//! `keygen`.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rakwire_relay::token::SigningKey;
+
+use super::{Failure, print_out};
+use crate::args::{Algorithm, KeygenArgs};
+
+pub(crate) fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
+    let made = match args.algorithm {
+        Algorithm::Ed25519 => SigningKey::ed25519(),
+        Algorithm::HmacSha256 => SigningKey::hmac_sha256(),
+    };
+    let key = made.map_err(|error| Failure::Failed(error.to_string()))?;
+    write_new(&args.out, &key.to_text(), 0o600)?;
+    let for_relay = match key.public_text() {
+        Some(public) => {
+            let path = public_path(&args.out);
+            write_new(&path, &public, 0o644)?;
+            path
+        }
+        None => args.out.clone(),
+    };
+    print_out(&format!(
+        "{} signs tokens; give the relay --token-key {}\n",
+        args.out.display(),
+        for_relay.display()
+    ))
+}
+
+fn public_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".pub");
+    name.into()
+}
+
+/// Writes a file that does not exist yet: a key is not lost by a second call.
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    restrict(&mut options, mode);
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::Misconfigured(format!(
+            "'{}' exists: choose another --out, or remove the old key",
+            path.display()
+        )),
+        _ => Failure::Misconfigured(format!("cannot write '{}' ({error})", path.display())),
+    })
+}
+
+#[cfg(unix)]
+fn restrict(options: &mut OpenOptions, mode: u32) {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    options.mode(mode);
+}
+
+#[cfg(not(unix))]
+fn restrict(_: &mut OpenOptions, _: u32) {}

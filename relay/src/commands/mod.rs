@@ -1,0 +1,40 @@
+//! The commands besides running.
+
+mod config;
+mod keygen;
+mod reload;
+mod shell;
+mod token;
+
+use std::fmt;
+use std::io::{self, Write};
+
+pub(crate) use config::{check, print};
+pub(crate) use keygen::keygen;
+pub(crate) use reload::{PidFile, reload};
+pub(crate) use shell::{completions, manual};
+pub(crate) use token::token;
+
+/// Why a command failed: one line.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The operator has to change something.
+    Misconfigured(String),
+    /// Something else went wrong.
+    Failed(String),
+}
+
+impl Failure {
+    pub(crate) fn misconfigured(error: impl fmt::Display) -> Self {
+        Self::Misconfigured(error.to_string())
+    }
+}
+
+/// Prints to stdout. A reader that has gone away wants no more.
+fn print_out(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Failed(error.to_string())),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,26 @@
+//! The configuration: one model, which a file, the environment and the command line fill.
+
+mod changes;
+mod check;
+mod duration;
+mod error;
+mod explain;
+mod layers;
+mod model;
+mod options;
+mod pages;
+
+#[cfg(test)]
+mod tests;
+
+pub use changes::Changes;
+pub use duration::parse as parse_duration;
+pub use error::ConfigError;
+pub use explain::reference;
+pub use layers::{LoadError, Loaded, Override, Source};
+pub use model::{
+    AddressLimits, AdminConfig, AdmissionConfig, Config, ForwardedHeader, Limits, LogConfig, LogFormat,
+    Target, TargetKind, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX,
+};
+pub use options::{Change, OPTIONS, OptionInfo, OptionKind};
+pub(crate) use pages::absolute;

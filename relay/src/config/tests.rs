@@ -1,0 +1,281 @@
+//! The model, its layers, and what they say of mistakes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// A file for one test.
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("rakwire-relay-{}-{name}.toml", std::process::id()));
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn option(key: &str) -> &'static OptionInfo {
+    OPTIONS.iter().find(|option| option.key == key).unwrap()
+}
+
+fn flag(key: &str, values: &[&str]) -> Override {
+    let option = option(key);
+    let values = values.iter().map(|&value| value.to_owned()).collect();
+    Override { option, source: Source::Flag(format!("--{}", option.flag)), values }
+}
+
+fn variable(key: &str, value: &str) -> Override {
+    let option = option(key);
+    Override { option, source: Source::Variable(option.variable().unwrap()), values: vec![value.to_owned()] }
+}
+
+/// The error of a file without its folder, or an empty text.
+fn file_error(name: &str, text: &str) -> String {
+    let path = file(name, text);
+    let error = Loaded::load(Some(&path), &[]).err().map(|error| error.to_string()).unwrap_or_default();
+    fs::remove_file(&path).unwrap();
+    error.replace(&path.display().to_string(), "FILE")
+}
+
+/// The fields that the model has at a place of the file, as it lists them itself when it finds another one.
+fn fields(text: &str) -> BTreeSet<String> {
+    let error = toml::from_str::<Config>(text).unwrap_err();
+    let (_, expected) = error.message().split_once("expected ").unwrap();
+    expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_table_has_every_field_of_the_model_and_no_other() {
+    let mut keys = BTreeSet::new();
+    for section in fields("\"?\" = 1") {
+        let table = match section.as_str() {
+            "targets" => "targets.game".to_owned(),
+            section if !OPTIONS.iter().any(|option| option.key == section) => section.to_owned(),
+            _ => {
+                keys.insert(section);
+                continue;
+            }
+        };
+        let key = table.replace("targets.game", "targets.*");
+        keys.extend(fields(&format!("[{table}]\n\"?\" = 1")).iter().map(|field| format!("{key}.{field}")));
+    }
+    keys.insert("targets".to_owned());
+    let table: BTreeSet<String> = OPTIONS.iter().map(|option| option.key.to_owned()).collect();
+    assert_eq!(keys, table);
+}
+
+#[test]
+fn flags_are_unique() {
+    let flags: Vec<_> = OPTIONS.iter().map(|option| option.flag).filter(|flag| !flag.is_empty()).collect();
+    let unique: BTreeSet<_> = flags.iter().collect();
+    assert_eq!(flags.len(), unique.len());
+    assert_eq!(option("limits.max_clients").variable().as_deref(), Some("RAKWIRE_RELAY_MAX_CLIENTS"));
+}
+
+#[test]
+fn defaults_are_in_their_ranges() {
+    let path = file("defaults", "[targets.game]\naddress = \"127.0.0.1:1\"\n");
+    let loaded = Loaded::load(Some(&path), &[]).unwrap();
+    let explained = file("explained", &loaded.explain());
+    assert_eq!(Loaded::load(Some(&explained), &[]).unwrap().config, loaded.config);
+    fs::remove_file(path).unwrap();
+    fs::remove_file(explained).unwrap();
+}
+
+#[test]
+fn choices_of_the_table_are_those_of_the_model() {
+    for option in OPTIONS {
+        let OptionKind::Choice(values) = option.kind else { continue };
+        let key = option.key.replace('*', "game");
+        let (table, key) = key.rsplit_once('.').unwrap();
+        let choice = |value: &str| {
+            let address = if table.starts_with("targets") { "address = \"a:1\"\n" } else { "" };
+            toml::from_str::<Config>(&format!("[{table}]\n{address}{key} = \"{value}\"\n"))
+        };
+        assert!(values.iter().all(|value| choice(value).is_ok()), "{key}");
+        let error = choice("?").unwrap_err();
+        assert_eq!(error.message().matches('`').count() / 2 - 1, values.len(), "{error}");
+    }
+}
+
+#[test]
+fn later_layers_take_precedence() {
+    let path = file(
+        "layers",
+        "listen = \"127.0.0.1:1\"\n[limits]\nqueue = 1\nmax_clients = 2\nidle_timeout = \"3s\"\n\
+         [targets.game]\naddress = \"127.0.0.1:1\"\nkind = \"raknet\"\n",
+    );
+    let overrides = [
+        variable("limits.queue", "10"),
+        variable("limits.idle_timeout", "1m 30s"),
+        flag("limits.queue", &["20"]),
+        flag(
+            "targets",
+            &["game=127.0.0.1:2", "other=127.0.0.1:3,kind=game-protocol,resume_within=5,queue_bytes=4096"],
+        ),
+    ];
+    let loaded = Loaded::load(Some(&path), &overrides).unwrap();
+    let Config { listen, limits, targets, .. } = &loaded.config;
+    assert_eq!(listen.port(), 1);
+    assert_eq!((limits.queue.get(), limits.max_clients, limits.idle_timeout.as_secs()), (20, 2, 90));
+    let of = |name: &str| &targets[&name.parse().unwrap()];
+    assert_eq!((of("game").address.as_str(), of("game").kind), ("127.0.0.1:2", TargetKind::RakNet));
+    assert_eq!((of("other").kind, of("other").resume_within.as_secs()), (TargetKind::GameProtocol, 5));
+
+    let text = loaded.explain().replace(&path.display().to_string(), "FILE");
+    for line in [
+        "listen = \"127.0.0.1:1\" # FILE:1",
+        "queue = 20 # --queue",
+        "max_clients = 2 # FILE:4",
+        "idle_timeout = \"1m 30s\" # RAKWIRE_RELAY_IDLE_TIMEOUT",
+        "max_datagram = 1472 # default",
+        "kind = \"raknet\" # FILE:8",
+        "address = \"127.0.0.1:2\" # --target",
+        "# serve is not set",
+        "# --queue, RAKWIRE_RELAY_QUEUE; 1 to 65536 datagrams; default 256; changes with a reload",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+    }
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn mistakes_in_a_file_are_told_with_their_line() {
+    let target = "[targets.game]\naddress = \"127.0.0.1:1\"\n";
+    let cases = [
+        ("listen = ", "FILE:1: "),
+        ("\nlisten = 5\n", "FILE:2: "),
+        ("\nlisten = \"localhost\"\n", "FILE:2: write it as ADDRESS:PORT"),
+        ("lisen = \"127.0.0.1:1\"\n", "FILE:1: unknown field `lisen`, expected one of `listen`"),
+        ("[limits]\nqueue = 1\nqeue = 1\n", "FILE:3: unknown field `qeue`"),
+        (
+            "[limits]\nqueue = 0\n",
+            "FILE:2: queue: 0 is out of range: write a number from 1 to 65536 (datagrams)",
+        ),
+        (
+            "[limits]\nidle_timeout = \"2 parsecs\"\n",
+            "FILE:2: idle_timeout: '2 parsecs': write a number of seconds",
+        ),
+        (
+            "[limits]\nidle_timeout = 100000\n",
+            "FILE:2: idle_timeout: 100000 is out of range: write a time from 1s to 1day",
+        ),
+        ("[limits]\nmax_clients = -1\n", "FILE:2: max_clients: -1 is out of range"),
+        ("[limits]\nmax_clients = true\n", "FILE:2: invalid type: boolean"),
+        ("[targets.game]\naddress = \"127.0.0.1\"\n", "FILE:2: write the address as HOST:PORT"),
+        ("[targets.game]\nkind = \"raknet\"\n", "FILE:1: missing field `address`"),
+        ("[targets.\"a=b\"]\naddress = \"127.0.0.1:1\"\n", "FILE:1: put a name of 1 to 64 bytes"),
+        ("[admission]\nallow_origins = [\"example.org\"]\n", "FILE:2: write it as SCHEME://HOST"),
+        ("[admission]\n\ntrusted_proxies = [\"proxy\"]\n", "FILE:3: 'proxy' is not an address or a network"),
+        ("[log]\nformat = \"xml\"\n", "FILE:2: unknown variant `xml`, expected `text` or `json`"),
+        ("[a]\n[a]\n", "FILE:2: duplicate key"),
+    ];
+    for (text, expected) in cases {
+        let error = file_error("mistake", text);
+        assert!(error.starts_with(expected), "{text:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    let whole = [
+        (format!("listen = \"0.0.0.0:1\"\n{target}"), "FILE:1: 0.0.0.0:1 can be reached by other machines"),
+        (format!("\nserve = \"no/such\"\n{target}"), "FILE:2: '"),
+        (format!("{target}[tls]\n\nkey = \"k\"\n"), "FILE:5: a key needs its certificate"),
+        (format!("{target}[admission]\nbans = \"no/such\"\n"), "FILE:4: no/such: cannot be read"),
+        (format!("{target}[tokens]\nkeys = [\"no/such\"]\n"), "FILE:4: no/such: cannot be read"),
+        (String::new(), "no target given: add --target"),
+    ];
+    for (text, expected) in whole {
+        let error = file_error("whole", &text);
+        assert!(error.starts_with(expected), "{text:?}: {error}");
+    }
+    assert!(
+        Loaded::load(Some(Path::new("no/such.toml")), &[])
+            .unwrap_err()
+            .to_string()
+            .starts_with("cannot read")
+    );
+}
+
+#[test]
+fn mistakes_elsewhere_are_told_with_their_option() {
+    let target = flag("targets", &["game=127.0.0.1:1"]);
+    let error = |given: Override| Loaded::load(None, &[target.clone(), given]).unwrap_err().to_string();
+    let cases = [
+        (flag("listen", &["localhost"]), "--listen: write it as ADDRESS:PORT"),
+        (flag("listen", &["0.0.0.0:1"]), "--listen: 0.0.0.0:1 can be reached by other machines"),
+        (
+            variable("limits.queue", "x"),
+            "RAKWIRE_RELAY_QUEUE: 'x' is no number: write one from 1 to 65536 (datagrams)",
+        ),
+        (flag("limits.max_datagram", &["65508"]), "--max-datagram: max_datagram: 65508 is out of range"),
+        (
+            flag("admission.allow_any_origin", &["maybe"]),
+            "--allow-any-origin: 'maybe' is neither true nor false",
+        ),
+        (flag("log.format", &["xml"]), "--log-format: unknown variant `xml`"),
+        (flag("targets", &["game"]), "--target: 'game': put a name"),
+        (flag("targets", &["a=127.0.0.1:1,kid=raw"]), "--target: 'kid' is not a setting of a target"),
+        (flag("targets", &["a=127.0.0.1:1,kind"]), "--target: 'kind': write a setting as NAME=VALUE"),
+        (flag("targets", &["a=127.0.0.1:1,queue_age=1h"]), "--target: queue_age: 1h is out of range"),
+        (flag("targets", &["a=127.0.0.1:1", "a=127.0.0.1:2"]), "--target: target 'a' is given twice"),
+    ];
+    for (given, expected) in cases {
+        let error = error(given);
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_public_address_needs_a_decision_about_origins() {
+    let public = [flag("targets", &["game=127.0.0.1:1"]), flag("listen", &["0.0.0.0:1"])];
+    let with = |more: Override| Loaded::load(None, &[&public[..], &[more]].concat()).is_ok();
+    assert!(Loaded::load(None, &public).is_err());
+    assert!(with(flag("admission.allow_any_origin", &["true"])));
+    assert!(!with(flag("admission.allow_any_origin", &["false"])));
+    assert!(with(flag("admission.allow_origins", &["https://play.example.org"])));
+    assert!(with(flag("admission.allow_origins", &["*"])));
+}
+
+#[test]
+fn changes_are_sorted_by_when_they_take_effect() {
+    let old = Config::default().with_target("a=127.0.0.1:1".parse().unwrap());
+    assert_eq!(Changes::between(&old, &old), Changes::default());
+    assert_eq!(Changes::default().to_string(), "nothing changed");
+    let mut new = Config::new("127.0.0.1:9".parse().unwrap()).with_target("b=127.0.0.1:1".parse().unwrap());
+    new.limits.max_clients = 5;
+    let changes = Changes::between(&old, &new);
+    assert_eq!(changes.after_restart, ["listen"]);
+    assert!(changes.applied.contains(&"targets.a.address".to_owned()), "{changes}");
+    assert!(changes.applied.contains(&"targets.b.address".to_owned()), "{changes}");
+    assert!(changes.applied.contains(&"limits.max_clients".to_owned()), "{changes}");
+    assert!(changes.to_string().ends_with("; after a restart: listen"), "{changes}");
+}
+
+#[test]
+fn errors_of_a_configuration_are_found_before_anything_is_opened() {
+    let config = |listen: &str| Config::new(listen.parse().unwrap());
+    let local = config("127.0.0.1:0").with_target("a=127.0.0.1:1".parse().unwrap());
+    assert!(matches!(config("127.0.0.1:0").check(), Err(ConfigError::NoTarget)));
+    let public = Config { listen: "0.0.0.0:0".parse().unwrap(), ..local.clone() };
+    assert!(matches!(public.check(), Err(ConfigError::OriginsRequired(_))));
+    let missing = Config { serve: Some("no/such/directory".into()), ..local.clone() };
+    assert!(matches!(missing.check(), Err(ConfigError::ServeDirectory(_))));
+    let mut two = local;
+    two.tls.self_signed = true;
+    two.tls.acme_domains = vec!["play.example.org".to_owned()];
+    assert!(matches!(two.check(), Err(ConfigError::Contradiction { key: "tls", .. })));
+}
+
+/// The documentation has the table of options as the program prints it.
+#[test]
+fn the_documentation_has_the_table_of_options() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/documents/relay.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (_, section) = text.split_once("### Options\n").unwrap();
+    let section = section.split("\n#").next().unwrap();
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with('|')).collect();
+    let reference = reference();
+    let expected: Vec<&str> = reference.lines().collect();
+    for row in &expected {
+        assert!(rows.contains(row), "docs/relay.md lacks this row, see 'config --reference': {row}");
+    }
+    assert_eq!(rows, expected, "docs/relay.md has other rows, see 'config --reference'");
+}

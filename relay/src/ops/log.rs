@@ -1,0 +1,170 @@
+//! The log: text or JSON on standard error, so many lines in a second at most.
+
+use std::io::{self, IsTerminal};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use thiserror::Error;
+use tokio::time::sleep;
+use tracing::{Event, Level, Metadata, Subscriber, warn};
+use tracing_subscriber::filter::{FilterExt, Targets};
+use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, registry};
+
+use crate::config::{LogConfig, LogFormat};
+
+/// The target of the lines about lines that were left out, which are never left out themselves.
+const LIMITS: &str = "rakwire_relay::log_limit";
+
+/// How often left out lines are told of.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Lines that were left out, in the order of [`Class`].
+static SUPPRESSED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// The log cannot be started.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The level cannot be read.
+    #[error("'{0}' is no level of the log: write it as info, or info,hyper=debug")]
+    Level(String),
+    /// Something else in this process has started one.
+    #[error("this process has a log already")]
+    Started,
+}
+
+/// Starts the log of this process, on standard error.
+///
+/// # Errors
+///
+/// If the level cannot be read, or this process has a log already.
+pub fn start_logging(config: &LogConfig) -> Result<(), LogError> {
+    let levels: Targets = config.level.parse().map_err(|_| LogError::Level(config.level.clone()))?;
+    let per_second = NonZeroU32::new(config.lines_per_second).unwrap_or(NonZeroU32::MIN);
+    let filter = levels.and(LineLimit::new(per_second));
+    let lines = fmt::layer().with_writer(io::stderr);
+    let started = match config.format {
+        LogFormat::Text => {
+            let lines = lines.with_ansi(io::stderr().is_terminal());
+            registry().with(lines.with_filter(filter)).try_init()
+        }
+        LogFormat::Json => {
+            let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            registry().with(lines.with_filter(filter)).try_init()
+        }
+    };
+    started.map_err(|_| LogError::Started)
+}
+
+/// Classes of lines, so that many of one kind do not hide the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Errors and warnings.
+    Problem,
+    Other,
+}
+
+impl Class {
+    fn of(level: Level) -> Self {
+        if level <= Level::WARN { Self::Problem } else { Self::Other }
+    }
+}
+
+/// Limits the lines of each class.
+struct LineLimit([DefaultDirectRateLimiter; 2]);
+
+impl LineLimit {
+    fn new(lines_per_second: NonZeroU32) -> Self {
+        Self([(), ()].map(|()| RateLimiter::direct(Quota::per_second(lines_per_second))))
+    }
+
+    fn admits(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.target() == LIMITS {
+            return true;
+        }
+        let class = Class::of(*metadata.level()) as usize;
+        let admitted = self.0[class].check().is_ok();
+        if !admitted {
+            SUPPRESSED[class].fetch_add(1, Ordering::Relaxed);
+        }
+        admitted
+    }
+}
+
+impl<S: Subscriber> Filter<S> for LineLimit {
+    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        true
+    }
+
+    fn event_enabled(&self, event: &Event<'_>, _: &Context<'_, S>) -> bool {
+        self.admits(event.metadata())
+    }
+}
+
+/// How many lines this process has left out.
+pub(super) fn suppressed() -> u64 {
+    SUPPRESSED.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+}
+
+/// Tells of lines that were left out.
+pub(crate) async fn report_suppressed() {
+    let mut told = suppressed();
+    loop {
+        sleep(REPORT_INTERVAL).await;
+        let count = suppressed();
+        if count > told {
+            warn!(target: LIMITS, lines = count - told, "lines of the log were left out");
+            told = count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::{error, info};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_cut_and_problems_are_still_told() {
+        let written = Written::default();
+        let writer = written.clone();
+        let limit = LineLimit::new(NonZeroU32::new(10).unwrap());
+        let lines = fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+        let log = registry().with(lines.with_filter(Targets::new().with_default(Level::INFO).and(limit)));
+        let before = suppressed();
+        tracing::subscriber::with_default(log, || {
+            for number in 0..10_000 {
+                info!(number, "again");
+                tracing::debug!("not even counted");
+            }
+            error!("broken");
+            warn!(target: LIMITS, "left out");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let (kept, left_out) = (text.matches("again").count() as u64, suppressed() - before);
+        assert_eq!(kept + left_out, 10_000);
+        assert!((10..5_000).contains(&kept), "{kept}");
+        assert!(text.contains("broken") && text.contains("left out"), "{text}");
+    }
+}

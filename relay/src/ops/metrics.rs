@@ -1,0 +1,208 @@
+//! The counters as Prometheus metrics.
+//!
+//! Nothing is recorded while datagrams pass: the counters are read when somebody asks for them.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recorder};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use super::log::suppressed;
+use crate::close::CloseKind;
+use crate::counters::Snapshot;
+use crate::flow::{Direction, DropReason};
+
+/// What is not counted but true at the moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauges {
+    pub(crate) max_clients: usize,
+    pub(crate) connections: usize,
+    pub(crate) max_connections: usize,
+    pub(crate) is_ready: bool,
+    pub(crate) is_draining: bool,
+    /// When the certificate in use expires.
+    pub(crate) certificate_expires: Option<SystemTime>,
+}
+
+/// See the module.
+pub(crate) struct Metrics {
+    recorder: PrometheusRecorder,
+    handle: PrometheusHandle,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        with_local_recorder(&recorder, describe);
+        Self { recorder, handle }
+    }
+
+    /// All metrics in the text format of Prometheus.
+    pub(crate) fn render(&self, snapshot: &Snapshot, gauges: &Gauges) -> String {
+        with_local_recorder(&self.recorder, || {
+            record_traffic(snapshot);
+            record_refusals(snapshot);
+            record_gauges(gauges);
+        });
+        self.handle.render()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+fn describe() {
+    describe_gauge!("rakwire_relay_build_info", "The version, as a label; always 1.");
+    describe_gauge!("rakwire_relay_ready", "Whether new clients are accepted.");
+    describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
+    describe_gauge!("rakwire_relay_clients", "Connected clients.");
+    describe_gauge!("rakwire_relay_clients_max", "The limit of connected clients.");
+    describe_gauge!("rakwire_relay_connections", "Open TCP connections, those of clients included.");
+    describe_gauge!("rakwire_relay_connections_max", "The limit of open TCP connections.");
+    describe_gauge!(
+        "rakwire_relay_certificate_expiry_timestamp_seconds",
+        "When the TLS certificate in use expires."
+    );
+    describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
+    describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
+    describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
+    describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
+    describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
+    describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
+    describe_counter!("rakwire_relay_closes_total", "Clients that were closed or rejected by a close code.");
+    describe_counter!(
+        "rakwire_relay_refusals_total",
+        "Connections and requests that were refused before they became a client."
+    );
+    describe_counter!(
+        "rakwire_relay_server_unreachable_total",
+        "Reports of the network that a game server is unreachable."
+    );
+    describe_counter!("rakwire_relay_log_lines_suppressed_total", "Lines that the limit of the log left out.");
+}
+
+fn record_traffic(snapshot: &Snapshot) {
+    for (name, counts) in snapshot.targets() {
+        let target = || name.as_str().to_owned();
+        gauge!("rakwire_relay_clients", "target" => target()).set(counts.clients as f64);
+        gauge!("rakwire_relay_flows_detached", "target" => target()).set(counts.detached as f64);
+        counter!("rakwire_relay_flows_total", "target" => target()).absolute(counts.flows);
+        counter!("rakwire_relay_flows_resumed_total", "target" => target()).absolute(counts.resumed);
+        counter!("rakwire_relay_server_unreachable_total", "target" => target()).absolute(counts.unreachable);
+        for (direction, traffic) in
+            [(Direction::ToServer, counts.to_server), (Direction::ToClient, counts.to_client)]
+        {
+            let labels = [("target", target()), ("direction", label(direction))];
+            counter!("rakwire_relay_datagrams_total", &labels).absolute(traffic.datagrams);
+            counter!("rakwire_relay_bytes_total", &labels).absolute(traffic.bytes);
+        }
+        for reason in DropReason::ALL {
+            let direction = label(reason.direction());
+            let labels = [("target", target()), ("direction", direction), ("reason", reason.name().to_owned())];
+            counter!("rakwire_relay_drops_total", &labels).absolute(counts.drops(reason));
+        }
+    }
+    for kind in CloseKind::ALL {
+        counter!("rakwire_relay_closes_total", "reason" => label(kind)).absolute(snapshot.closes(kind));
+    }
+}
+
+fn record_refusals(snapshot: &Snapshot) {
+    let refusals = [
+        ("origin", snapshot.origins_refused),
+        ("banned", snapshot.bans_refused),
+        ("connection_limit", snapshot.connections_refused),
+        ("header_timeout", snapshot.headers_timed_out),
+        ("handshake", snapshot.handshakes_failed),
+        ("handshake_timeout", snapshot.handshakes_timed_out),
+        ("proxy_header", snapshot.proxy_headers_refused),
+        ("stalled", snapshot.stalled),
+    ];
+    for (reason, count) in refusals {
+        counter!("rakwire_relay_refusals_total", "reason" => reason).absolute(count);
+    }
+    counter!("rakwire_relay_log_lines_suppressed_total").absolute(suppressed());
+}
+
+fn record_gauges(gauges: &Gauges) {
+    gauge!("rakwire_relay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    gauge!("rakwire_relay_clients_max").set(gauges.max_clients as f64);
+    gauge!("rakwire_relay_connections").set(gauges.connections as f64);
+    gauge!("rakwire_relay_connections_max").set(gauges.max_connections as f64);
+    gauge!("rakwire_relay_ready").set(f64::from(u8::from(gauges.is_ready)));
+    gauge!("rakwire_relay_draining").set(f64::from(u8::from(gauges.is_draining)));
+    let since_1970 = gauges.certificate_expires.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    if let Some(since_1970) = since_1970 {
+        gauge!("rakwire_relay_certificate_expiry_timestamp_seconds").set(since_1970.as_secs_f64());
+    }
+}
+
+/// The name of a reason as a label: `ServerQueueFull` is `server_queue_full`.
+fn label(reason: impl fmt::Debug) -> String {
+    let mut label = String::new();
+    for character in format!("{reason:?}").chars() {
+        if character.is_uppercase() && !label.is_empty() {
+            label.push('_');
+        }
+        label.extend(character.to_lowercase());
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+
+    const GAUGES: Gauges = Gauges {
+        max_clients: 10,
+        connections: 2,
+        max_connections: 84,
+        is_ready: true,
+        is_draining: false,
+        certificate_expires: Some(SystemTime::UNIX_EPOCH),
+    };
+
+    /// The counters of a relay with a target.
+    fn counters() -> Counters {
+        let counters = Counters::default();
+        counters.target(&"game".parse().unwrap());
+        counters
+    }
+
+    #[test]
+    fn counts_have_labels_and_are_there_from_the_start() {
+        let counters = counters();
+        let metrics = Metrics::new();
+        let text = metrics.render(&counters.snapshot(), &GAUGES);
+        for line in [
+            "# TYPE rakwire_relay_drops_total counter",
+            "rakwire_relay_drops_total{target=\"game\",direction=\"to_client\",reason=\"queue_full\"} 0",
+            "rakwire_relay_drops_total{target=\"game\",direction=\"to_server\",reason=\"send_refused\"} 0",
+            "rakwire_relay_closes_total{reason=\"shutting_down\"} 0",
+            "rakwire_relay_bytes_total{target=\"game\",direction=\"to_client\"} 0",
+            "rakwire_relay_clients{target=\"game\"} 0",
+            "rakwire_relay_connections_max 84",
+            "rakwire_relay_ready 1",
+        ] {
+            assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
+        }
+        counters.closed(CloseKind::ShuttingDown);
+        let later = metrics.render(&counters.snapshot(), &GAUGES);
+        assert!(later.contains("rakwire_relay_closes_total{reason=\"shutting_down\"} 1"), "{later}");
+    }
+
+    #[test]
+    fn every_metric_is_described() {
+        let text = Metrics::new().render(&counters().snapshot(), &GAUGES);
+        let helped = text.lines().filter(|line| line.starts_with("# HELP ")).count();
+        let typed = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
+        assert_eq!(helped, typed, "{text}");
+        assert!(typed >= 15, "{text}");
+    }
+}

@@ -1,0 +1,13 @@
+//! What an operator needs beside the relay itself: metrics, health, logs, and the service manager.
+
+mod addresses;
+mod admin;
+mod log;
+mod metrics;
+pub mod systemd;
+
+pub(crate) use self::addresses::AddressLog;
+pub(crate) use self::admin::{Health, admin_router};
+pub(crate) use self::log::report_suppressed;
+pub use self::log::{LogError, start_logging};
+pub(crate) use self::metrics::{Gauges, Metrics};

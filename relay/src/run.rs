@@ -1,0 +1,72 @@
+//! Running the relay.
+
+use std::env;
+use std::io::{self, Write};
+
+use rakwire_relay::config::LogConfig;
+use rakwire_relay::{Relay, start_logging, systemd};
+use tracing::warn;
+
+use crate::args::ConfigArgs;
+use crate::commands::{Failure, PidFile};
+use crate::signals::{self, End, Signals};
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: ConfigArgs) -> Result<(), Failure> {
+    let loaded = args.load().map_err(Failure::misconfigured)?;
+    start_logging(&with_environment(&loaded.config.log)).map_err(Failure::misconfigured)?;
+    raise_file_limit();
+    let inherited = systemd::inherited_listener().map_err(failed)?;
+    let bound = Relay::bind_on(loaded.config.clone(), inherited).await;
+    let relay = bound.map_err(|error| Failure::misconfigured(loaded.locate(&error)))?;
+    let reloader = relay.reloader(move || args.load());
+    // Signals are handled before the relay announces its address, so that a signal after that line is not lost.
+    let mut signals = Signals::new().map_err(failed)?;
+    signals::reload_at_hangups(reloader).map_err(failed)?;
+    let _pid_file = loaded.config.pid_file.clone().map(PidFile::write).transpose()?;
+    announce(&relay).map_err(failed)?;
+    let stopper = relay.stopper();
+    let shutdown = async move {
+        match signals.next().await {
+            End::Now => stopper.stop(),
+            // A second signal ends the wait for clients.
+            End::Drain => drop(tokio::spawn(async move {
+                signals.next().await;
+                stopper.stop();
+            })),
+        }
+    };
+    relay.run(shutdown).await.map_err(failed)
+}
+
+fn failed(error: io::Error) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+fn announce(relay: &Relay) -> io::Result<()> {
+    let scheme = if relay.has_tls() { "https" } else { "http" };
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "listening on {scheme}://{}", relay.local_addr())?;
+    stdout.flush()
+}
+
+/// The settings of the log, with the levels of `RUST_LOG` if it has some.
+fn with_environment(config: &LogConfig) -> LogConfig {
+    let mut config = config.clone();
+    if let Some(levels) = env::var("RUST_LOG").ok().filter(|levels| !levels.is_empty()) {
+        config.level = levels;
+    }
+    config
+}
+
+/// Takes as many file descriptors as the system allows: each client has two, and the default is for other programs.
+fn raise_file_limit() {
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        warn!(%error, "cannot raise the limit of file descriptors");
+    }
+}

@@ -1,0 +1,57 @@
+//! Reading of configured values whose own parsers do not say what to write.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Reads a value from text by its `FromStr`, whose error says what to write.
+pub(crate) fn from_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: fmt::Display>,
+    D: Deserializer<'de>,
+{
+    struct Text<T>(PhantomData<T>);
+
+    impl<T: FromStr<Err: fmt::Display>> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(PhantomData))
+}
+
+/// An address to listen on.
+pub(crate) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let error = "write it as ADDRESS:PORT, as in 127.0.0.1:8080 or [::1]:8080";
+    text.parse().map_err(|_| D::Error::custom(error))
+}
+
+/// Addresses and networks.
+pub(crate) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| network(text).map_err(D::Error::custom)).collect()
+}
+
+/// A network such as `192.0.2.0/24`, or one address.
+pub(crate) fn network(text: &str) -> Result<IpNet, String> {
+    let network = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+    let error = |_| {
+        format!(
+            "'{text}' is not an address or a network: write it as 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32"
+        )
+    };
+    network.map(|network| network.trunc()).map_err(error)
+}

@@ -1,0 +1,219 @@
+//! Which addresses a game server may have.
+//!
+//! A relay is a way into the network that it runs in. Addresses at which no game server can be, and those at which
+//! machines hand out secrets to their neighbours, are refused whatever the configuration says; addresses of the own
+//! network only serve if the configuration asks for them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use thiserror::Error;
+
+/// What an address is for a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum AddressClass {
+    /// Any other machine.
+    Public,
+    /// This machine or its network.
+    Private,
+    /// Never the address of a game server.
+    Refused,
+}
+
+/// Why no address of a host can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// The name has no address.
+    #[error("has no address: check the host in --target")]
+    None,
+    /// It is unspecified, broadcast, multicast, link-local, reserved or a metadata service.
+    #[error(
+        "is not a unicast address that a game server can have (unspecified, multicast, broadcast, link-local and \
+         cloud-metadata addresses are refused): use the address of the game server in --target"
+    )]
+    Refused,
+    /// A name resolves to a loopback or private address.
+    #[error(
+        "resolves to a loopback or private address: write the address as a number, or add allow_private=true to the target"
+    )]
+    Private,
+}
+
+/// Services that hand out credentials of the machine to whoever can send them a packet, outside of link-local ranges.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    // Alibaba Cloud, Azure, Oracle Cloud.
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+
+/// The same for IPv6: Amazon Web Services, Google Cloud, Scaleway.
+const METADATA_V6: [Ipv6Addr; 3] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+];
+
+/// The class of an address, or of the IPv4 address that it stands for.
+pub(crate) fn classify(ip: IpAddr) -> AddressClass {
+    match ip {
+        IpAddr::V4(ip) => classify_v4(ip),
+        IpAddr::V6(ip) => embedded_v4(ip).map_or_else(
+            || classify_v6(ip),
+            |embedded| match embedded {
+                Embedded::Address(ip) => classify_v4(ip),
+                Embedded::Unknown => AddressClass::Refused,
+            },
+        ),
+    }
+}
+
+fn classify_v4(ip: Ipv4Addr) -> AddressClass {
+    let [a, b, _, _] = ip.octets();
+    // RFC 1122 section 3.2.1.3 ("this network"), RFC 1112 section 4 (reserved, with the broadcast address).
+    let refused = a == 0 || a >= 240 || ip.is_multicast() || ip.is_link_local() || METADATA_V4.contains(&ip);
+    // RFC 6598 (shared with the provider), RFC 2544 (benchmarks).
+    let shared = (a == 100 && b & 0xc0 == 64) || (a == 198 && b & 0xfe == 18);
+    match () {
+        () if refused => AddressClass::Refused,
+        () if ip.is_loopback() || ip.is_private() || shared => AddressClass::Private,
+        () => AddressClass::Public,
+    }
+}
+
+fn classify_v6(ip: Ipv6Addr) -> AddressClass {
+    let [first, ..] = ip.segments();
+    // The discard prefix of RFC 6666 and the addresses without a scope below it are nobody's either.
+    let discard = first == 0x100;
+    let refused = ip.is_unspecified()
+        || ip.is_multicast()
+        || ip.is_unicast_link_local()
+        || discard
+        || METADATA_V6.contains(&ip);
+    // RFC 3879: site-local addresses are no longer assigned, but they are routed where they were.
+    let site_local = first & 0xffc0 == 0xfec0;
+    match () {
+        () if refused => AddressClass::Refused,
+        () if ip.is_loopback() || ip.is_unique_local() || site_local => AddressClass::Private,
+        () => AddressClass::Public,
+    }
+}
+
+/// The IPv4 address behind an IPv6 address.
+enum Embedded {
+    Address(Ipv4Addr),
+    /// There is one, but where it is depends on the network.
+    Unknown,
+}
+
+fn embedded_v4(ip: Ipv6Addr) -> Option<Embedded> {
+    let at = |index: usize| {
+        let octets = ip.octets();
+        let four = octets.get(index..index + 4).and_then(|four| <[u8; 4]>::try_from(four).ok());
+        four.map_or(Embedded::Unknown, |four| Embedded::Address(four.into()))
+    };
+    match ip.segments() {
+        // The unspecified and the loopback address are no compatible addresses.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        // RFC 4291 section 2.5.5: compatible and mapped; RFC 2765: translated.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => Some(at(12)),
+        // RFC 6052: NAT64 with the well-known prefix.
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => Some(at(12)),
+        // RFC 8215: NAT64 with a prefix of the network; RFC 4380: Teredo.
+        [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] => Some(Embedded::Unknown),
+        // RFC 3056: 6to4.
+        [0x2002, ..] => Some(at(2)),
+        // RFC 5214: ISATAP, whose interface identifier is 0:5efe or 200:5efe and the address.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Some(at(12)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(text: &str) -> AddressClass {
+        classify(text.parse().unwrap())
+    }
+
+    #[test]
+    fn what_no_game_server_has_is_refused() {
+        for address in [
+            "0.0.0.0",
+            "0.1.2.3",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "169.254.0.1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "168.63.129.16",
+            "192.0.0.192",
+            "::",
+            "ff02::1",
+            "ff0e::1",
+            "fe80::1",
+            "febf::1",
+            "100::1",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "fd00:42::42",
+        ] {
+            assert_eq!(class(address), AddressClass::Refused, "{address}");
+        }
+    }
+
+    #[test]
+    fn the_own_network_is_private() {
+        for address in [
+            "127.0.0.1",
+            "127.255.0.9",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.1",
+            "192.168.1.1",
+            "100.64.0.1",
+            "198.18.0.1",
+            "::1",
+            "fc00::1",
+            "fd12:3456::1",
+            "fec0::1",
+        ] {
+            assert_eq!(class(address), AddressClass::Private, "{address}");
+        }
+    }
+
+    #[test]
+    fn other_machines_are_public() {
+        for address in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "198.20.0.1", "2606:4700::1111", "2a00::1"] {
+            assert_eq!(class(address), AddressClass::Public, "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_within_an_address_counts() {
+        for form in [
+            "::ffff:{}",
+            "::{}",
+            "::ffff:0:{}",
+            "64:ff9b::{}",
+            "fe90::5efe:{}",
+            "2a00::5efe:{}",
+            "2a00::200:5efe:{}",
+        ] {
+            assert_eq!(class(&form.replace("{}", "169.254.169.254")), AddressClass::Refused, "{form}");
+            assert_ne!(class(&form.replace("{}", "127.0.0.1")), AddressClass::Public, "{form}");
+            assert_ne!(class(&form.replace("{}", "10.1.2.3")), AddressClass::Public, "{form}");
+        }
+        assert_eq!(class("::ffff:1.1.1.1"), AddressClass::Public);
+        assert_eq!(class("64:ff9b::1.1.1.1"), AddressClass::Public);
+        // 6to4 of 169.254.169.254, 127.0.0.1 and 1.1.1.1.
+        assert_eq!(class("2002:a9fe:a9fe::1"), AddressClass::Refused);
+        assert_eq!(class("2002:7f00:1::1"), AddressClass::Private);
+        assert_eq!(class("2002:101:101::1"), AddressClass::Public);
+        assert_eq!(class("64:ff9b:1::7f00:1"), AddressClass::Refused);
+        assert_eq!(class("2001::1"), AddressClass::Refused, "Teredo");
+    }
+}

@@ -1,0 +1,8 @@
+//! Game servers: their names, and which addresses they may have.
+
+mod address;
+mod name;
+
+pub use address::AddressError;
+pub(crate) use address::{AddressClass, classify};
+pub use name::{HostPort, TargetName, TargetSpec, TargetSyntaxError};

@@ -1,0 +1,197 @@
+//! Who gets in: tokens, proxies, limits of addresses, over real sockets.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use rakwire_relay::token::{Claims, SigningKey};
+use rakwire_relay::{CloseKind, Config};
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{self};
+
+use crate::support::{Client, Running, Server, config, directory, within};
+
+/// Opens a WebSocket with more headers; `Err` has the HTTP status if the relay rejects it.
+async fn open(relay: SocketAddr, path: &str, headers: &[(&'static str, &str)]) -> Result<Client, u16> {
+    let mut request = format!("ws://{relay}{path}").into_client_request().unwrap();
+    for (name, value) in headers {
+        request.headers_mut().append(*name, value.parse().unwrap());
+    }
+    match within(connect_async(request)).await {
+        Ok((socket, _)) => Ok(Client(socket)),
+        Err(tungstenite::Error::Http(response)) => Err(response.status().as_u16()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Whether a client gets its datagram back.
+async fn echoes(mut client: Client) -> bool {
+    client.send(b"hello").await;
+    client.receive().await == b"hello"
+}
+
+fn key_file(name: &str, key: &SigningKey) -> PathBuf {
+    let path = directory("tokens").join(name);
+    fs::write(&path, key.public_text().unwrap_or_else(|| key.to_text())).unwrap();
+    path
+}
+
+fn token(key: &SigningKey, change: impl FnOnce(&mut Claims)) -> String {
+    let mut claims = Claims::new("game", SystemTime::now() + Duration::from_secs(60)).unwrap();
+    change(&mut claims);
+    key.sign(&claims).unwrap()
+}
+
+async fn with_tokens(name: &str, key: &SigningKey, change: impl FnOnce(&mut Config)) -> Running {
+    let mut config = config(Server::echo().await);
+    config.tokens.keys = vec![key_file(name, key)];
+    change(&mut config);
+    Running::start(config).await
+}
+
+#[tokio::test]
+async fn a_token_opens_the_relay_in_the_query_or_as_a_subprotocol() {
+    let key = SigningKey::ed25519().unwrap();
+    let relay = with_tokens("opens", &key, |_| {}).await;
+    let token = token(&key, |_| {});
+    assert!(echoes(Client::connect(relay.address, &format!("/ws?target=game&token={token}")).await).await);
+    let code = |path: String| async move { Client::connect(relay.address, &path).await.closed().await };
+    assert_eq!(code("/ws?target=game".to_owned()).await, (4401, "a token is needed".to_owned()));
+    let forged = format!("{}A", &token[..token.len() - 1]);
+    let text = "the token is not valid".to_owned();
+    assert_eq!(code(format!("/ws?target=game&token={forged}B")).await, (4401, text));
+    assert_eq!(relay.snapshot().closes(CloseKind::TokenRefused), 2);
+    assert_eq!(relay.snapshot().flows, 1);
+}
+
+#[tokio::test]
+async fn a_stolen_token_is_worth_nothing_elsewhere() {
+    let key = SigningKey::hmac_sha256().unwrap();
+    let relay = with_tokens("stolen", &key, |config| {
+        config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    })
+    .await;
+    let path =
+        format!("/ws?target=game&token={}", token(&key, |claims| claims.addr = "192.0.2.1/32".parse().ok()));
+    let from = async |client: &str| open(relay.address, &path, &[("x-forwarded-for", client)]).await;
+    assert!(echoes(from("192.0.2.1").await.unwrap()).await);
+    for thief in ["192.0.2.2", "192.0.2.1, 198.51.100.7"] {
+        let closed = open(relay.address, &path, &[("x-forwarded-for", thief)]).await.unwrap().closed().await;
+        assert_eq!(closed, (4401, "the token is for another address".to_owned()), "{thief}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_one_use_opens_once() {
+    let key = SigningKey::ed25519().unwrap();
+    let relay = with_tokens("once", &key, |config| config.tokens.single_use = true).await;
+    let path = format!("/ws?target=game&token={}", token(&key, |_| {}));
+    assert!(echoes(Client::connect(relay.address, &path).await).await);
+    let closed = Client::connect(relay.address, &path).await.closed().await;
+    assert_eq!(closed, (4401, "the token has been used".to_owned()));
+}
+
+#[tokio::test]
+async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
+    let bans = directory("bans").join("peers");
+    fs::write(&bans, "192.0.2.0/24\n").unwrap();
+    let mut config = config(Server::echo().await);
+    config.admission.bans = Some(bans);
+    let relay = Running::start(config.clone()).await;
+    for header in ["x-forwarded-for", "forwarded", "x-real-ip"] {
+        let value = if header == "forwarded" { "for=192.0.2.1" } else { "192.0.2.1" };
+        assert!(
+            echoes(open(relay.address, "/ws?target=game", &[(header, value)]).await.unwrap()).await,
+            "{header}"
+        );
+    }
+    config.admission.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let relay = Running::start(config).await;
+    let banned =
+        async |value: &str| open(relay.address, "/ws?target=game", &[("x-forwarded-for", value)]).await;
+    assert_eq!(banned("192.0.2.1").await.err(), Some(403));
+    assert_eq!(banned("198.51.100.1, 192.0.2.1").await.err(), Some(403), "the client's own word comes first");
+    assert!(banned("192.0.2.1, 198.51.100.1").await.is_ok());
+    assert_eq!(relay.snapshot().bans_refused, 2);
+}
+
+#[tokio::test]
+async fn a_flood_from_one_prefix_leaves_another_alone() {
+    let mut config = config(Server::echo().await);
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.clients.per_prefix = 5;
+    config.limits.max_clients = 10;
+    let relay = Running::start(config).await;
+    let mut held = Vec::new();
+    let mut refused = 0;
+    for number in 1..=20 {
+        let from = format!("192.0.2.{number}");
+        let mut client = open(relay.address, "/ws?target=game", &[("x-forwarded-for", &from)]).await.unwrap();
+        if number <= 5 {
+            client.send(b"x").await;
+            client.receive().await;
+            held.push(client);
+        } else {
+            assert_eq!(client.closed().await.0, 4429, "{from}");
+            refused += 1;
+        }
+    }
+    assert_eq!(relay.snapshot().closes(CloseKind::AddressLimit), refused);
+    for other in ["192.0.3.1", "2001:db8::1"] {
+        let client = open(relay.address, "/ws?target=game", &[("x-forwarded-for", other)]).await.unwrap();
+        assert!(echoes(client).await, "{other}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_opens_connections_too_fast_is_cut_off() {
+    let mut config = config(Server::echo().await);
+    config.admission.exempt = Vec::new();
+    config.clients.rate_per_address = 1;
+    config.clients.burst_per_address = 1;
+    let relay = Running::start(config).await;
+    for _ in 0..20 {
+        drop(tokio::net::TcpStream::connect(relay.address).await.unwrap());
+    }
+    crate::support::eventually("those beyond four times the burst are refused", || {
+        relay.snapshot().connections_refused == 16
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn addresses_that_are_no_targets_are_refused_after_resolution() {
+    use rakwire_relay::{ConfigError, Relay};
+
+    for address in [
+        "169.254.169.254:80",
+        "[::ffff:169.254.169.254]:80",
+        "[::169.254.169.254]:80",
+        "[64:ff9b::169.254.169.254]:80",
+        "[2002:a9fe:a9fe::]:80",
+        "[fd00:ec2::254]:80",
+        "[fe80::1]:80",
+        "224.0.0.1:80",
+        "[ff02::1]:80",
+        "0.0.0.0:80",
+        "[::]:80",
+        "255.255.255.255:80",
+        "100.100.100.200:80",
+        // Other forms of addresses, which the resolver of the system reads.
+        "0x7f.1:80",
+        "2852039166:80",
+        "0:80",
+    ] {
+        let target = format!("game={address}").parse().unwrap();
+        let config = Config::new("127.0.0.1:0".parse().unwrap()).with_target(target);
+        let error = Relay::bind(config).await.err();
+        let refused =
+            matches!(error, Some(ConfigError::UnusableAddress { .. } | ConfigError::Unresolvable { .. }));
+        assert!(refused, "{address}: {error:?}");
+    }
+    let localhost =
+        Config::new("127.0.0.1:0".parse().unwrap()).with_target("game=localhost:1".parse().unwrap());
+    assert!(Relay::bind(localhost).await.is_ok());
+}

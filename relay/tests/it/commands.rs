@@ -1,0 +1,206 @@
+//! The commands besides running, and the examples that hand out tokens.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use crate::program::{Program, refused, relay};
+use crate::support::{Client, Server, directory, get};
+
+fn path(name: &str) -> PathBuf {
+    let path = directory("commands").join(name);
+    // One of an earlier run.
+    let _ = fs::remove_file(&path);
+    path
+}
+
+fn printed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    String::from_utf8(stdout).unwrap()
+}
+
+/// The files of a new key: the one that signs, and the one for the relay.
+fn keygen(name: &str, algorithm: &str) -> (PathBuf, PathBuf) {
+    let key = path(name);
+    let public = path(&format!("{name}.pub"));
+    printed(relay().args(["keygen", "--algorithm", algorithm, "--out"]).arg(&key));
+    let for_relay = if public.exists() { public } else { key.clone() };
+    (key, for_relay)
+}
+
+#[test]
+fn a_configuration_is_checked() {
+    let good = path("good.toml");
+    fs::write(&good, "[targets.game]\naddress = \"127.0.0.1:1\"\n").unwrap();
+    let text = printed(relay().args(["check", "--config"]).arg(&good));
+    assert_eq!(text, "ok: listens on 127.0.0.1:8080, offers game\n");
+    let bad = path("bad.toml");
+    fs::write(&bad, "[targets.game]\naddress = \"127.0.0.1:1\"\n\n[limits]\nquew = 1\n").unwrap();
+    for command in [&["check"][..], &["config"], &["config", "--explain"], &["run"], &[]] {
+        let arguments = [command, &["--config", bad.to_str().unwrap()]].concat();
+        let line = refused(&arguments);
+        assert!(line.starts_with(&format!("error: {}:5: unknown field `quew`", bad.display())), "{line}");
+    }
+}
+
+#[test]
+fn the_environment_is_between_the_file_and_the_command_line() {
+    let file = path("layers.toml");
+    fs::write(&file, "[targets.game]\naddress = \"127.0.0.1:1\"\n[limits]\nqueue = 1\nmax_clients = 1\n")
+        .unwrap();
+    let mut command = relay();
+    command
+        .env("RAKWIRE_RELAY_CONFIG", &file)
+        .env("RAKWIRE_RELAY_QUEUE", "2")
+        .env("RAKWIRE_RELAY_MAX_DATAGRAM", "2")
+        .env("RAKWIRE_RELAY_MAX_CLIENTS", "")
+        .env("RAKWIRE_RELAY_ALLOW_ORIGIN", "https://a.example; https://b.example")
+        .args(["config", "--explain", "--queue", "3"]);
+    let text = printed(&mut command);
+    for line in [
+        "queue = 3 # --queue".to_owned(),
+        "max_datagram = 2 # RAKWIRE_RELAY_MAX_DATAGRAM".to_owned(),
+        format!("max_clients = 1 # {}:5", file.display()),
+        "allow_origins = [\"https://a.example\", \"https://b.example\"] # RAKWIRE_RELAY_ALLOW_ORIGIN"
+            .to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+    }
+    let line = refused_with("RAKWIRE_RELAY_QUEUE", "x");
+    assert!(line.starts_with("error: RAKWIRE_RELAY_QUEUE: 'x' is no number"), "{line}");
+}
+
+fn refused_with(variable: &str, value: &str) -> String {
+    let output =
+        relay().env(variable, value).args(["check", "--target", "game=127.0.0.1:1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn keys_are_not_overwritten() {
+    let (key, public) = keygen("kept.key", "ed25519");
+    let before = fs::read(&key).unwrap();
+    let line = refused(&["keygen", "--out", key.to_str().unwrap()]);
+    assert!(line.contains("exists: choose another --out"), "{line}");
+    assert_eq!(fs::read(&key).unwrap(), before);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    // The halves of a key are not mixed up.
+    let target = ["--target", "game=127.0.0.1:1", "--token-key"];
+    let line = refused(&[&["check"], &target[..], &[key.to_str().unwrap()]].concat());
+    assert!(line.contains("give the relay the public one"), "{line}");
+    let line = refused(&["token", "--target", "game", "--key", public.to_str().unwrap()]);
+    assert!(line.contains("use the private one"), "{line}");
+}
+
+#[tokio::test]
+async fn a_made_token_admits() {
+    for algorithm in ["ed25519", "hmac-sha256"] {
+        let (key, for_relay) = keygen(&format!("made-{algorithm}.key"), algorithm);
+        let target = format!("game={}", Server::echo().await);
+        let arguments = ["--listen", "127.0.0.1:0", "--target", &target, "--token-key"];
+        let program = Program::run(relay().args(arguments).arg(&for_relay).stderr(Stdio::null()));
+        let token =
+            printed(relay().args(["token", "--target", "game", "--address", "127.0.0.1", "--key"]).arg(&key));
+        let path = format!("/ws?target=game&token={}", token.trim());
+        let mut client = Client::connect(program.address, &path).await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+        assert_eq!(Client::connect(program.address, "/ws?target=game").await.closed().await.0, 4401);
+    }
+}
+
+/// A token never shows in a log, whatever the level and whatever becomes of it.
+#[tokio::test]
+async fn tokens_are_not_logged() {
+    let (key, for_relay) = keygen("logged.key", "ed25519");
+    let log = path("log");
+    let target = format!("game={}", Server::echo().await);
+    let arguments = ["--listen", "127.0.0.1:0", "--target", &target, "--token-key"];
+    let mut command = relay();
+    command.args(arguments).arg(&for_relay).env("RUST_LOG", "trace").stderr(fs::File::create(&log).unwrap());
+    let program = Program::run(&mut command);
+    let token = printed(relay().args(["token", "--target", "game", "--key"]).arg(&key));
+    let (token, signature) = (token.trim(), token.trim().rsplit_once('.').unwrap().1);
+    let mut client = Client::connect(program.address, &format!("/ws?target=game&token={token}")).await;
+    client.send(b"hello").await;
+    assert_eq!(client.receive().await, b"hello");
+    for path in [format!("/ws?target=other&token={token}"), format!("/ws?target=game&token={token}x")] {
+        Client::connect(program.address, &path).await.closed().await;
+    }
+    let (_, _) = get(program.address, &format!("/?token={token}")).await;
+    drop(program);
+    let text = fs::read_to_string(&log).unwrap();
+    assert!(text.contains("client closed"), "{text}");
+    assert!(!text.contains(signature), "{text}");
+}
+
+/// A token from an endpoint, as a page would fetch it.
+async fn fetched(endpoint: SocketAddr) -> String {
+    let (head, body) = get(endpoint, "/token").await;
+    assert!(head.starts_with("http/1.1 200") && head.contains("cache-control: no-store"), "{head}");
+    let (_, rest) = body.split_once(r#"{"token":""#).unwrap_or_else(|| panic!("{body}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// Runs an endpoint in front of a relay with its key.
+async fn hands_out_tokens(for_relay: &PathBuf, endpoint: &mut Command) {
+    let endpoint = Program::run(endpoint);
+    let target = format!("game={}", Server::echo().await);
+    let arguments = ["--listen", "127.0.0.1:0", "--target", &target, "--token-single-use", "--token-key"];
+    let program = Program::run(relay().args(arguments).arg(for_relay).stderr(Stdio::null()));
+    for _ in 0..2 {
+        let path = format!("/ws?target=game&token={}", fetched(endpoint.address).await);
+        let mut client = Client::connect(program.address, &path).await;
+        client.send(b"hello").await;
+        assert_eq!(client.receive().await, b"hello");
+        assert_eq!(Client::connect(program.address, &path).await.closed().await.0, 4401, "used");
+    }
+}
+
+#[tokio::test]
+async fn the_example_in_node_hands_out_tokens() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/token-server.mjs");
+    for algorithm in ["ed25519", "hmac-sha256"] {
+        let (key, for_relay) = keygen(&format!("node-{algorithm}.key"), algorithm);
+        let mut command = Command::new("node");
+        command.arg(example).args(["--target", "game", "--listen", "127.0.0.1:0", "--key"]).arg(key);
+        hands_out_tokens(&for_relay, &mut command).await;
+    }
+}
+
+#[tokio::test]
+async fn the_example_in_rust_hands_out_tokens() {
+    let (key, for_relay) = keygen("rust.key", "ed25519");
+    let mut command = Command::new(example("token_server"));
+    command.arg(key).args(["game", "127.0.0.1:0"]);
+    hands_out_tokens(&for_relay, &mut command).await;
+}
+
+/// The program of an example. Cargo builds it together with all tests of the package, but not if it builds one of them.
+fn example(name: &str) -> PathBuf {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_rakwire-relay"));
+    let example = program.parent().unwrap().join("examples").join(name);
+    if !example.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        printed(&mut cargo);
+    }
+    example
+}
+
+#[test]
+fn completions_and_the_manual_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let text = printed(relay().args(["completions", shell]));
+        assert!(text.contains("keygen") && text.contains("max-clients"), "{shell}");
+    }
+    let page = printed(relay().arg("man"));
+    assert!(page.starts_with(".ie") && page.contains("max\\-clients") && page.contains("keygen"), "{page}");
+}

@@ -1,0 +1,396 @@
+//! What an operator sees and does: the admin address, metrics, logs, a shutdown that waits, the service manager.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+use crate::program::{Program, relay};
+use crate::support::{Client, Running, Server, TIMEOUT, config, directory, eventually, get, within};
+
+const DASHBOARD: &str = include_str!("../../packaging/grafana.json");
+
+/// A relay with an admin address, and a client that has sent and received.
+async fn used() -> (Running, SocketAddr, Client) {
+    let mut config = config(Server::echo().await);
+    config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
+    let relay = Running::start(config).await;
+    let admin = relay.admin.unwrap();
+    let mut client = relay.client().await;
+    client.send(b"hello").await;
+    client.receive().await;
+    (relay, admin, client)
+}
+
+/// The value of a line of metrics.
+fn value(metrics: &str, series: &str) -> Option<f64> {
+    metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+}
+
+#[tokio::test]
+async fn the_admin_address_tells_of_health_and_counts() {
+    let (relay, admin, _client) = used().await;
+    for (path, expected) in [("/livez", "ok\n"), ("/readyz", "ok\n")] {
+        let (head, body) = get(admin, path).await;
+        assert!(head.starts_with("http/1.1 200"), "{path}: {head}");
+        assert_eq!(body, expected, "{path}");
+    }
+    let (head, metrics) = get(admin, "/metrics").await;
+    assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert_eq!(value(&metrics, "rakwire_relay_clients{target=\"game\"}"), Some(1.0), "{metrics}");
+    let sent = "rakwire_relay_bytes_total{target=\"game\",direction=\"to_server\"}";
+    assert_eq!(value(&metrics, sent), Some(5.0), "{metrics}");
+    let dropped = "rakwire_relay_drops_total{target=\"game\",direction=\"to_client\",reason=\"queue_full\"}";
+    assert_eq!(value(&metrics, dropped), Some(0.0), "{metrics}");
+
+    for path in ["/metrics", "/livez", "/readyz"] {
+        let (head, _) = get(relay.address, path).await;
+        assert!(head.starts_with("http/1.1 404"), "clients do not see {path}: {head}");
+    }
+    let (head, _) = get(admin, "/ws?target=game").await;
+    assert!(head.starts_with("http/1.1 404"), "{head}");
+}
+
+/// The names of metrics in a text.
+fn names(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let mut names: Vec<&str> = words.filter(|word| word.starts_with("rakwire_relay_")).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[tokio::test]
+async fn the_dashboard_asks_for_metrics_and_labels_that_exist() {
+    let mut config = config(Server::echo().await);
+    config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
+    config.tls.self_signed = true;
+    let relay = Running::start(config).await;
+    let (_, metrics) = get(relay.admin.unwrap(), "/metrics").await;
+    let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let expressions: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+    let exported = names(&metrics);
+    for expression in &expressions {
+        let asked = names(expression);
+        assert!(!asked.is_empty(), "{expression}");
+        for name in asked {
+            assert!(exported.contains(&name), "{name} is not exported:\n{metrics}");
+            let labels = expression.split("by (").nth(1).and_then(|rest| rest.split(')').next());
+            for label in labels.into_iter().flat_map(|labels| labels.split(", ")) {
+                let has = |line: &str| line.starts_with(name) && line.contains(&format!("{label}=\""));
+                assert!(metrics.lines().any(has), "{name} has no label {label}:\n{metrics}");
+            }
+        }
+    }
+    let all = expressions.join(" ");
+    for name in exported {
+        assert!(names(&all).contains(&name), "no panel shows {name}");
+    }
+}
+
+/// A relay in its own process with an admin address and a JSON log.
+struct Operated {
+    program: Program,
+    admin: SocketAddr,
+    log: std::thread::JoinHandle<Vec<Value>>,
+}
+
+impl Operated {
+    fn start(server: SocketAddr, more: &[&str]) -> Self {
+        let arguments = [&["--admin-listen", "127.0.0.1:0", "--log-format", "json"], more].concat();
+        let mut program = Program::start_with(server, &arguments, Stdio::piped());
+        let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut seen = Vec::new();
+        let admin = loop {
+            let line = lines.next().expect("the log ended");
+            let line: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let admin = line["admin"].as_str().map(|admin| admin.parse().unwrap());
+            seen.push(line);
+            if let Some(admin) = admin {
+                break admin;
+            }
+        };
+        let log = std::thread::spawn(move || {
+            seen.extend(lines.map(|line| serde_json::from_str(&line).unwrap()));
+            seen
+        });
+        Self { program, admin, log }
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.program.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    async fn client(&self) -> Client {
+        Client::connect(self.program.address, "/ws?target=game").await
+    }
+
+    /// Waits for its end, and returns its log.
+    async fn ended(mut self) -> Vec<Value> {
+        within(tokio::task::spawn_blocking(move || {
+            let status = self.program.child.wait().unwrap();
+            assert!(status.success(), "{status}");
+            self.log.join().unwrap()
+        }))
+        .await
+        .unwrap()
+    }
+}
+
+async fn echoes(client: &mut Client) {
+    client.send(b"hello").await;
+    assert_eq!(client.receive().await, b"hello");
+}
+
+#[tokio::test]
+async fn a_relay_that_drains_keeps_its_clients_and_takes_no_others() {
+    let relay = Operated::start(Server::echo().await, &["--drain-timeout", "3600"]);
+    let mut client = relay.client().await;
+    echoes(&mut client).await;
+    relay.signal("-TERM");
+    within(async {
+        while !get(relay.admin, "/readyz").await.0.starts_with("http/1.1 503") {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert!(get(relay.admin, "/livez").await.0.starts_with("http/1.1 200"));
+    assert_eq!(value(&get(relay.admin, "/metrics").await.1, "rakwire_relay_draining"), Some(1.0));
+    within(async {
+        while TcpStream::connect(relay.program.address).await.is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    echoes(&mut client).await;
+    drop(client);
+    relay.ended().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_drain_closes_clients_and_so_does_a_second_signal() {
+    let relay = Operated::start(Server::echo().await, &["--drain-timeout", "1"]);
+    let mut client = relay.client().await;
+    echoes(&mut client).await;
+    relay.signal("-TERM");
+    assert_eq!(client.closed().await.0, 1001);
+    relay.ended().await;
+
+    let relay = Operated::start(Server::echo().await, &["--drain-timeout", "3600"]);
+    let mut client = relay.client().await;
+    relay.signal("-TERM");
+    within(async {
+        while !get(relay.admin, "/readyz").await.0.starts_with("http/1.1 503") {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    echoes(&mut client).await;
+    relay.signal("-TERM");
+    assert_eq!(client.closed().await.0, 1001);
+    relay.ended().await;
+}
+
+/// Uses a relay and ends it; its log.
+async fn log_of_a_session(more: &[&str]) -> Vec<Value> {
+    let relay = Operated::start(Server::echo().await, &[more, &["--drain-timeout", "0"]].concat());
+    let mut client = relay.client().await;
+    for _ in 0..500 {
+        echoes(&mut client).await;
+    }
+    relay.signal("-TERM");
+    client.closed().await;
+    relay.ended().await
+}
+
+#[tokio::test]
+async fn the_log_names_clients_and_grows_with_them_and_not_with_datagrams() {
+    let log = log_of_a_session(&[]).await;
+    assert!(log.len() < 20, "{log:?}");
+    let with_client = |line: &&Value| line["client"].is_string();
+    let clients: Vec<&Value> = log.iter().filter(with_client).collect();
+    assert!(clients.len() >= 2, "its start and its end: {log:?}");
+    for line in clients {
+        assert!(line["client"].as_str().unwrap().starts_with("127.0.0.1:"), "{line}");
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn addresses_can_be_hashed() {
+    let log = log_of_a_session(&["--log-hash-addresses"]).await;
+    let clients: Vec<&str> = log.iter().filter_map(|line| line["client"].as_str()).collect();
+    assert!(clients.len() >= 2, "{log:?}");
+    assert!(clients.iter().all(|client| client.starts_with("hash:") && *client == clients[0]), "{clients:?}");
+    for line in &log {
+        let text = line.to_string();
+        assert!(!text.contains("client\":\"127.0.0.1"), "{text}");
+    }
+}
+
+/// What the relay tells a service manager, in a directory of its own.
+fn notifications(name: &str) -> (UnixDatagram, std::path::PathBuf) {
+    let path = directory(name).join("notify");
+    // One of an earlier run.
+    let _ = fs::remove_file(&path);
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    (socket, path)
+}
+
+fn wait_for(socket: &UnixDatagram, state: &str) {
+    let mut buffer = [0; 1024];
+    loop {
+        let length = socket.recv(&mut buffer).unwrap_or_else(|error| panic!("no {state}: {error}"));
+        if std::str::from_utf8(&buffer[..length]).unwrap().lines().any(|line| line == state) {
+            return;
+        }
+    }
+}
+
+/// A relay that a service manager starts, with a socket that it opened.
+fn start_by_manager(server: SocketAddr, listener: std::net::TcpListener, notify: &Path) -> Child {
+    // The socket becomes the third file descriptor of the process that the shell turns into.
+    let script = "exec 3<&0 </dev/null; export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$@\"";
+    let program = relay();
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh"])
+        .arg(program.get_program())
+        .args(["--listen", "127.0.0.1:1", "--target", &format!("game={server}"), "--drain-timeout", "0"])
+        .env("NOTIFY_SOCKET", notify)
+        .env("WATCHDOG_USEC", "200000")
+        .env_remove("WATCHDOG_PID")
+        .stdin(OwnedFd::from(listener))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+#[tokio::test]
+async fn a_service_manager_passes_the_socket_and_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(false).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (notified, path) = notifications("notified");
+    let mut child = start_by_manager(Server::echo().await, listener, &path);
+    wait_for(&notified, "READY=1");
+    echoes(&mut Client::connect(address, "/ws?target=game").await).await;
+    wait_for(&notified, "WATCHDOG=1");
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    wait_for(&notified, "STOPPING=1");
+    let status = within(tokio::task::spawn_blocking(move || child.wait().unwrap())).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn clients_come_back_after_a_crash() {
+    let server = Server::echo().await;
+    let mut first = Program::start(server);
+    let mut client = Client::connect(first.address, "/ws?target=game").await;
+    echoes(&mut client).await;
+    let address = first.address.to_string();
+    // SIGKILL.
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    let mut command = relay();
+    command.args(["--listen", &address]).stderr(Stdio::null());
+    let second = Program::run(command.args(["--target", &format!("game={server}")]));
+    assert_eq!(second.address, first.address);
+    echoes(&mut Client::connect(second.address, "/ws?target=game").await).await;
+}
+
+/// Kilobytes of memory that a process has in use.
+fn resident(child: &Child) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_out() {
+    const CONNECTIONS: usize = 8_000;
+    let more = ["--max-clients", "4000", "--header-timeout", "2", "--clients-per-address", "0"];
+    let program = Program::start_with(Server::echo().await, &more, Stdio::null());
+    let mut early = Client::connect(program.address, "/ws?target=game").await;
+    echoes(&mut early).await;
+    let before = resident(&program.child);
+    let mut open = Vec::new();
+    for number in 0..CONNECTIONS {
+        let stream = TcpStream::connect(program.address).await.unwrap();
+        // Half of them send a part of a header.
+        if number % 2 == 0 {
+            stream.try_write(b"GET /ws?target=game HTTP/1.1\r\nHost: relay\r\n").unwrap();
+        }
+        open.push(stream);
+    }
+    echoes(&mut early).await;
+    let grown = resident(&program.child).saturating_sub(before);
+    assert!(grown < 32 * CONNECTIONS as u64, "{grown} KB for {CONNECTIONS} connections");
+    let mut late = within(async {
+        loop {
+            let url = format!("ws://{}/ws?target=game", program.address);
+            if let Ok((client, _)) = tokio_tungstenite::connect_async(url).await {
+                break Client(client);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    echoes(&mut late).await;
+    echoes(&mut early).await;
+}
+
+#[tokio::test]
+async fn a_header_without_end_is_refused() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let relay = Running::start(config(Server::echo().await)).await;
+    let many = "a: b\r\n".repeat(200);
+    let long = format!("a: {}\r\n", "b".repeat(100_000));
+    for header in [many, long] {
+        let mut stream = TcpStream::connect(relay.address).await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: relay\r\n{header}\r\n");
+        // The relay may end the connection before it has all.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = within(stream.read_to_end(&mut answer)).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    }
+    assert_eq!(get(relay.address, "/healthz").await.1, "ok");
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_in_a_file_loses_its_connection() {
+    use tokio::io::AsyncWriteExt;
+
+    let pages = directory("large");
+    fs::write(pages.join("index.html"), "page").unwrap();
+    fs::write(pages.join("large.bin"), vec![7; 32 * 1024 * 1024]).unwrap();
+    let mut config = config(Server::echo().await);
+    config.serve = Some(pages);
+    config.limits.max_clients = 1;
+    config.limits.write_stall_timeout = Duration::from_millis(300);
+    let relay = Running::start(config).await;
+    let mut stopped = Vec::new();
+    // As many as there can be connections.
+    for _ in 0..2 + 64 {
+        let mut stream = TcpStream::connect(relay.address).await.unwrap();
+        stream.write_all(b"GET /large.bin HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+        stopped.push(stream);
+    }
+    eventually("they are given up", || relay.snapshot().stalled == 2 + 64).await;
+    assert_eq!(get(relay.address, "/healthz").await.1, "ok");
+    drop(stopped);
+}

@@ -1,0 +1,273 @@
+//! The relay behind nginx, HAProxy and Caddy, with the files that its package has as examples.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rakwire_relay::{Config, Limits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::support::{Running, Server, config, directory, within};
+use crate::tls::{Authority, TlsClient, connect};
+
+/// The name that the examples have for the page.
+const NAME: &str = "play.example.org";
+
+const NGINX: &str = include_str!("../../packaging/proxies/nginx.conf");
+const HAPROXY: &str = include_str!("../../packaging/proxies/haproxy.cfg");
+const CADDY: &str = include_str!("../../packaging/proxies/Caddyfile");
+
+/// A reverse proxy in its own process.
+struct Proxy {
+    child: Child,
+    address: SocketAddr,
+    authority: Authority,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a test knows before it starts a proxy.
+struct Setup {
+    directory: PathBuf,
+    /// The certificate of the proxy and its key, as three files: one of both.
+    chain: PathBuf,
+    key: PathBuf,
+    combined: PathBuf,
+    authority: Authority,
+    relay: SocketAddr,
+}
+
+impl Setup {
+    fn new(name: &str, relay: SocketAddr) -> Self {
+        let directory = directory(name);
+        let [chain, key, combined] = ["chain.pem", "key.pem", "combined.pem"].map(|name| directory.join(name));
+        let authority = Authority::new();
+        authority.issue(NAME, &chain, &key);
+        let both = fs::read_to_string(&chain).unwrap() + &fs::read_to_string(&key).unwrap();
+        fs::write(&combined, both).unwrap();
+        Self { directory, chain, key, combined, authority, relay }
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Starts a proxy on a free port, with what `command` makes for that port.
+    async fn start(self, command: impl Fn(&Self, SocketAddr) -> Command) -> Proxy {
+        // Another program may take the port in between.
+        for _ in 0..5 {
+            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let log = fs::File::create(self.directory.join("log")).unwrap();
+            let mut command = command(&self, address);
+            command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+            let child = command.spawn().unwrap_or_else(|error| {
+                panic!("{command:?}: {error}; `cargo xtask setup` installs the proxies")
+            });
+            let mut proxy = Proxy { child, address, authority: Authority::new() };
+            if proxy.listens().await {
+                proxy.authority = self.authority;
+                return proxy;
+            }
+        }
+        panic!("no start: {}", fs::read_to_string(self.directory.join("log")).unwrap());
+    }
+}
+
+impl Proxy {
+    /// Whether it accepts connections, in the end.
+    async fn listens(&mut self) -> bool {
+        within(async {
+            loop {
+                if TcpStream::connect(self.address).await.is_ok() {
+                    return true;
+                }
+                if self.child.try_wait().unwrap().is_some() {
+                    return false;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await
+    }
+}
+
+/// A daemon's program, which is not on the path of everybody.
+fn daemon(name: &str) -> Command {
+    let in_sbin = Path::new("/usr/sbin").join(name);
+    if in_sbin.is_file() { Command::new(in_sbin) } else { Command::new(name) }
+}
+
+/// An example in which each of these texts occurs and is replaced.
+fn replaced(example: &str, replacements: &[(&str, &str)]) -> String {
+    replacements.iter().fold(example.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "the example has no {from:?}");
+        text.replace(from, to)
+    })
+}
+
+fn display(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn nginx(setup: &Setup, address: SocketAddr) -> Command {
+    let site = replaced(
+        NGINX,
+        &[
+            ("listen 443 ssl;", &format!("listen {address} ssl;")),
+            ("127.0.0.1:8080", &setup.relay.to_string()),
+            ("/etc/ssl/play.example.org/fullchain.pem", &display(&setup.chain)),
+            ("/etc/ssl/play.example.org/privkey.pem", &display(&setup.key)),
+            ("/var/log/nginx/rakwire-relay.log", &display(&setup.directory.join("access.log"))),
+        ],
+    );
+    let site = setup.write("site.conf", &site);
+    let here = display(&setup.directory);
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary: String = temporary.iter().map(|name| format!("{name}_temp_path {here}/{name};\n")).collect();
+    let all = format!(
+        "daemon off;\nmaster_process off;\npid {here}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n{temporary}\
+         include {};\n}}\n",
+        site.display()
+    );
+    let all = setup.write("nginx.conf", &all);
+    let mut command = daemon("nginx");
+    command.args(["-e", "stderr", "-p", &here, "-c"]).arg(all);
+    command
+}
+
+fn haproxy(setup: &Setup, address: SocketAddr) -> Command {
+    let text = replaced(
+        HAPROXY,
+        &[
+            ("bind :443 ssl", &format!("bind {address} ssl")),
+            ("127.0.0.1:8080", &setup.relay.to_string()),
+            ("/etc/ssl/play.example.org/combined.pem", &display(&setup.combined)),
+        ],
+    );
+    let mut command = daemon("haproxy");
+    command.args(["-db", "-f"]).arg(setup.write("haproxy.cfg", &text));
+    command
+}
+
+fn caddy(setup: &Setup, address: SocketAddr) -> Command {
+    let site = format!(
+        "{{\n\tadmin off\n\tauto_https disable_redirects\n\tservers {{\n\t\tprotocols h1 h2\n\t}}\n}}\n\
+         https://{NAME}:{} {{\n\tbind {}\n\ttls {} {}\n",
+        address.port(),
+        address.ip(),
+        setup.chain.display(),
+        setup.key.display()
+    );
+    let text = replaced(CADDY, &[("play.example.org {\n", &site), ("127.0.0.1:8080", &setup.relay.to_string())]);
+    let mut command = daemon("caddy");
+    command.args(["run", "--adapter", "caddyfile", "--config"]).arg(setup.write("Caddyfile", &text));
+    // It keeps certificates and its state below these.
+    for variable in ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"] {
+        command.env(variable, &setup.directory);
+    }
+    command
+}
+
+/// A relay for a proxy on this machine, with pings so often that a session has many.
+async fn relay_behind_proxy() -> Config {
+    let mut config = config(Server::echo().await);
+    config.limits.ping_interval = Duration::from_millis(100);
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config
+}
+
+/// Requests one after the other on one connection, then a session that is idle for many pings and ends with the relay.
+async fn serves(proxy: Proxy, relay: Running) {
+    let connector = proxy.authority.connector();
+    let mut stream = connect(&connector, proxy.address, NAME).await;
+    for _ in 0..3 {
+        let request = format!("GET /healthz HTTP/1.1\r\nHost: {NAME}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        while !answer.ends_with("\r\n\r\nok") {
+            let mut buffer = [0; 1024];
+            let length = within(stream.read(&mut buffer)).await.unwrap();
+            assert_ne!(length, 0, "{answer}");
+            answer += std::str::from_utf8(&buffer[..length]).unwrap();
+        }
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    let mut client = TlsClient::open(&connector, proxy.address, NAME).await;
+    client.echoes(b"hello").await;
+    // Reading answers the pings; without answers the relay would close after three of them.
+    assert!(tokio::time::timeout(Duration::from_secs(1), client.receive()).await.is_err(), "nothing to receive");
+    client.echoes(&[7; 1200]).await;
+    let ended = tokio::spawn(relay.stop());
+    match client.receive().await {
+        Message::Close(Some(frame)) => assert_eq!(u16::from(frame.code), 1001, "{frame:?}"),
+        other => panic!("no close frame: {other:?}"),
+    }
+    drop(client);
+    within(ended).await.unwrap();
+}
+
+#[tokio::test]
+async fn sessions_pass_through_nginx() {
+    let relay = Running::start(relay_behind_proxy().await).await;
+    let proxy = Setup::new("proxy-nginx", relay.address).start(nginx).await;
+    serves(proxy, relay).await;
+    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join("proxy-nginx/access.log");
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("/ws") && !log.contains("target="), "the query may have a token: {log}");
+}
+
+#[tokio::test]
+async fn sessions_pass_through_haproxy() {
+    let mut config = relay_behind_proxy().await;
+    config.admission.proxy_protocol = true;
+    let relay = Running::start(config).await;
+    let proxy = Setup::new("proxy-haproxy", relay.address).start(haproxy).await;
+    serves(proxy, relay).await;
+}
+
+#[tokio::test]
+async fn sessions_pass_through_caddy() {
+    let relay = Running::start(relay_behind_proxy().await).await;
+    let proxy = Setup::new("proxy-caddy", relay.address).start(caddy).await;
+    serves(proxy, relay).await;
+}
+
+/// The seconds behind a word of a file.
+fn seconds(text: &str, word: &str) -> Duration {
+    let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
+    let value = values.next().unwrap_or_else(|| panic!("there is no {word}")).trim_end_matches('s');
+    Duration::from_secs(value.parse().unwrap())
+}
+
+/// A proxy must not send a request on a connection that the relay is about to close, and not close one of a client that
+/// the relay still waits for.
+#[test]
+fn the_timeouts_of_the_examples_fit_the_limits_of_the_relay() {
+    let limits = Limits::default();
+    for (text, word) in
+        [(NGINX, "keepalive_timeout"), (HAPROXY, "timeout http-keep-alive"), (CADDY, "keepalive")]
+    {
+        assert!(seconds(text, word) < limits.header_timeout, "{word}");
+    }
+    for (text, word) in [
+        (NGINX, "proxy_read_timeout"),
+        (NGINX, "proxy_send_timeout"),
+        (HAPROXY, "timeout tunnel"),
+    ] {
+        assert!(seconds(text, word) > 3 * limits.ping_interval, "{word}");
+    }
+}

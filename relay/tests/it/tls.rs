@@ -1,0 +1,250 @@
+//! TLS: certificates from files, their replacement, a certificate for development, handshakes that are never finished.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use rakwire_relay::Config;
+use rcgen::{BasicConstraints, CertificateParams, CertificateSigningRequestParams, IsCa, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::support::{Running, Server, config, directory, eventually, within};
+
+/// A certificate authority.
+pub(crate) struct Authority {
+    certificate: rcgen::Certificate,
+    key: KeyPair,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self { certificate: params.self_signed(&key).unwrap(), key }
+    }
+
+    /// Writes a new certificate for a name, and its key.
+    pub(crate) fn issue(&self, name: &str, certificate: &Path, key: &Path) {
+        let pair = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let issued = params.signed_by(&pair, &self.certificate, &self.key).unwrap();
+        fs::write(certificate, issued.pem()).unwrap();
+        fs::write(key, pair.serialize_pem()).unwrap();
+    }
+
+    /// Signs a request of somebody who has the key.
+    pub(crate) fn sign(&self, request: CertificateSigningRequestParams) -> String {
+        request.signed_by(&self.certificate, &self.key).unwrap().pem()
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.certificate.pem()
+    }
+
+    /// What trusts this authority and no other.
+    pub(crate) fn connector(&self) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.der().clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        Arc::new(builder.with_root_certificates(roots).with_no_client_auth()).into()
+    }
+}
+
+/// A connection by TLS.
+pub(crate) async fn connect(connector: &TlsConnector, address: SocketAddr, name: &str) -> TlsStream<TcpStream> {
+    let stream = within(TcpStream::connect(address)).await.unwrap();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    within(connector.connect(name, stream)).await.unwrap()
+}
+
+/// A client of the target `game` by TLS.
+pub(crate) struct TlsClient(pub(crate) WebSocketStream<TlsStream<TcpStream>>);
+
+impl TlsClient {
+    pub(crate) async fn open(connector: &TlsConnector, address: SocketAddr, name: &str) -> Self {
+        Self::over(connect(connector, address, name).await, name).await
+    }
+
+    pub(crate) async fn over(stream: TlsStream<TcpStream>, name: &str) -> Self {
+        let url = format!("wss://{name}/ws?target=game");
+        Self(within(client_async(url, stream)).await.unwrap().0)
+    }
+
+    pub(crate) async fn echoes(&mut self, text: &[u8]) {
+        within(self.0.send(Message::binary(text.to_vec()))).await.unwrap();
+        assert_eq!(self.receive().await, Message::binary(text.to_vec()));
+    }
+
+    /// The next message that is no ping.
+    pub(crate) async fn receive(&mut self) -> Message {
+        loop {
+            match within(self.0.next()).await.unwrap().unwrap() {
+                Message::Ping(_) | Message::Pong(_) => {}
+                message => return message,
+            }
+        }
+    }
+
+    /// The certificate that the relay showed.
+    fn certificate(&self) -> Vec<u8> {
+        self.0.get_ref().get_ref().1.peer_certificates().unwrap()[0].to_vec()
+    }
+}
+
+/// A relay with a certificate in files.
+struct WithFiles {
+    authority: Authority,
+    certificate: PathBuf,
+    key: PathBuf,
+    config: Config,
+}
+
+impl WithFiles {
+    async fn new(name: &str) -> Self {
+        let directory = directory(name);
+        let (certificate, key) = (directory.join("chain.pem"), directory.join("key.pem"));
+        let authority = Authority::new();
+        authority.issue("localhost", &certificate, &key);
+        let mut config = config(Server::echo().await);
+        config.tls.certificate = Some(certificate.clone());
+        config.tls.key = Some(key.clone());
+        Self { authority, certificate, key, config }
+    }
+
+    fn replace(&self) {
+        self.authority.issue("localhost", &self.certificate, &self.key);
+    }
+}
+
+#[tokio::test]
+async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
+    let files = WithFiles::new("tls-replaced").await;
+    let relay = Running::start(files.config.clone()).await;
+    let connector = files.authority.connector();
+    let mut early = TlsClient::open(&connector, relay.address, "localhost").await;
+    early.echoes(b"hello").await;
+    let first = early.certificate();
+
+    fs::write(&files.key, "not a key").unwrap();
+    let mut still = TlsClient::open(&connector, relay.address, "localhost").await;
+    assert_eq!(still.certificate(), first, "files that cannot be used change nothing");
+    still.echoes(b"still").await;
+
+    files.replace();
+    let mut late = loop {
+        // Without a session of before, with which the certificate is not shown again.
+        let late = TlsClient::open(&files.authority.connector(), relay.address, "localhost").await;
+        if late.certificate() != first {
+            break late;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    late.echoes(b"late").await;
+    early.echoes(b"still here").await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn files_are_served_by_tls() {
+    let mut files = WithFiles::new("tls-served").await;
+    let pages = directory("tls-pages");
+    fs::write(pages.join("index.html"), "page").unwrap();
+    files.config.serve = Some(pages);
+    let relay = Running::start(files.config.clone()).await;
+    let mut stream = connect(&files.authority.connector(), relay.address, "localhost").await;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    within(stream.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("page"), "{answer}");
+}
+
+#[tokio::test]
+async fn handshakes_that_fail_or_never_end_are_given_up_and_counted() {
+    let mut files = WithFiles::new("tls-handshakes").await;
+    files.config.limits.header_timeout = Duration::from_millis(500);
+    let relay = Running::start(files.config.clone()).await;
+    let connector = files.authority.connector();
+    let mut client = TlsClient::open(&connector, relay.address, "localhost").await;
+
+    let mut silent = TcpStream::connect(relay.address).await.unwrap();
+    let mut partial = TcpStream::connect(relay.address).await.unwrap();
+    // The first bytes of a ClientHello.
+    partial.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.unwrap();
+    for stream in [&mut silent, &mut partial] {
+        assert!(matches!(within(stream.read(&mut [0; 64])).await, Ok(0) | Err(_)));
+    }
+    eventually("both have timed out", || relay.snapshot().handshakes_timed_out == 2).await;
+
+    let mut plain = TcpStream::connect(relay.address).await.unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: relay\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = within(plain.read_to_end(&mut answer)).await;
+    assert!(!answer.starts_with(b"HTTP"), "nothing is served without TLS");
+    eventually("it is counted", || relay.snapshot().handshakes_failed == 1).await;
+    client.echoes(b"not disturbed").await;
+}
+
+/// Takes every certificate.
+#[derive(Debug)]
+pub(crate) struct Anyone;
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        ring::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_development_is_made_at_the_start() {
+    let mut config = config(Server::echo().await);
+    config.tls.self_signed = true;
+    let relay = Running::start(config).await;
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone));
+    let connector: TlsConnector = Arc::new(builder.with_no_client_auth()).into();
+    TlsClient::open(&connector, relay.address, "127.0.0.1").await.echoes(b"hello").await;
+}

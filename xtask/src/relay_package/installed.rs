@@ -1,0 +1,136 @@
+//! The package in a root of its own: installed, started, drained, removed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
+use std::path::Path;
+use std::process::{ChildStdin, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::Uid;
+
+use super::FOLDER;
+use crate::process::describe;
+use crate::shell::Shell;
+
+const SCRIPT: &str = include_str!("root.sh");
+/// How long each step may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Goes through the life of the package.
+pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
+    let root = shell.path(FOLDER).join("root");
+    std::fs::create_dir_all(&root)?;
+    let [listen, admin] = [free_address()?, free_address()?];
+    let name = format!("rakwire-relay-package-{}", std::process::id());
+    let notified = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(&name)?)?;
+    notified.set_read_timeout(Some(LIMIT))?;
+
+    let arguments = [package.display().to_string(), root.display().to_string(), listen.to_string(), admin.to_string()];
+    let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
+    let notify = format!("NOTIFY_SOCKET=@{name}");
+    let line = ["env", notify.as_str()].into_iter().chain(unshare).chain(arguments.iter().map(String::as_str));
+    let mut running = if Uid::effective().is_root() {
+        let mut line = line;
+        let program = line.next().unwrap_or_default();
+        shell.cmd(program, line)
+    } else {
+        shell.cmd("sudo", ["-n"].into_iter().chain(line))
+    }
+    .with(|command| {
+        command.stdin(Stdio::piped());
+    })
+    .spawn()?;
+    let input = running.take_stdin()?;
+    let started = wait_until_ready(&notified, || Ok(running.poll()?.is_none()));
+    let used = started.and_then(|()| use_relay(listen, admin, input));
+    let status = running.wait(Some(LIMIT))?;
+    if !status.success() {
+        bail!("the package failed in its root: {}", describe(status));
+    }
+    used?;
+    shell.print("installed, started, drained and removed");
+    Ok(())
+}
+
+/// Waits for what the service manager would wait for.
+fn wait_until_ready(notified: &UnixDatagram, is_running: impl FnMut() -> Result<bool>) -> Result<()> {
+    wait_for(notified, "READY=1", is_running)
+}
+
+fn wait_for(notified: &UnixDatagram, state: &str, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
+    let started = Instant::now();
+    notified.set_read_timeout(Some(Duration::from_millis(200)))?;
+    let mut buffer = [0; 4096];
+    while started.elapsed() < LIMIT {
+        if let Ok(length) = notified.recv(&mut buffer) {
+            let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
+            if text.lines().any(|line| line == state) {
+                return Ok(());
+            }
+        }
+        if !is_running()? {
+            bail!("the relay ended before it said {state}");
+        }
+    }
+    bail!("the relay did not say {state}")
+}
+
+/// Connects a client, and lets the relay end: the client is told.
+fn use_relay(listen: SocketAddr, admin: SocketAddr, mut input: ChildStdin) -> Result<()> {
+    let ready = get(admin, "/readyz")?;
+    if !ready.starts_with("HTTP/1.1 200") {
+        bail!("/readyz says {ready}");
+    }
+    let metrics = get(admin, "/metrics")?;
+    if !metrics.contains("rakwire_relay_ready 1") {
+        bail!("/metrics says {metrics}");
+    }
+    let mut client = open_websocket(listen)?;
+    writeln!(input)?;
+    let mut received = Vec::new();
+    client.read_to_end(&mut received).context("the relay does not end the connection")?;
+    // A close frame with the code 1001.
+    if !received.windows(2).any(|code| code == 1001u16.to_be_bytes()) {
+        bail!("the client was not told that the relay ends: {received:02x?}");
+    }
+    Ok(())
+}
+
+/// A client of the target `game` that sends nothing.
+fn open_websocket(relay: SocketAddr) -> Result<TcpStream> {
+    let mut stream = connect(relay)?;
+    write!(
+        stream,
+        "GET /ws?target=game HTTP/1.1\r\nHost: {relay}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )?;
+    let mut head = String::new();
+    let mut lines = BufReader::new(stream.try_clone()?);
+    lines.read_line(&mut head)?;
+    if !head.starts_with("HTTP/1.1 101") {
+        bail!("the relay opens no WebSocket: {head}");
+    }
+    Ok(stream)
+}
+
+fn get(address: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = connect(address)?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    Ok(stream)
+}
+
+/// An address that nobody uses at the moment.
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}

@@ -1,0 +1,67 @@
+# Installs a package into a root of its own, starts what it installs, ends it and removes the package. Runs in a mount
+# namespace of its own, so that nothing of it is left. Each line on standard input lets it go on.
+set -eu
+package=$1
+root=$2
+listen=$3
+admin=$4
+
+mount -t tmpfs -o mode=0755 tmpfs "$root"
+cd "$root"
+mkdir -p .upper .work usr etc var/lib/dpkg/info var/lib/dpkg/updates var/log run tmp root proc dev
+chmod 1777 tmp
+# The programs of this machine, and nothing else of it.
+mount -t overlay overlay -o "lowerdir=/usr,upperdir=$root/.upper,workdir=$root/.work" usr
+for name in bin sbin lib lib64; do
+    [ ! -L "/$name" ] || ln -s "usr/$name" "$name"
+done
+mount --rbind /proc proc
+mount --rbind /dev dev
+cp -a /etc/alternatives etc/ 2>/dev/null || true
+cp /usr/share/base-passwd/passwd.master etc/passwd
+cp /usr/share/base-passwd/group.master etc/group
+: > etc/shadow
+: > etc/gshadow
+: > var/lib/dpkg/available
+# The packages that it may depend on, as they are on this machine.
+for name in libc6 libgcc-s1 passwd; do
+    dpkg-query --status "$name"
+    echo
+done > var/lib/dpkg/status
+rm -f usr/bin/rakwire-relay
+
+inside() {
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"
+}
+
+cp "$package" tmp/package.deb
+inside dpkg --install /tmp/package.deb
+inside rakwire-relay --version
+inside getent passwd rakwire-relay
+[ "$(inside stat -c '%U:%G %a' /etc/rakwire-relay)" = "root:rakwire-relay 750" ]
+inside rakwire-relay check --config /etc/rakwire-relay/relay.toml
+inside systemd-analyze verify --man=no /usr/lib/systemd/system/rakwire-relay.service \
+    /usr/lib/systemd/system/rakwire-relay.socket
+inside systemd-analyze security --offline=true --threshold=20 --no-pager \
+    /usr/lib/systemd/system/rakwire-relay.service | tail -n 1
+
+sed -i "s/127.0.0.1:8080/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/" \
+    etc/rakwire-relay/relay.toml
+command=$(sed -n 's/^ExecStart=//p' usr/lib/systemd/system/rakwire-relay.service)
+# As the unit does: another user, and no privileges to gain.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" setpriv --reuid rakwire-relay --regid rakwire-relay --clear-groups \
+    --no-new-privs --bounding-set -all $command > run/stdout &
+relay=$!
+read -r _
+kill -TERM "$relay"
+wait "$relay"
+echo drained
+
+inside dpkg --remove rakwire-relay
+[ ! -e usr/bin/rakwire-relay ]
+[ ! -e usr/lib/systemd/system/rakwire-relay.service ]
+# What an operator has written stays until it is purged.
+[ -e etc/rakwire-relay/relay.toml ]
+inside dpkg --purge rakwire-relay
+[ ! -e etc/rakwire-relay ]
+echo removed
