@@ -139,7 +139,8 @@ async fn a_wrong_version_is_told_by_the_server() {
 async fn pings_are_answered_in_the_place_of_a_foreign_server() {
     let server = Server::start("cpp", &[]).expect("a foreign server");
     let relay = Relay::front(server.address);
-    let client = Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
+    let client =
+        Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
     let direct = client.ping(server.address, TIME_LIMIT).await.expect("a pong of the server");
     let pong = loop {
         // The relay asks the server at its start; a ping before that has no answer.
@@ -248,7 +249,8 @@ mod discovery {
             servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
         });
         // One takes its announcement back, the other one's runs out.
-        let told = Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
+        let told =
+            Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
         assert!(told.success() && polite.wait().expect("an end").success());
         eventually("the first is gone", || names(&relay) == ["arena-2", "fixed"]);
         killed.kill().expect("a running program");

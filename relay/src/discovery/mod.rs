@@ -13,4 +13,4 @@ mod watch;
 
 pub use announcement::{Announcement, AnnouncementError};
 pub use store::{DiscoveryError, Store};
-
+pub(crate) use watch::Watcher;

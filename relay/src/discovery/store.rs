@@ -96,7 +96,9 @@ impl Store {
     }
 }
 
-async fn search(connection: &mut MultiplexedConnection) -> Result<BTreeMap<TargetName, Announcement>, RedisError> {
+async fn search(
+    connection: &mut MultiplexedConnection,
+) -> Result<BTreeMap<TargetName, Announcement>, RedisError> {
     let mut found = BTreeMap::new();
     let mut cursor = 0_u64;
     for _ in 0..SCANS_MAX {

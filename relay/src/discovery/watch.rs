@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::announcement::Announcement;
@@ -30,24 +30,31 @@ impl Health {
     }
 }
 
-/// Passes the servers that are announced to `found`, at once and again and again, until the future is dropped. While the
-/// store does not answer nothing is passed, so what was found last stays.
-pub(crate) async fn watch(
-    mut store: Store,
-    period: Duration,
-    mut found: impl AsyncFnMut(BTreeMap<TargetName, Announcement>),
-) {
-    let mut health = Health::default();
-    let mut tick = interval(period);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tick.tick().await;
-        match store.servers().await {
-            Ok(servers) => {
-                health.note(Ok(()));
-                found(servers).await;
+/// Looks into a store again and again.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    store: Store,
+    tick: Interval,
+    health: Health,
+}
+
+impl Watcher {
+    /// Looks at once and then every `period`.
+    pub(crate) fn new(store: Store, period: Duration) -> Self {
+        let mut tick = interval(period);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { store, tick, health: Health::default() }
+    }
+
+    /// The servers that are announced, when it has looked the next time and the store has answered.
+    pub(crate) async fn next(&mut self) -> BTreeMap<TargetName, Announcement> {
+        loop {
+            self.tick.tick().await;
+            let found = self.store.servers().await;
+            self.health.note(found.as_ref().map(drop));
+            if let Ok(servers) = found {
+                return servers;
             }
-            Err(error) => health.note(Err(&error)),
         }
     }
 }
@@ -77,7 +84,7 @@ impl Store {
         loop {
             tick.tick().await;
             let announced = self.announce(server, lifetime).await;
-            health.note(announced.as_ref().copied());
+            health.note(announced.as_ref().map(drop));
         }
     }
 }

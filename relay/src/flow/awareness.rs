@@ -41,9 +41,7 @@ mod tests {
     use crate::protocol::{Handshake, PongCache, ProtocolKind};
 
     fn flow(now: Instant) -> Awareness {
-        let mut handshake = Handshake::default();
-        handshake.payload_max = 1_000;
-        handshake.datagrams = 2;
+        let handshake = Handshake { payload_max: 1_000, datagrams: 2, ..Handshake::default() };
         Awareness::new(ProtocolKind::RakNet, handshake, Arc::<PongCache>::default(), now)
     }
 
@@ -52,7 +50,8 @@ mod tests {
         let now = Instant::now();
         let mut flow = flow(now);
         let mut request = vec![0; 1_400];
-        request[..18].copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
+        request[..18]
+            .copy_from_slice(b"\x05\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x0b");
         let cut = Bytes::copy_from_slice(&request[..1_000]);
         assert_eq!(flow.to_server(now, &request), Verdict::Replace(cut));
         assert_eq!(flow.to_server(now, &request[..900]), Verdict::Pass);

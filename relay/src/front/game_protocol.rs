@@ -87,7 +87,8 @@ impl<A: Admit> Front<A> {
     /// the server begins anew, from another address, since a server may take a second salt for an answer.
     fn handle_seasoning(&mut self, now: Now, from: SocketAddr, out: &mut Transmits<'_>) {
         if let Some(id) = self.flows.find(from) {
-            let goes_on = self.flows.get(id).is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol));
+            let goes_on =
+                self.flows.get(id).is_some_and(|(_, flow)| flow.is_open && !is_over(&flow.protocol));
             if goes_on {
                 return;
             }

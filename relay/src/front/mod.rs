@@ -182,7 +182,8 @@ impl<A: Admit> Front<A> {
     ) {
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
-            let Some((client, is_open)) = self.flows.get(id).map(|(client, flow)| (client, flow.is_open)) else {
+            let Some((client, is_open)) = self.flows.get(id).map(|(client, flow)| (client, flow.is_open))
+            else {
                 self.counters.dropped(FrontDropReason::UnknownSource);
                 return;
             };

@@ -65,7 +65,13 @@ impl<A: Admit> Front<A> {
             Offline::Request2 { security, mtu, guid, .. } => {
                 self.handle_request_2(now, from, security, mtu, guid, out);
             }
-            _ => match self.open_flow(from, now.at) {
+            Offline::Pong { .. }
+            | Offline::Reply1 { .. }
+            | Offline::Reply2 { .. }
+            | Offline::IncompatibleProtocol { .. }
+            | Offline::OutOfBand { .. }
+            | Offline::Refused { .. }
+            | _ => match self.open_flow(from, now.at) {
                 Some(id) => self.pass_to_server(Some(id), datagram, out, datagram.len()),
                 None => self.counters.dropped(FrontDropReason::UnknownSource),
             },
@@ -117,7 +123,8 @@ impl<A: Admit> Front<A> {
             return;
         }
         let guid = Guid(self.pongs.guid().unwrap_or(self.settings.guid));
-        let reply = Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu: self.clamp_mtu(mtu) };
+        let reply =
+            Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu: self.clamp_mtu(mtu) };
         self.counters.answered();
         out.write(To::Client(from), |writer| reply.write(writer));
     }
@@ -194,15 +201,26 @@ impl<A: Admit> Front<A> {
             Offline::Reply1 { security, mtu, .. } => self.handle_reply_1(id, security, mtu, out),
             Offline::Reply2 { answer: None, guid, mtu, .. } => self.handle_reply_2(id, guid, mtu, out),
             // The connection would be encrypted with a client that offered no key.
-            Offline::Reply2 { answer: Some(_), guid, .. } => self.refuse(id, Refusal::AttemptFailed, guid, out),
+            Offline::Reply2 { guid, .. } => self.refuse(id, Refusal::AttemptFailed, guid, out),
             Offline::Refused { .. } | Offline::IncompatibleProtocol { .. } => {
                 self.pass_refusal(id, datagram, out);
             }
-            _ => self.pass_if_open(id, datagram, out),
+            Offline::Ping { .. }
+            | Offline::Pong { .. }
+            | Offline::Request1 { .. }
+            | Offline::Request2 { .. }
+            | Offline::OutOfBand { .. }
+            | _ => self.pass_if_open(id, datagram, out),
         }
     }
 
-    fn handle_reply_1(&mut self, id: FlowId, security: ServerSecurity<'_>, mtu: u16, out: &mut Transmits<'_>) {
+    fn handle_reply_1(
+        &mut self,
+        id: FlowId,
+        security: ServerSecurity<'_>,
+        mtu: u16,
+        out: &mut Transmits<'_>,
+    ) {
         let cookie = match security {
             ServerSecurity::None => None,
             ServerSecurity::Cookie(cookie) => Some(cookie),

@@ -101,10 +101,11 @@ impl Bench {
         let sent = self.client(from, &bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 }));
         let [(To::Client(to), reply)] = &sent[..] else { panic!("no reply: {sent:?}") };
         assert_eq!(*to, from);
-        match read(reply) {
-            Offline::Reply1 { security: ServerSecurity::Cookie(cookie), mtu: 1_492, .. } => cookie,
-            other => panic!("{other:?}"),
-        }
+        let reply = read(reply);
+        let Offline::Reply1 { security: ServerSecurity::Cookie(cookie), mtu: 1_492, .. } = reply else {
+            panic!("{reply:?}")
+        };
+        cookie
     }
 
     /// A client whose server has accepted it.
@@ -120,9 +121,9 @@ impl Bench {
 }
 
 fn sent(out: &Transmits<'_>) -> Sent {
-    let all = out.iter().flat_map(|(to, bytes, stride)| {
-        bytes.chunks(stride).map(move |datagram| (to, datagram.to_vec()))
-    });
+    let all = out
+        .iter()
+        .flat_map(|(to, bytes, stride)| bytes.chunks(stride).map(move |datagram| (to, datagram.to_vec())));
     all.collect()
 }
 
@@ -350,7 +351,8 @@ fn pings_are_answered_from_the_cache_a_few_for_each_network() {
     assert_eq!(bench.drops(FrontDropReason::NoPong), 1);
     let pong = Pong { guid: 5, data: b"MCPE;a".to_vec(), at: bench.now.at, latency: None };
     bench.pongs.learn(PingScope::Any, pong);
-    let answers = (0..100).filter(|_| !bench.client(client_address(1), &ping(Some(CLIENT))).is_empty()).count();
+    let answers =
+        (0..100).filter(|_| !bench.client(client_address(1), &ping(Some(CLIENT))).is_empty()).count();
     assert_eq!(answers as u32, PONGS.network - 1);
     assert_eq!(bench.client(client_address(1), &ping(None)), []);
     assert_eq!(bench.drops(FrontDropReason::WouldAmplify), 1);
@@ -394,7 +396,9 @@ fn datagrams_that_arrive_together_leave_together() {
 fn keys_are_replaced_while_clients_come() {
     let mut bench = Bench::raknet();
     let cookie = bench.cookie(client_address(1));
-    bench.front.set_keys("11111111111111111111111111111111\n07070707070707070707070707070707".parse().unwrap());
+    bench
+        .front
+        .set_keys("11111111111111111111111111111111\n07070707070707070707070707070707".parse().unwrap());
     assert_eq!(bench.client(client_address(1), &request_2(cookie, 1_400)).len(), 1);
     bench.front.set_keys("11111111111111111111111111111111".parse().unwrap());
     assert_eq!(bench.client(client_address(2), &request_2(cookie, 1_400)), []);

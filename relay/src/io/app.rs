@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::drive::Connections;
+use super::probes::Probes;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
@@ -36,6 +37,8 @@ pub(crate) struct App {
     /// The WebSockets that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
     metrics: Metrics,
+    /// What RakNet targets answer to pings.
+    pub(crate) probes: Probes,
 }
 
 impl App {
@@ -57,6 +60,7 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             metrics: Metrics::new(),
+            probes: Probes::new(),
         }
     }
 

@@ -120,12 +120,7 @@ impl Buffers {
         Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
     }
 
-    fn receive(
-        &mut self,
-        count: usize,
-        socket: UdpSockRef<'_>,
-        state: &UdpSocketState,
-    ) -> io::Result<usize> {
+    fn receive(&mut self, count: usize, socket: UdpSockRef<'_>, state: &UdpSocketState) -> io::Result<usize> {
         let mut chunks = self.bytes.chunks_mut(BUFFER);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));

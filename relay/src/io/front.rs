@@ -50,8 +50,14 @@ impl Drop for FlowSocket {
 }
 
 /// Replaces the keys of a running front.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct FrontHandle<A: Admit>(Arc<Shared<A>>);
+
+impl<A: Admit> Clone for FrontHandle<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 impl<A: Admit> FrontHandle<A> {
     pub(crate) fn set_keys(&self, keys: CookieKeys) {

@@ -77,7 +77,8 @@ where
         let message = vec![0xFE; size];
         connection.send(&message, delivery).await.unwrap();
         let echo = timeout(TIMEOUT, connection.recv()).await.unwrap();
-        let echo = echo.unwrap_or_else(|| panic!("no echo of {size} bytes: {:?}", connection.closed_reason()));
+        let echo =
+            echo.unwrap_or_else(|| panic!("no echo of {size} bytes: {:?}", connection.closed_reason()));
         assert!(echo.bytes == message, "{size} bytes");
     }
     connection.disconnect().await;

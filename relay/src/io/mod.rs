@@ -10,6 +10,7 @@ mod front;
 mod handover;
 mod http;
 mod prober;
+mod probes;
 mod serve;
 mod stall;
 mod tcp;
@@ -18,5 +19,8 @@ mod websocket;
 
 pub(crate) use admin::serve_admin;
 pub(crate) use app::App;
+pub(crate) use client::payload_max;
+pub(crate) use front::{FrontHandle, UdpFront};
 pub(crate) use http::router;
+pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;

@@ -38,7 +38,9 @@ impl Round {
 
     /// What a pong answers. One with the server's own clock answers anything.
     fn learn(self, pongs: &PongCache, now: Instant, datagram: &[u8]) {
-        let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else { return };
+        let Ok(Offline::Pong { time, guid, data }) = Offline::read(&mut Reader::new(datagram)) else {
+            return;
+        };
         let is_open = time == self.time(PingScope::OpenConnections);
         let scope = if is_open { PingScope::OpenConnections } else { PingScope::Any };
         let is_timed = is_open || time == self.time(PingScope::Any);

@@ -74,7 +74,9 @@ mod tests {
         for host in ["localhost", "LocalHost:9100", "127.0.0.1:9100", "127.0.0.1", "[::1]:9100", "[::1]"] {
             assert!(local(host), "{host}");
         }
-        for host in ["", "relay.example.org", "relay.example.org:9100", "localhost.example.org", "127.0.0.1.nip.io"] {
+        for host in
+            ["", "relay.example.org", "relay.example.org:9100", "localhost.example.org", "127.0.0.1.nip.io"]
+        {
             assert!(!local(host), "{host}");
         }
         assert!(is_local_name(&HeaderMap::new()), "HTTP/1.0 has no Host, and no browser speaks it");

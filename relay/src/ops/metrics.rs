@@ -83,7 +83,10 @@ fn describe() {
         "rakwire_relay_server_unreachable_total",
         "Reports of the network that a game server is unreachable."
     );
-    describe_counter!("rakwire_relay_log_lines_suppressed_total", "Lines that the limit of the log left out.");
+    describe_counter!(
+        "rakwire_relay_log_lines_suppressed_total",
+        "Lines that the limit of the log left out."
+    );
 }
 
 fn record_traffic(snapshot: &Snapshot) {
@@ -103,7 +106,8 @@ fn record_traffic(snapshot: &Snapshot) {
         }
         for reason in DropReason::ALL {
             let direction = label(reason.direction());
-            let labels = [("target", target()), ("direction", direction), ("reason", reason.name().to_owned())];
+            let labels =
+                [("target", target()), ("direction", direction), ("reason", reason.name().to_owned())];
             counter!("rakwire_relay_drops_total", &labels).absolute(counts.drops(reason));
         }
     }

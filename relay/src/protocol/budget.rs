@@ -24,12 +24,7 @@ pub struct Handshake {
 
 impl Default for Handshake {
     fn default() -> Self {
-        Self {
-            payload_max: LARGEST_PAYLOAD,
-            datagrams: 64,
-            bytes: 64 * 1024,
-            refill: Duration::from_secs(8),
-        }
+        Self { payload_max: LARGEST_PAYLOAD, datagrams: 64, bytes: 64 * 1024, refill: Duration::from_secs(8) }
     }
 }
 

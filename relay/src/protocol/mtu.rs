@@ -94,21 +94,25 @@ mod tests {
     }
 
     fn mtu_of(bytes: &[u8]) -> u16 {
-        match Offline::read(&mut Reader::new(bytes)).unwrap() {
-            Offline::Request1 { mtu, .. }
-            | Offline::Reply1 { mtu, .. }
-            | Offline::Request2 { mtu, .. }
-            | Offline::Reply2 { mtu, .. } => mtu,
-            other => panic!("{other:?} has no MTU"),
-        }
+        let (Offline::Request1 { mtu, .. }
+        | Offline::Reply1 { mtu, .. }
+        | Offline::Request2 { mtu, .. }
+        | Offline::Reply2 { mtu, .. }) = Offline::read(&mut Reader::new(bytes)).unwrap()
+        else {
+            panic!("there is no MTU in {bytes:02x?}")
+        };
+        mtu
     }
 
     fn messages(mtu: u16) -> Vec<Offline<'static>> {
         let guid = Guid(0x0102_0304_0506_0708);
         let addresses: [SocketAddr; 2] =
             ["192.0.2.1:19132".parse().unwrap(), "[2001:db8::1]:19132".parse().unwrap()];
-        let servers =
-            [ServerSecurity::None, ServerSecurity::Cookie(7), ServerSecurity::PublicKey { cookie: 7, key: &[9; 64] }];
+        let servers = [
+            ServerSecurity::None,
+            ServerSecurity::Cookie(7),
+            ServerSecurity::PublicKey { cookie: 7, key: &[9; 64] },
+        ];
         let clients = [
             ClientSecurity::None,
             ClientSecurity::Cookie(7),

@@ -150,7 +150,10 @@ mod tests {
         cache.learn(PingScope::Any, Pong { data: vec![1; MAX_PONG_DATA + 1], ..pong(now) });
         assert_eq!(cache.last(now), None);
         cache.learn(PingScope::Any, Pong { data: vec![1; MAX_PONG_DATA], ..pong(now) });
-        assert_eq!(cache.answer(now, PingScope::Any, 0).map(|bytes| bytes.len()), Some(PONG_HEAD + MAX_PONG_DATA));
+        assert_eq!(
+            cache.answer(now, PingScope::Any, 0).map(|bytes| bytes.len()),
+            Some(PONG_HEAD + MAX_PONG_DATA)
+        );
     }
 
     #[test]

@@ -75,11 +75,10 @@ impl RakNetFlow {
 
     pub(super) fn handle_server(&mut self, now: Instant, datagram: &[u8]) -> Change {
         let Some(message) = offline(datagram) else { return Change::None };
-        match message {
-            Offline::Pong { time, guid, data } => self.learn(now, time, guid.0, data),
-            Offline::Reply2 { .. } => self.is_open = true,
-            _ => {}
+        if let Offline::Pong { time, guid, data } = message {
+            self.learn(now, time, guid.0, data);
         }
+        self.is_open |= matches!(message, Offline::Reply2 { .. });
         clamp(&message, datagram, self.payload_max)
     }
 

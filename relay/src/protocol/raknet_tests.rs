@@ -46,7 +46,8 @@ fn flow(handshake: Handshake) -> (RakNetFlow, Instant) {
 #[test]
 fn only_pings_and_requests_pass_until_reply_2() {
     let (mut flow, now) = flow(Handshake::default());
-    let request_2 = Offline::Request2 { security: ClientSecurity::None, server: address(), mtu: 1_400, guid: GUID };
+    let request_2 =
+        Offline::Request2 { security: ClientSecurity::None, server: address(), mtu: 1_400, guid: GUID };
     for datagram in [ping(PingScope::Any, 1), request_1(1_492), bytes(&request_2)] {
         assert_eq!(flow.handle_client(now, &datagram), Verdict::Pass(Change::None));
     }

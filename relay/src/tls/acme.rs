@@ -34,7 +34,9 @@ impl Acme {
             .contact(contact)
             .cache_option(config.acme_cache.clone().map(DirCache::new));
         if config.acme_cache.is_none() {
-            warn!("no --acme-cache: every start requests a new certificate, of which authorities give out few in a week");
+            warn!(
+                "no --acme-cache: every start requests a new certificate, of which authorities give out few in a week"
+            );
         }
         let state = acme.state();
         let resolver = state.resolver();

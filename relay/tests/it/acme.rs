@@ -86,7 +86,10 @@ impl Acme {
     }
 
     /// Answers one request.
-    async fn serve(&self, stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin) -> std::io::Result<()> {
+    async fn serve(
+        &self,
+        stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    ) -> std::io::Result<()> {
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
         stream.read_line(&mut line).await?;
@@ -114,7 +117,8 @@ impl Acme {
     }
 
     async fn answer(&self, path: &str, payload: &Value) -> (&'static str, String, String) {
-        let ok = |value: Value| ("200 OK", "Content-Type: application/json\r\n".to_owned(), value.to_string());
+        let ok =
+            |value: Value| ("200 OK", "Content-Type: application/json\r\n".to_owned(), value.to_string());
         match path {
             "/directory" => ok(json!({
                 "newNonce": self.url("/nonce"), "newAccount": self.url("/account"), "newOrder": self.url("/order"),
@@ -208,7 +212,8 @@ impl Acme {
         assert_eq!(connection.alpn_protocol(), Some(CHALLENGE_PROTOCOL));
         let shown = connection.peer_certificates().unwrap()[0].clone();
         let (_, shown) = X509Certificate::from_der(&shown).unwrap();
-        let proof = shown.extensions().iter().find(|extension| extension.oid.to_id_string() == CHALLENGE_EXTENSION);
+        let proof =
+            shown.extensions().iter().find(|extension| extension.oid.to_id_string() == CHALLENGE_EXTENSION);
         // A hash of 32 bytes, as an OCTET STRING.
         assert_eq!(proof.unwrap().value.len(), 2 + 32);
     }
@@ -232,8 +237,14 @@ async fn a_certificate_is_obtained_by_acme_and_kept() {
     let cached = cache.to_str().unwrap().to_owned();
     let server = Server::echo().await;
     let arguments = [
-        "--acme-domain", "localhost", "--acme-contact", "admin@example.org", "--acme-cache", &cached,
-        "--acme-directory", &start_url,
+        "--acme-domain",
+        "localhost",
+        "--acme-contact",
+        "admin@example.org",
+        "--acme-cache",
+        &cached,
+        "--acme-directory",
+        &start_url,
     ];
     let start = || {
         let mut command = relay();

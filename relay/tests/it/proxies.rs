@@ -51,7 +51,8 @@ struct Setup {
 impl Setup {
     fn new(name: &str, relay: SocketAddr) -> Self {
         let directory = directory(name);
-        let [chain, key, combined] = ["chain.pem", "key.pem", "combined.pem"].map(|name| directory.join(name));
+        let [chain, key, combined] =
+            ["chain.pem", "key.pem", "combined.pem"].map(|name| directory.join(name));
         let authority = Authority::new();
         authority.issue(NAME, &chain, &key);
         let both = fs::read_to_string(&chain).unwrap() + &fs::read_to_string(&key).unwrap();
@@ -136,7 +137,8 @@ fn nginx(setup: &Setup, address: SocketAddr) -> Command {
     let site = setup.write("site.conf", &site);
     let here = display(&setup.directory);
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-    let temporary: String = temporary.iter().map(|name| format!("{name}_temp_path {here}/{name};\n")).collect();
+    let temporary: String =
+        temporary.iter().map(|name| format!("{name}_temp_path {here}/{name};\n")).collect();
     let all = format!(
         "daemon off;\nmaster_process off;\npid {here}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n{temporary}\
          include {};\n}}\n",
@@ -171,7 +173,8 @@ fn caddy(setup: &Setup, address: SocketAddr) -> Command {
         setup.chain.display(),
         setup.key.display()
     );
-    let text = replaced(CADDY, &[("play.example.org {\n", &site), ("127.0.0.1:8080", &setup.relay.to_string())]);
+    let text =
+        replaced(CADDY, &[("play.example.org {\n", &site), ("127.0.0.1:8080", &setup.relay.to_string())]);
     let mut command = daemon("caddy");
     command.args(["run", "--adapter", "caddyfile", "--config"]).arg(setup.write("Caddyfile", &text));
     // It keeps certificates and its state below these.
@@ -209,7 +212,10 @@ async fn serves(proxy: Proxy, relay: Running) {
     let mut client = TlsClient::open(&connector, proxy.address, NAME).await;
     client.echoes(b"hello").await;
     // Reading answers the pings; without answers the relay would close after three of them.
-    assert!(tokio::time::timeout(Duration::from_secs(1), client.receive()).await.is_err(), "nothing to receive");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), client.receive()).await.is_err(),
+        "nothing to receive"
+    );
     client.echoes(&[7; 1200]).await;
     let ended = tokio::spawn(relay.stop());
     match client.receive().await {
@@ -248,7 +254,8 @@ async fn sessions_pass_through_caddy() {
 
 /// The seconds behind a word of a file.
 fn seconds(text: &str, word: &str) -> Duration {
-    let mut values = text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
+    let mut values =
+        text.lines().filter_map(|line| line.trim().strip_prefix(word)?.trim().strip_suffix(['s', ';']));
     let value = values.next().unwrap_or_else(|| panic!("there is no {word}")).trim_end_matches('s');
     Duration::from_secs(value.parse().unwrap())
 }
@@ -263,11 +270,9 @@ fn the_timeouts_of_the_examples_fit_the_limits_of_the_relay() {
     {
         assert!(seconds(text, word) < limits.header_timeout, "{word}");
     }
-    for (text, word) in [
-        (NGINX, "proxy_read_timeout"),
-        (NGINX, "proxy_send_timeout"),
-        (HAPROXY, "timeout tunnel"),
-    ] {
+    for (text, word) in
+        [(NGINX, "proxy_read_timeout"), (NGINX, "proxy_send_timeout"), (HAPROXY, "timeout tunnel")]
+    {
         assert!(seconds(text, word) > 3 * limits.ping_interval, "{word}");
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::config::Target;
+use rakwire_relay::flow::FLOW_PROTOCOL;
 use rakwire_relay::{Config, Counters, Relay, Snapshot};
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -65,7 +65,11 @@ impl Authority {
 }
 
 /// A connection by TLS.
-pub(crate) async fn connect(connector: &TlsConnector, address: SocketAddr, name: &str) -> TlsStream<TcpStream> {
+pub(crate) async fn connect(
+    connector: &TlsConnector,
+    address: SocketAddr,
+    name: &str,
+) -> TlsStream<TcpStream> {
     let stream = within(TcpStream::connect(address)).await.unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();
     within(connector.connect(name, stream)).await.unwrap()

@@ -300,6 +300,10 @@ pub(super) const FOREIGN: &[Foreign] = &[
     Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" },
     // The relay runs no connection, but its tests let peers speak through it.
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "raknet", "Peer"], only_in: "front::tests" },
-    Foreign { root: "relay/src/lib.rs", path: &["rakwire", "game_protocol", "Peer"], only_in: "front::tests" },
+    Foreign {
+        root: "relay/src/lib.rs",
+        path: &["rakwire", "game_protocol", "Peer"],
+        only_in: "front::tests",
+    },
     Foreign { root: "relay/src/lib.rs", path: &["rakwire", "endpoint"], only_in: "front::tests" },
 ];

@@ -92,7 +92,8 @@ fn pack(shell: &Shell, tree: &Path) -> Result<PathBuf> {
 
 fn version(shell: &Shell) -> Result<String> {
     let manifest: toml::Table = shell.read("Cargo.toml")?.parse().context("Cargo.toml cannot be read")?;
-    let version = manifest.get("workspace").and_then(|workspace| workspace.get("package")?.get("version")?.as_str());
+    let version =
+        manifest.get("workspace").and_then(|workspace| workspace.get("package")?.get("version")?.as_str());
     version.map(str::to_owned).context("Cargo.toml has no version of the workspace")
 }
 

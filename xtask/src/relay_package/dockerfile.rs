@@ -14,8 +14,10 @@ pub(super) fn check(shell: &Shell) -> Result<()> {
         bail!("{DOCKERFILE}:\n  {}", wrong.join("\n  "));
     }
     let promised = shell.read("Cargo.toml")?;
-    let promised = promised.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
-    let image = text.lines().find_map(|line| line.strip_prefix("FROM rust:")).context("it builds with no Rust")?;
+    let promised =
+        promised.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'));
+    let image =
+        text.lines().find_map(|line| line.strip_prefix("FROM rust:")).context("it builds with no Rust")?;
     let image = image.split('-').next().unwrap_or_default();
     if promised.is_some_and(|promised| minor(image) < minor(promised)) {
         bail!("{DOCKERFILE} builds with Rust {image}, which is older than the manifests promise");
@@ -71,7 +73,9 @@ fn wrong(text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
     for copied in of("COPY").filter(|rest| !rest.starts_with("--from=")) {
         let mut paths: Vec<&str> = copied.split_whitespace().collect();
         paths.pop();
-        wrong.extend(paths.iter().filter(|path| !exists(path)).map(|path| format!("COPY {path}: it does not exist")));
+        wrong.extend(
+            paths.iter().filter(|path| !exists(path)).map(|path| format!("COPY {path}: it does not exist")),
+        );
     }
     wrong
 }

@@ -28,10 +28,12 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let notified = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(&name)?)?;
     notified.set_read_timeout(Some(LIMIT))?;
 
-    let arguments = [package.display().to_string(), root.display().to_string(), listen.to_string(), admin.to_string()];
+    let arguments =
+        [package.display().to_string(), root.display().to_string(), listen.to_string(), admin.to_string()];
     let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
     let notify = format!("NOTIFY_SOCKET=@{name}");
-    let line = ["env", notify.as_str()].into_iter().chain(unshare).chain(arguments.iter().map(String::as_str));
+    let line =
+        ["env", notify.as_str()].into_iter().chain(unshare).chain(arguments.iter().map(String::as_str));
     let mut running = if Uid::effective().is_root() {
         let mut line = line;
         let program = line.next().unwrap_or_default();
@@ -60,7 +62,11 @@ fn wait_until_ready(notified: &UnixDatagram, is_running: impl FnMut() -> Result<
     wait_for(notified, "READY=1", is_running)
 }
 
-fn wait_for(notified: &UnixDatagram, state: &str, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
+fn wait_for(
+    notified: &UnixDatagram,
+    state: &str,
+    mut is_running: impl FnMut() -> Result<bool>,
+) -> Result<()> {
     let started = Instant::now();
     notified.set_read_timeout(Some(Duration::from_millis(200)))?;
     let mut buffer = [0; 4096];
