@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Do not use cookies, for clients that do not support them, among them those of the original with its security
     #[arg(long)]
     no_cookies: bool,
+    /// Use cookies only under load: let N clients in without one, and N more in each 10 s
+    #[arg(long, value_name = "N", conflicts_with = "no_cookies")]
+    cookies_under_load: Option<u16>,
     /// The data of pongs, at most 399 bytes, or 397 with a length before them
     #[arg(long, value_name = "TEXT", default_value = ADVERTISEMENT)]
     advertise: String,
@@ -98,6 +101,7 @@ fn game_protocol_options(arguments: &Arguments) -> Result<game_protocol::Options
     reject_options_of_raknet(&[
         ("another --protocol", arguments.protocols.len() > 1),
         ("--no-cookies", arguments.no_cookies),
+        ("--cookies-under-load", arguments.cookies_under_load.is_some()),
         ("--advertise", arguments.advertise != ADVERTISEMENT),
         ("--pong-framing", arguments.pong_framing.is_some()),
         ("--mtu", arguments.mtu != rakwire::wire::MAX_MTU),
@@ -120,6 +124,9 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     options.simulate = arguments.simulate;
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
+    }
+    if let Some(unproved) = arguments.cookies_under_load {
+        options.config.cookies = CookiePolicy::UnderLoad { unproved };
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         ProtocolArgument::RakNet(version) => Some(*version),

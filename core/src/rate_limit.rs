@@ -3,10 +3,11 @@
 
 use core::hash::Hasher;
 use core::net::IpAddr;
+use core::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
-use crate::time::Instant;
+use crate::time::{Instant, micros};
 
 /// Tokens that fill up with time, at most a second's worth.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +28,47 @@ impl Bucket {
             self.taken += 1_000;
         }
         possible
+    }
+}
+
+/// How often something may happen within a period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) events: u16,
+    /// At most 71 minutes; more counts as that.
+    pub(crate) period: Duration,
+}
+
+/// What is left of an [`Allowance`]. It fills up evenly, so that all of it is there once and again in each period.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ration {
+    /// Events times the microseconds of the period, of which each microsecond gives back as many as there are events:
+    /// no machine has to divide.
+    spent: u64,
+    at: Instant,
+}
+
+impl Ration {
+    /// What will have been spent after another event, if it may happen.
+    fn after_another(&self, allowance: Allowance, now: Instant) -> Option<u64> {
+        let (events, period) = (u64::from(allowance.events), u64::from(micros(allowance.period)));
+        let refilled = u64::from(now.micros_since(self.at)) * events;
+        let spent = self.spent.saturating_sub(refilled) + period;
+        (spent <= events * period).then_some(spent)
+    }
+
+    /// Whether it may happen once more.
+    pub(crate) fn is_left(&self, allowance: Allowance, now: Instant) -> bool {
+        self.after_another(allowance, now).is_some()
+    }
+
+    /// Takes one event; false when none is left.
+    pub(crate) fn take(&mut self, allowance: Allowance, now: Instant) -> bool {
+        let after = self.after_another(allowance, now);
+        if let Some(spent) = after {
+            *self = Self { spent, at: now };
+        }
+        after.is_some()
     }
 }
 
@@ -91,6 +133,25 @@ mod tests {
         assert_eq!(others, 7);
         assert_eq!(count(1_200_000, 1), 1);
         assert_eq!(count(900_000_000, 1), 5);
+    }
+
+    #[test]
+    fn a_ration_is_there_once_and_again_in_each_period() {
+        let allowance = Allowance { events: 3, period: Duration::from_secs(10) };
+        let mut ration = Ration::default();
+        let mut taken = |seconds: u64| {
+            let now = Instant::from_micros(seconds * 1_000_000);
+            let taken = (0..9).filter(|_| ration.take(allowance, now)).count();
+            assert!(!ration.is_left(allowance, now));
+            taken
+        };
+        assert_eq!([5, 5, 6, 8, 9, 15, 99, 100].map(&mut taken), [3, 0, 0, 0, 1, 2, 3, 0]);
+        // What was refused takes nothing, whenever that was.
+        assert_eq!((100..120).map(taken).sum::<usize>(), 5);
+        let never = Allowance { events: 0, ..allowance };
+        assert!(!Ration::default().is_left(never, Instant::from_micros(u64::MAX)));
+        let longest = Allowance { events: u16::MAX, period: Duration::MAX };
+        assert!(Ration::default().take(longest, Instant::from_micros(u64::MAX)));
     }
 
     #[test]

@@ -30,6 +30,15 @@
 //! # }
 //! ```
 //!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! - `bytes`: `bytes::Bytes` from a received [`Message`], without a copy.
+//! - `metrics`: endpoints count through the facade of the crate `metrics`. The README of this crate lists the names.
+//! - `tracing`: endpoints and connections have spans, and events for what becomes of them.
+//! - `deflate`, `derive`: compressed aggregates and `#[derive(Pack)]` of the [`codec`]s.
+//!
 //! All futures of this crate are cancel safe: a message is sent or received completely or not at all.
 
 #![forbid(unsafe_code)]

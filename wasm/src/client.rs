@@ -1,24 +1,26 @@
 //! One connection to the one game server behind a relay.
 
+#[cfg(any(feature = "npm-game-protocol", feature = "web"))]
+mod game_protocol;
+#[cfg(any(feature = "npm-raknet", feature = "web"))]
+mod raknet;
+
+use alloc::vec;
+use alloc::vec::Vec;
 use core::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use core::time::Duration;
 
 use rakwire::Instant;
 use rakwire::endpoint::{
-    Capacity, ConnectError, ConnectionId, ConnectionState, Event, Peer, PeerStats, Protocol, Receipt,
-    SendError,
+    Capacity, ConnectError, ConnectionId, Event, Peer, PeerStats, Protocol, Receipt, SendError,
 };
-use rakwire::game_protocol::GameProtocol;
-use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
+
+#[cfg(any(feature = "npm-raknet", feature = "web"))]
+pub(crate) use self::raknet::RakNetSettings;
 
 /// Stands for the game server: only the relay knows where that is. The address is of the range for documentation.
 const SERVER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 19_132));
 /// What the tables of a peer take for each block beside its bytes.
 const BLOCK_OVERHEAD: usize = 128;
-/// How long one attempt to connect by the Game Protocol waits. The next one needs another WebSocket, for which the relay
-/// calls the server from another port: an original server does not hear a client twice from the same one.
-const ATTEMPT: Duration = Duration::from_secs(2);
-
 /// The memory of a connection: half of it may hold what was sent and half what arrived.
 ///
 /// A message takes as many blocks as its bytes fill, from `send` to its acknowledgement, or from its arrival until it is
@@ -64,50 +66,6 @@ pub(crate) struct Client<P: Protocol> {
     dial: Dial<P>,
 }
 
-/// How a RakNet client differs from the usual one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RakNetSettings<'p> {
-    pub(crate) protocol_version: u8,
-    pub(crate) progress_interval: u32,
-    pub(crate) password: &'p [u8],
-    pub(crate) memory: Memory,
-}
-
-impl Client<RakNet> {
-    /// A client that is not connected; the bytes must be random.
-    pub(crate) fn raknet(entropy: [u8; 32], settings: RakNetSettings<'_>) -> Result<Self, OutOfMemory> {
-        let mut config = RakNet::config(entropy);
-        config.protocol_version = settings.protocol_version;
-        config.progress_interval = settings.progress_interval;
-        config.dialled_address = DialledAddress::Unknown;
-        Self::new(settings.memory, config, settings.password, |peer, now, password| {
-            peer.connect_with(now, SERVER, &ConnectOptions { password, ..ConnectOptions::default() })
-        })
-    }
-}
-
-impl Client<RakNet> {
-    /// The addresses that the server has said are its own.
-    pub(crate) fn internal_addresses(&self) -> Vec<SocketAddr> {
-        self.id.map_or_else(Vec::new, |id| self.addresses_of(id))
-    }
-
-    /// The GUID of the server, while there is a connection.
-    pub(crate) fn server_guid(&self) -> Option<Guid> {
-        let connection = self.peer.connection(self.id?)?;
-        (connection.state == ConnectionState::Connected).then_some(connection.identity)
-    }
-}
-
-impl Client<GameProtocol> {
-    /// A client that is not connected; the bytes must be random.
-    pub(crate) fn game_protocol(entropy: [u8; 32], memory: Memory) -> Result<Self, OutOfMemory> {
-        let mut config = GameProtocol::config(entropy);
-        config.handshake_timeout = ATTEMPT;
-        Self::new(memory, config, &[], |peer, now, _| peer.connect(now, SERVER))
-    }
-}
-
 impl<P: Protocol> Client<P> {
     fn new(memory: Memory, config: P::Config, password: &[u8], dial: Dial<P>) -> Result<Self, OutOfMemory> {
         if !memory.is_available() {
@@ -123,6 +81,12 @@ impl<P: Protocol> Client<P> {
             password: password.to_vec(),
             dial,
         })
+    }
+
+    /// Sets what the server is told when a connection begins.
+    #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
+    pub(crate) fn set_password(&mut self, password: &[u8]) {
+        self.password = password.to_vec();
     }
 
     pub(crate) fn connect(&mut self, now: Instant) -> Result<(), ConnectError> {
@@ -170,9 +134,15 @@ impl<P: Protocol> Client<P> {
         if let (Some(id), true) = (self.id, self.internal_addresses.is_empty()) {
             self.internal_addresses = P::told_addresses(&self.peer, id).collect();
         }
-        self.peer.poll_event()
+        let event = self.peer.poll_event();
+        #[cfg(feature = "npm-server")]
+        if let Some(Event::Connected { id, .. }) = &event {
+            self.id = Some(*id);
+        }
+        event
     }
 
+    #[cfg(any(feature = "npm-raknet", feature = "web"))]
     fn addresses_of(&self, id: ConnectionId) -> Vec<SocketAddr> {
         match &self.internal_addresses[..] {
             [] => P::told_addresses(&self.peer, id).collect(),
@@ -185,11 +155,12 @@ impl<P: Protocol> Client<P> {
     }
 
     /// Whether nothing more can arrive; events may still wait.
-    #[cfg(any(feature = "npm", test))]
+    #[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol", test))]
     pub(crate) fn is_over(&self) -> bool {
         self.id.is_some_and(|id| {
             let connection = self.peer.connection(id);
-            connection.is_none_or(|connection| connection.state == ConnectionState::Disconnected)
+            connection
+                .is_none_or(|connection| connection.state == rakwire::endpoint::ConnectionState::Disconnected)
         })
     }
 
@@ -216,9 +187,12 @@ pub(crate) fn millis(at: Instant) -> f64 {
     at.as_micros() as f64 / 1_000.0
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "npm"))]
 mod tests {
+    use super::game_protocol::ATTEMPT;
     use super::*;
+    use rakwire::game_protocol::GameProtocol;
+    use rakwire::raknet::RakNet;
 
     fn raknet(protocol_version: u8) -> Client<RakNet> {
         let memory = Memory::RAKNET;

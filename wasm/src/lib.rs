@@ -1,19 +1,33 @@
 //! RakNet and the Game Protocol in browsers, through a relay, in one of two ways:
 //!
-//! - Feature `npm`, the default: the classes [`RakNetPeer`] and [`GameProtocolPeer`] for JavaScript. They only answer
-//!   calls, and the TypeScript of the npm package `rakwire` owns socket and timers.
+//! - Feature `npm`, the default: the classes `RakNetPeer` and `GameProtocolPeer` for JavaScript. They only answer calls, and
+//!   the TypeScript of the npm package `rakwire` owns socket and timers. Features `npm-raknet` and `npm-game-protocol`: one
+//!   of them alone.
 //! - Feature `web`: the module `web` with `connect`, `send` and `recv` for games that are Rust themselves. It exports
 //!   nothing to JavaScript. Such games turn the default features off.
 #![forbid(unsafe_code)]
+// The npm package has an allocator and a panic handler of its own, which are smaller.
+#![cfg_attr(
+    all(
+        target_arch = "wasm32",
+        any(feature = "npm-raknet", feature = "npm-game-protocol"),
+        not(feature = "web")
+    ),
+    no_std
+)]
 
-#[cfg(any(feature = "npm", feature = "web"))]
+extern crate alloc;
+
+#[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol", feature = "web"))]
 mod client;
-#[cfg(feature = "npm")]
+#[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol"))]
 mod npm;
 #[cfg(feature = "web")]
 pub mod web;
 
-#[cfg(any(feature = "npm", feature = "web"))]
+#[cfg(any(feature = "npm-raknet", feature = "npm-game-protocol", feature = "web"))]
 pub use client::Memory;
-#[cfg(feature = "npm")]
-pub use npm::{Bytes, GameProtocolPeer, PeerEvent, PeerStats, RakNetPeer};
+#[cfg(feature = "npm-game-protocol")]
+pub use npm::GameProtocolPeer;
+#[cfg(feature = "npm-raknet")]
+pub use npm::RakNetPeer;

@@ -42,7 +42,7 @@ for (const protocol of PROTOCOLS) {
 
   test(`${protocol.name}: listeners get messages and the close event`, async (t) => {
     const { open, relay } = await echoFixture(t, protocol);
-    const connection = await open();
+    const connection = await open({ resume: false });
     const messages = [];
     connection.send(Uint8Array.of(0xfe, 1));
     await sleep(100);

@@ -1,6 +1,8 @@
 // A connection whose messages come from the test, without WebAssembly, relay and server.
 
 import { PeerConnection } from "../dist/connection.js";
+import { RakwireError } from "../dist/errors.js";
+import { Session } from "../dist/session.js";
 
 /** The calls of a peer that a session makes. What the test puts into `events` is what the peer has to tell. */
 class FakePeer {
@@ -9,37 +11,38 @@ class FakePeer {
   /** Messages longer than this find no room. */
   room = Infinity;
 
-  constructor(owner) {
-    owner.peer = this;
-  }
   connect() {
-    this.events.push({ kind: "connected" });
+    this.events.push((told) => told.onConnected());
   }
   disconnect() {
     this.end("local");
   }
   send(bytes) {
     if (!this.canSend(bytes.length)) {
-      throw Object.assign(new Error("try again later"), { code: "queue-full" });
+      throw new RakwireError("queue-full", "try again later");
     }
   }
   canSend(length) {
     if (this.isOver) {
-      throw Object.assign(new Error("not open"), { code: "not-connected" });
+      throw new RakwireError("not-connected", "not open");
     }
     return length <= this.room;
   }
   end(code) {
     this.isOver = true;
-    this.events.push({ kind: "ended", code, words: code });
+    this.events.push((told) => told.onEnded(code, code));
   }
-  pollEvent() {
-    return this.events.shift();
+  pollEvent(told) {
+    const event = this.events.shift();
+    event?.(told);
+    return event !== undefined;
   }
   handle() {}
   handleTimeout() {}
   pollTransmit() {}
-  pollTimeout() {}
+  pollTimeout() {
+    return Infinity;
+  }
   stats() {
     return { messagesReceived: 0 };
   }
@@ -54,21 +57,15 @@ class FakeSocket extends EventTarget {
 
 /** An open connection of a protocol, and what makes things happen on it. */
 export async function openFake(protocol) {
-  const fake = {};
-  const classFor = class {
-    constructor() {
-      return new FakePeer(fake);
-    }
-  };
+  const fake = { peer: new FakePeer() };
   const webSocket = class extends FakeSocket {
     constructor() {
       super();
       fake.socket = this;
     }
   };
-  const url = new URL("ws://relay/ws");
-  const settings = { url, protocol, protocolVersion: 6, progressInterval: 0, memory: {}, webSocket };
-  const connection = new PeerConnection({ RakNetPeer: classFor, GameProtocolPeer: classFor }, settings);
+  const settings = { protocol, transport: { url: "ws://relay/ws", resume: false, webSocket } };
+  const connection = new PeerConnection((owner) => new Session(fake.peer, settings, owner));
   fake.socket.dispatchEvent(new Event("open"));
   await connection.opened;
   const wake = () => fake.socket.dispatchEvent(Object.assign(new Event("message"), { data: new ArrayBuffer(1) }));
@@ -79,8 +76,8 @@ export async function openFake(protocol) {
     wake,
     /** Messages with these numbers arrive. */
     arrive(...numbers) {
-      const message = (number) => ({ kind: "message", bytes: Uint8Array.of(number >> 8, number), reliability: 2, channel: 0 });
-      fake.peer.events.push(...numbers.map(message));
+      const message = (number) => ({ bytes: Uint8Array.of(number >> 8, number), reliability: "reliable", channel: 0 });
+      fake.peer.events.push(...numbers.map((number) => (told) => told.onMessage(message(number))));
       wake();
     },
     /** The server disconnects. */

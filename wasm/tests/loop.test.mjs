@@ -13,7 +13,7 @@ function fixture({ datagrams = 0, hasRoom = true, timeout } = {}) {
     timeout,
     handleTimeout: (now) => seen.timeouts.push(now),
     pollTransmit: () => (peer.waiting > 0 ? Uint8Array.of(peer.waiting--) : undefined),
-    pollTimeout: () => (peer.waiting > 0 ? 0 : peer.timeout),
+    pollTimeout: () => (peer.waiting > 0 ? 0 : (peer.timeout ?? Infinity)),
   };
   const sink = { hasRoom, send: () => seen.sent++ };
   const loop = new Loop(peer, sink, () => seen.runs++, (error) => seen.errors.push(error));

@@ -29,7 +29,7 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the package contains the required files and nothing else", () => {
-  for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/rakwire_bg.wasm"]) {
+  for (const path of ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "dist/index.js", "dist/index.d.ts", "pkg/rakwire.js", "pkg/raknet.js", "pkg/game-protocol.wasm", "pkg/worker.js"]) {
     assert.ok(contents.includes(path), `${path} is missing`);
   }
   const unexpected = contents.filter((path) => !/^(dist|pkg|ts)\/|^(README\.md|LICENSE-\w+|package\.json)$/.test(path));
@@ -45,7 +45,7 @@ test("the file that the README tells to install is the packed one", () => {
 test("every map leads to a source that is in the package", () => {
   const installed = join(folder, "fixture/node_modules/rakwire");
   const maps = contents.filter((path) => /\.map$/.test(path));
-  for (const module of ["index", "connection", "transport/websocket"]) {
+  for (const module of ["index", "connection", "transport/relay", "codec/rabbit", "node/udp"]) {
     assert.ok(maps.includes(`dist/${module}.js.map`) && maps.includes(`dist/${module}.d.ts.map`), module);
   }
   for (const path of maps) {

@@ -32,6 +32,25 @@ test("the GUID of the server is that of its pong, and its addresses are known, u
   assert.deepEqual(connection.internalAddresses(), []);
 });
 
+test("the clock of the server and what passed in the last second are measured", async (t) => {
+  const { open } = await echoFixture(t, RAKNET);
+  const connection = await open();
+  // An amount is that of the second before, once another one has begun.
+  for (;;) {
+    connection.send(pattern(1000));
+    assert.deepEqual((await next(connection)).bytes, pattern(1000));
+    const { bytesSentLastSecond, bytesReceivedLastSecond, clockDifferenceMs } = connection.stats();
+    if (bytesSentLastSecond > 1000 && bytesReceivedLastSecond > 1000 && clockDifferenceMs !== undefined) break;
+    await sleep(10);
+  }
+  const { clockDifferenceMs, lossLastSecond } = connection.stats();
+  assert.equal(lossLastSecond, 0);
+  // Its clock began at one second, when this process was there already.
+  const clockOfServer = performance.now() + clockDifferenceMs;
+  assert.ok(clockOfServer > 1000 && clockOfServer < performance.now() + 1000, `${clockOfServer}`);
+  await connection.close();
+});
+
 test("a C++ server echoes short and long messages in order", async (t) => {
   const cpp = await startCpp(t);
   const relay = await startRelay(t, { cpp: cpp.address });

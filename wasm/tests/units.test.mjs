@@ -7,15 +7,17 @@ import { readAddresses } from "../dist/addresses.js";
 import { readDelivery, withReceipt } from "../dist/delivery.js";
 import { RakwireError } from "../dist/errors.js";
 import { ReceiveQueue } from "../dist/receive-queue.js";
-import { relayUrl } from "../dist/transport/websocket.js";
+import { targetUrl } from "../dist/transport/target.js";
 
 const message = (id) => ({ bytes: Uint8Array.of(id), reliability: "reliable", channel: 0 });
 const NO_LISTENERS = { isEmpty: true, dispatch: () => assert.fail("there is no listener") };
+/** What the number of a delivery says. */
+const unpacked = (number) => ({ reliability: number & 7, channel: number >> 5, priority: (number >> 3) & 3 });
 const isBadOption = (error) => error instanceof RakwireError && error.code === "bad-option";
 
 test("deliveries have defaults, and invalid ones are rejected", () => {
-  assert.deepEqual(readDelivery({}), { reliability: 3, channel: 0, priority: 2 });
-  assert.deepEqual(readDelivery({ reliability: "unreliable-sequenced", channel: 31, priority: "immediate" }), {
+  assert.deepEqual(unpacked(readDelivery({})), { reliability: 3, channel: 0, priority: 2 });
+  assert.deepEqual(unpacked(readDelivery({ reliability: "unreliable-sequenced", channel: 31, priority: "immediate" })), {
     reliability: 1,
     channel: 31,
     priority: 0,
@@ -29,7 +31,7 @@ test("three reliabilities have receipts, and sequenced ones are rejected", () =>
   const numbers = { "unreliable": 5, "reliable": 6, "reliable-ordered": 7 };
   for (const [reliability, number] of Object.entries(numbers)) {
     const delivery = withReceipt(readDelivery({ reliability, channel: 4, priority: "low" }));
-    assert.deepEqual(delivery, { reliability: number, channel: 4, priority: 3 });
+    assert.deepEqual(unpacked(delivery), { reliability: number, channel: 4, priority: 3 });
   }
   for (const reliability of ["unreliable-sequenced", "reliable-sequenced"]) {
     assert.throws(() => withReceipt(readDelivery({ reliability })), isBadOption, reliability);
@@ -38,10 +40,12 @@ test("three reliabilities have receipts, and sequenced ones are rejected", () =>
 });
 
 test("the target is added to the URL of the relay", () => {
-  assert.equal(relayUrl("ws://a:1/ws", "game").href, "ws://a:1/ws?target=game");
-  assert.equal(relayUrl("https://a/ws?x=1#y", "a b&c").href, "wss://a/ws?x=1&target=a+b%26c");
+  assert.equal(targetUrl("ws://a:1/ws", "game").href, "ws://a:1/ws?target=game");
+  assert.equal(targetUrl("https://a/ws?x=1#y", "a b&c").href, "wss://a/ws?x=1&target=a+b%26c");
+  assert.equal(targetUrl("udp://192.0.2.7:19132", undefined).href, "udp://192.0.2.7:19132");
+  assert.throws(() => targetUrl("udp://192.0.2.7", undefined), isBadOption);
   for (const [url, target] of [["ws://a", ""], ["nonsense", "x"], ["ftp://a", "x"], ["ws://a", undefined]]) {
-    assert.throws(() => relayUrl(url, target), isBadOption, `${url} ${target}`);
+    assert.throws(() => targetUrl(url, target), isBadOption, `${url} ${target}`);
   }
 });
 

@@ -4,26 +4,33 @@ import { PeerConnection } from "./connection.js";
 import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
 import { readSettings } from "./options.js";
-import type { SessionSettings } from "./session.js";
-import type { Connection, ConnectOptions } from "./types.js";
+import { createPeer } from "./peer.js";
+import type { SessionLike, SessionOwner } from "./session.js";
+import { Session } from "./session.js";
+import type { Connection, ConnectOptions, Protocol } from "./types.js";
 import { beforeAbort } from "./waits.js";
-import type { PeerClasses } from "./wasm.js";
-import { loadPeers } from "./wasm.js";
+import type { Wasm } from "./wasm.js";
 
 const DEFAULT_TIMEOUT_MS = 15_000;
 
-/**
- * Opens a connection to the game server that the relay at `url` offers as `options.target`.
- *
- * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
- */
-export async function connect(url: string | URL, options: ConnectOptions): Promise<Connection> {
-  const settings = readSettings(url, options);
-  const { signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+/** Opens a connection with the WebAssembly of an entry, which may have one protocol `only`. */
+export async function connectWith(
+  wasm: Wasm,
+  only: Protocol | undefined,
+  url: string | URL,
+  options: ConnectOptions,
+): Promise<Connection> {
+  const settings = readSettings(url, options, only);
+  const { signal, timeoutMs = DEFAULT_TIMEOUT_MS, worker } = options;
+  if (worker !== undefined && settings.transport.webSocket !== undefined) {
+    throw new RakwireError("bad-option", "a worker uses its own WebSocket; leave out webSocket or worker");
+  }
   return withDeadline(signal, timeoutMs, ["timeout", `no connection within ${timeoutMs} ms`], async (deadline) => {
-    const classes = await beforeAbort(deadline, loadPeers(options.wasm));
+    const loaded = await beforeAbort(deadline, wasm.load(options.wasm));
+    const open = (owner: SessionOwner): SessionLike =>
+      worker?.open(loaded.module, settings, owner) ?? new Session(createPeer(loaded, settings), settings, owner);
     for (;;) {
-      const connection = await attempt(classes, settings, deadline);
+      const connection = await attempt(open, settings.protocol, deadline);
       if (connection !== undefined) {
         return connection;
       }
@@ -36,17 +43,17 @@ export async function connect(url: string | URL, options: ConnectOptions): Promi
  * requests from the same port, and another WebSocket has another port at the relay.
  */
 async function attempt(
-  classes: PeerClasses,
-  settings: SessionSettings,
+  open: (owner: SessionOwner) => SessionLike,
+  protocol: Protocol,
   deadline: AbortSignal,
 ): Promise<PeerConnection | undefined> {
-  const connection = new PeerConnection(classes, settings);
+  const connection = new PeerConnection(open);
   try {
     await beforeAbort(deadline, connection.opened);
     return connection;
   } catch (error) {
     connection.cancel();
-    if (settings.protocol === "game" && error instanceof RakwireError && error.code === "no-answer") {
+    if (protocol === "game" && error instanceof RakwireError && error.code === "no-answer") {
       return undefined;
     }
     throw error;

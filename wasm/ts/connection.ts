@@ -2,12 +2,12 @@
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
 import type { Listener } from "./listeners.js";
 import { isCapturing, isListener, ListenerSet } from "./listeners.js";
+import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
 import { ReceiveQueue } from "./receive-queue.js";
-import type { SessionEnd, SessionSettings } from "./session.js";
-import { Session } from "./session.js";
+import type { SessionEnd, SessionLike, SessionOwner } from "./session.js";
 import type {
   CloseCode,
   CloseInfo,
@@ -18,10 +18,10 @@ import type {
   Progress,
   ReadyOptions,
   SendOptions,
+  StatsOptions,
 } from "./types.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
-import type { PeerClasses } from "./wasm.js";
 
 /** What TypeScript and bundlers use where the platform does not have the symbol yet. */
 const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
@@ -33,7 +33,7 @@ export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
   readonly closed: Promise<CloseInfo>;
 
-  readonly #session: Session;
+  readonly #session: SessionLike;
   readonly #opened = deferred<void>();
   readonly #closed = deferred<CloseInfo>();
   readonly #listeners = new ListenerSet();
@@ -41,26 +41,30 @@ export class PeerConnection extends EventTarget implements Connection {
   #isOpen = false;
   #isClosing = false;
   #discarded = 0;
+  #callback: ((message: Message) => void) | undefined;
 
-  constructor(classes: PeerClasses, settings: SessionSettings) {
+  /** The session calls its owner from now on. */
+  constructor(open: (owner: SessionOwner) => SessionLike) {
     super();
     this.opened = this.#opened.promise;
     this.closed = this.#closed.promise;
     const connection = this;
     const listeners = {
       get isEmpty() {
-        return connection.#listeners.isEmpty;
+        return connection.#listeners.isEmpty && connection.#callback === undefined;
       },
-      dispatch: (message: Message) => void this.dispatchEvent(new MessageArrivedEvent(message)),
+      dispatch: (message: Message) => this.#dispatch(message),
     };
     this.#queue = new ReceiveQueue(listeners, () => this.#session.resume());
-    this.#session = new Session(classes, settings, {
+    this.#session = open({
       get hasRoom() {
         return connection.#isClosing || connection.#hasRoom;
       },
       onOpen: () => this.#onOpen(),
       onMessage: (message) => this.#onMessage(message),
       onProgress: (progress) => this.#onProgress(progress),
+      onInterrupted: () => void this.dispatchEvent(new InterruptionEvent("interrupted")),
+      onResumed: () => void this.dispatchEvent(new InterruptionEvent("resumed")),
       onEnd: (end) => this.#onEnd(end),
     });
   }
@@ -119,6 +123,36 @@ export class PeerConnection extends EventTarget implements Connection {
     };
   }
 
+  async *statistics({ intervalMs = 1_000, signal }: StatsOptions = {}): AsyncIterableIterator<ConnectionStats> {
+    readInteger("intervalMs", intervalMs, 1, MAX_TIMEOUT_MS);
+    let isOver = false;
+    void this.closed.then(() => (isOver = true));
+    while (!isOver) {
+      yield this.stats();
+      const pause = deferred<void>();
+      const timer = setTimeout(pause.resolve, intervalMs);
+      try {
+        await beforeAbort(signal, Promise.race([pause.promise, this.closed]));
+      } finally {
+        clearTimeout(timer);
+      }
+    }
+    yield this.stats();
+  }
+
+  get bufferedAmount(): number {
+    return this.#session.bufferedAmount;
+  }
+
+  get onMessage(): ((message: Message) => void) | undefined {
+    return this.#callback;
+  }
+
+  set onMessage(callback: ((message: Message) => void) | undefined) {
+    this.#callback = callback;
+    queueMicrotask(() => this.#queue.deliver());
+  }
+
   internalAddresses(): string[] {
     return this.#session.internalAddresses();
   }
@@ -171,6 +205,18 @@ export class PeerConnection extends EventTarget implements Connection {
       this.#discarded += 1;
     } else {
       this.#queue.push(message);
+    }
+  }
+
+  #dispatch(message: Message): void {
+    if (!this.#listeners.isEmpty) {
+      this.dispatchEvent(new MessageArrivedEvent(message));
+    }
+    try {
+      this.#callback?.(message);
+    } catch (error) {
+      // As that of a listener: it is reported, and the connection goes on.
+      reportError(error);
     }
   }
 

@@ -8,10 +8,12 @@ export type ErrorCode =
   | "wasm-unavailable"
   | "timeout"
   | "no-memory"
+  | "worker-unavailable"
   // connect: the relay
   | "relay-unreachable"
   | "relay-closed"
   // connect: the server
+  | "server-unreachable"
   | "no-answer"
   | "already-connected"
   | "server-full"
@@ -54,10 +56,9 @@ export class RakwireError extends Error {
   }
 }
 
-/** Converts a value thrown by Rust to an error of this package. */
-export function fromRust(thrown: unknown): RakwireError {
-  if (thrown instanceof Error && "code" in thrown && typeof thrown.code === "string") {
-    return new RakwireError(thrown.code as ErrorCode, thrown.message);
-  }
-  return new RakwireError("internal", "the WebAssembly failed; see the console for details", { cause: thrown });
+/** An error of this package: what was thrown, or one that names it as its cause. */
+export function fromThrown(thrown: unknown): RakwireError {
+  return thrown instanceof RakwireError
+    ? thrown
+    : new RakwireError("internal", "the WebAssembly failed; see the console for details", { cause: thrown });
 }

@@ -31,3 +31,13 @@ export class ClosedEvent extends Event {
     this.info = info;
   }
 }
+
+/**
+ * `interrupted`: the relay was lost and is sought again; messages wait. `resumed`: the connection goes on where it was. A
+ * connection that cannot go on dispatches `close` instead.
+ */
+export class InterruptionEvent extends Event {
+  constructor(type: "interrupted" | "resumed") {
+    super(type);
+  }
+}

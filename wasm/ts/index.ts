@@ -1,34 +1,21 @@
-/** RakNet and the Game Protocol in browsers, through a relay. */
+/** RakNet and the Game Protocol in browsers and Node, with the WebAssembly inside. */
 
-export { connect } from "./connect.js";
-export { RakwireError } from "./errors.js";
-export type { ErrorCode } from "./errors.js";
-export type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
-export { discover, ping } from "./ping.js";
-export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
-export type {
-  CloseCode,
-  CloseInfo,
-  Connection,
-  ConnectionEventMap,
-  ConnectionListener,
-  ConnectionStats,
-  ConnectOptions,
-  DiscoverOptions,
-  MemoryOptions,
-  Message,
-  Outcome,
-  PingOptions,
-  PingScope,
-  Pong,
-  Priority,
-  Progress,
-  Protocol,
-  ReadyOptions,
-  Reliability,
-  SendOptions,
-  WasmSource,
-  WebSocketConstructor,
-  WebSocketLike,
-} from "./types.js";
-export type { WaitOptions } from "./waits.js";
+import packed from "../pkg/rakwire.js";
+import { connectWith } from "./connect.js";
+import { inflate } from "./inflate.js";
+import type { Connection, ConnectOptions } from "./types.js";
+import { Wasm } from "./wasm.js";
+
+export * from "./public.js";
+
+const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+
+/**
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
+ * `udp://HOST:PORT`.
+ *
+ * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ */
+export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
+  return connectWith(wasm, undefined, url, options);
+}

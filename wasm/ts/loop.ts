@@ -1,6 +1,6 @@
 /** Drives a peer: handles its timeouts and sends its datagrams. */
 
-import type { Peer } from "./wasm.js";
+import type { Peer } from "./peer.js";
 
 /** The interval at which a full socket is polled: browsers have no event for it. */
 const FULL_SOCKET_POLL_MS = 5;
@@ -27,6 +27,12 @@ export class Loop {
   #due = Infinity;
   #isScheduled = false;
   #isStopped = false;
+  /** Made once, as many messages cause a run each. */
+  readonly #runScheduled = (): void => {
+    this.#isScheduled = false;
+    this.run();
+  };
+  readonly #runTimer = (): void => this.#onTimer();
 
   /** Every run calls `onEvents` before it sends datagrams and `onRun` at its end; exceptions go to `onError`. */
   constructor(
@@ -49,10 +55,7 @@ export class Loop {
       return;
     }
     this.#isScheduled = true;
-    queueMicrotask(() => {
-      this.#isScheduled = false;
-      this.run();
-    });
+    queueMicrotask(this.#runScheduled);
   }
 
   /** Handles timeouts, sends as many datagrams as possible, and sets the timer. */
@@ -100,14 +103,14 @@ export class Loop {
 
   #setTimer(): void {
     const now = performance.now();
-    const timeout = this.#peer.pollTimeout() ?? Infinity;
+    const timeout = this.#peer.pollTimeout();
     const due = this.#sink.hasRoom ? timeout : Math.max(timeout, now + FULL_SOCKET_POLL_MS);
     if (due >= this.#due) {
       return;
     }
     this.#clearTimer();
     this.#due = due;
-    this.#timer = setTimeout(() => this.#onTimer(), Math.max(0, Math.ceil(due - now)));
+    this.#timer = setTimeout(this.#runTimer, Math.max(0, Math.ceil(due - now)));
   }
 
   #clearTimer(): void {

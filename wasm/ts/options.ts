@@ -2,15 +2,20 @@
 
 import { RakwireError } from "./errors.js";
 import type { SessionSettings } from "./session.js";
-import { relayUrl } from "./transport/websocket.js";
-import type { ConnectOptions, MemoryOptions, WebSocketConstructor } from "./types.js";
+import { readWebSocket } from "./transport/relay.js";
+import { targetUrl } from "./transport/target.js";
+import { hasTransport } from "./transport/transport.js";
+import type { TransportSettings } from "./transport/transport.js";
+import type { ConnectOptions, MemoryOptions, Protocol } from "./types.js";
 
 const DEFAULT_PROTOCOL_VERSION = 6;
 /** The longest delay of a timer. */
-const MAX_TIMEOUT_MS = 0x7fff_ffff;
+export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 /** More parts than any message can have. */
 const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
 const MAX_PASSWORD_BYTES = 255;
+/** What a subprotocol of a WebSocket may be made of. */
+const TOKEN = /^[\w.~-]+$/;
 const MAX_BLOCKS = 0xffff;
 const MAX_BLOCK_SIZE = 0xffff;
 
@@ -26,34 +31,45 @@ export function readTimeout(timeoutMs: number): number {
   return readInteger("timeoutMs", timeoutMs, 0, MAX_TIMEOUT_MS);
 }
 
-/** The WebSocket class that the caller gives or the platform has. */
-export function readWebSocket(given: WebSocketConstructor | undefined): WebSocketConstructor {
-  const webSocket = given ?? (globalThis.WebSocket as WebSocketConstructor | undefined);
-  if (webSocket === undefined) {
-    throw new RakwireError("no-websocket", "there is no global WebSocket; give one as the option webSocket");
-  }
-  return webSocket;
-}
-
-/** The settings of a session. */
-export function readSettings(url: string | URL, options: ConnectOptions): SessionSettings {
-  const { target, protocol = "raknet", protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
+/** The settings of a session. An entry of the package that has one protocol names it as `only`. */
+export function readSettings(url: string | URL, options: ConnectOptions, only?: Protocol): SessionSettings {
+  const { protocol = only ?? "raknet", protocolVersion = DEFAULT_PROTOCOL_VERSION, progressInterval = 0 } = options;
   if (protocol !== "raknet" && protocol !== "game") {
     throw new RakwireError("bad-option", `protocol must be raknet or game, not ${String(protocol)}`);
+  }
+  if (only !== undefined && protocol !== only) {
+    throw new RakwireError("bad-option", `this entry of the package has only the protocol ${only}, not ${protocol}`);
   }
   const password = readPassword(options.password);
   if (protocol === "game" && password.length > 0) {
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");
   }
   return {
-    url: relayUrl(url, target),
     protocol,
     protocolVersion: readInteger("protocolVersion", protocolVersion, 0, 255),
     progressInterval: readInteger("progressInterval", progressInterval, 0, MAX_PROGRESS_INTERVAL),
     password,
     memory: readMemory(options.memory),
-    webSocket: readWebSocket(options.webSocket),
+    transport: readTransport(url, options),
   };
+}
+
+/** Where a transport leads, for a caller's options. */
+export function readTransport(
+  url: string | URL,
+  { target, token, resume = true, webSocket }: Pick<ConnectOptions, "target" | "token" | "resume" | "webSocket">,
+): TransportSettings {
+  const address = targetUrl(url, target);
+  if (!hasTransport(address.protocol)) {
+    throw new RakwireError("bad-option", `${address.protocol}// works in Node alone; a page needs the URL of a relay`);
+  }
+  if (token !== undefined && !TOKEN.test(token)) {
+    throw new RakwireError("bad-option", "a token has letters, digits, hyphens, full stops and underscores");
+  }
+  if (address.protocol !== "udp:") {
+    readWebSocket(webSocket);
+  }
+  return { url: address.href, resume, ...(token !== undefined && { token }), ...(webSocket !== undefined && { webSocket }) };
 }
 
 function readPassword(password: string | Uint8Array = ""): Uint8Array {

@@ -3,9 +3,10 @@
 import { withDeadline } from "./deadline.js";
 import { RakwireError } from "./errors.js";
 import { isPingScope, readPong, writePing } from "./offline.js";
-import { readWebSocket } from "./options.js";
-import { describeClose, relayUrl, WebSocketTransport } from "./transport/websocket.js";
-import type { DiscoverOptions, PingOptions, PingScope, Pong, WebSocketConstructor } from "./types.js";
+import { readTransport } from "./options.js";
+import type { TransportSettings } from "./transport/transport.js";
+import { openTransport } from "./transport/transport.js";
+import type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";
 import { beforeAbort, deferred } from "./waits.js";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -13,25 +14,24 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const REPEAT_MS = 1_000;
 
 interface PingSettings {
-  url: URL;
+  transport: TransportSettings;
   target: string;
   scope: PingScope;
-  webSocket: WebSocketConstructor;
 }
 
 /**
- * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself. It needs neither a
- * connection nor the WebAssembly, and is repeated every second.
+ * Asks the RakNet server that the relay at `url` offers as `options.target` what it says of itself, or in Node the server at
+ * `udp://HOST:PORT`. It needs neither a connection nor the WebAssembly, and is repeated every second.
  *
  * @throws RakwireError whose `code` names the cause, such as `no-answer` after `options.timeoutMs`, or the reason of
  * `options.signal`.
  */
-export async function ping(url: string | URL, options: PingOptions): Promise<Pong> {
-  const { target, scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+export async function ping(url: string | URL, options: PingOptions = {}): Promise<Pong> {
+  const { target = String(url), scope = "any", signal, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (!isPingScope(scope)) {
     throw new RakwireError("bad-option", `scope must be any or open-connections, not ${String(scope)}`);
   }
-  const settings = { url: relayUrl(url, target), target, scope, webSocket: readWebSocket(options.webSocket) };
+  const settings = { transport: readTransport(url, { ...options, resume: false }), target, scope };
   const failure = `${target} does not answer a ping within ${timeoutMs} ms`;
   return withDeadline(signal, timeoutMs, ["no-answer", failure], (deadline) => ask(settings, deadline));
 }
@@ -58,7 +58,7 @@ export async function discover(url: string | URL, options: DiscoverOptions): Pro
 }
 
 /** Repeats a ping until there is a pong. */
-async function ask({ url, target, scope, webSocket }: PingSettings, deadline: AbortSignal): Promise<Pong> {
+async function ask({ transport: settings, target, scope }: PingSettings, deadline: AbortSignal): Promise<Pong> {
   deadline.throwIfAborted();
   const guid = crypto.getRandomValues(new BigUint64Array(1))[0] as bigint;
   const pong = deferred<Pong>();
@@ -72,7 +72,7 @@ async function ask({ url, target, scope, webSocket }: PingSettings, deadline: Ab
     sent.set(time, lastSent);
     transport.send(writePing(scope, time, guid));
   };
-  const transport = new WebSocketTransport(url, webSocket, {
+  const transport = openTransport(settings, {
     onOpen() {
       timer = setInterval(sendPing, REPEAT_MS);
       sendPing();
@@ -85,9 +85,10 @@ async function ask({ url, target, scope, webSocket }: PingSettings, deadline: Ab
         pong.resolve({ target, latencyMs, guid: identity, data });
       }
     },
-    onClose(close, wasOpen) {
-      const [code, reason] = describeClose(url, close, wasOpen);
-      pong.reject(new RakwireError(code, reason, { relayCode: close.code }));
+    onInterrupted: () => undefined,
+    onResumed: () => undefined,
+    onClose({ code, reason, relayCode }) {
+      pong.reject(new RakwireError(code, reason, relayCode === undefined ? {} : { relayCode }));
     },
   });
   try {
@@ -97,3 +98,6 @@ async function ask({ url, target, scope, webSocket }: PingSettings, deadline: Ab
     transport.close();
   }
 }
+
+export { RakwireError } from "./errors.js";
+export type { DiscoverOptions, PingOptions, PingScope, Pong } from "./types.js";

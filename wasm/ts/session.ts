@@ -1,33 +1,20 @@
-/** A peer with its transport and timers, from the opening of the WebSocket to the end of the connection. */
+/** A peer with its transport and timers, from the opening of the transport to the end of the connection. */
 
-import type { PeerEvent } from "../pkg/rakwire.js";
-import { readAddresses } from "./addresses.js";
-import type { Delivery } from "./delivery.js";
-import { readDelivery, reliabilityName, withReceipt } from "./delivery.js";
+import { readDelivery, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
-import { fromRust, RakwireError } from "./errors.js";
+import { fromThrown, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
 import { readInteger } from "./options.js";
-import type { RelayClose, TransportEvents } from "./transport/websocket.js";
-import { describeClose, WebSocketTransport } from "./transport/websocket.js";
-import type {
-  CloseCode,
-  ConnectionStats,
-  MemoryOptions,
-  Message,
-  Outcome,
-  Progress,
-  Protocol,
-  ReadyOptions,
-  SendOptions,
-  WebSocketConstructor,
-} from "./types.js";
+import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
+import type { PeerStats } from "./stats.js";
+import { describeStats } from "./stats.js";
+import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
+import { openTransport } from "./transport/transport.js";
+import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions } from "./types.js";
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
-import type { Peer, PeerClasses } from "./wasm.js";
 
-const ENTROPY_BYTES = 32;
 const ENDED = "the connection has ended";
 /** More bytes than any message can have. */
 const MAX_LENGTH = 0xffff_ffff;
@@ -39,9 +26,6 @@ export interface SessionEnd {
   relayCode?: number;
 }
 
-/** The counters of a session, without those of the queue that its messages go into. */
-export type SessionStats = Omit<ConnectionStats, "messagesQueued" | "messagesDiscarded">;
-
 /** The callbacks of a session. */
 export interface SessionOwner {
   /** Whether there is room for another message. */
@@ -49,39 +33,50 @@ export interface SessionOwner {
   onOpen(): void;
   onMessage(message: Message): void;
   onProgress(progress: Progress): void;
+  /** Nothing arrives and nothing leaves until {@link onResumed}. */
+  onInterrupted(): void;
+  onResumed(): void;
   onEnd(end: SessionEnd): void;
 }
 
-export interface SessionSettings {
-  url: URL;
-  protocol: Protocol;
-  protocolVersion: number;
-  progressInterval: number;
-  password: Uint8Array;
-  memory: MemoryOptions;
-  webSocket: WebSocketConstructor;
+/** What a session is made with. */
+export interface SessionSettings extends PeerSettings {
+  transport: TransportSettings;
+}
+
+/** What a connection needs of its session, which may run in another thread. */
+export interface SessionLike {
+  readonly awaitsReceipt: boolean;
+  readonly bufferedAmount: number;
+  readonly serverGuid: bigint | undefined;
+  send(bytes: Uint8Array, options: SendOptions): void;
+  sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome>;
+  ready(options: ReadyOptions): Promise<void>;
+  disconnect(): void;
+  cancel(): void;
+  resume(): void;
+  stats(): PeerStats;
+  internalAddresses(): string[];
 }
 
 /** One attempt to connect, and the connection if it succeeds. */
-export class Session implements TransportEvents {
+export class Session implements SessionLike, TransportEvents, PeerEvents {
   readonly #peer: Peer;
   readonly #protocol: Protocol;
   readonly #owner: SessionOwner;
-  readonly #url: URL;
-  readonly #transport: WebSocketTransport;
+  readonly #transport: Transport;
   readonly #loop: Loop;
   readonly #senders: WaitingSenders;
   /** The resolvers of pending receipts, by receipt number. */
   readonly #receipts = new Map<number, (outcome: Outcome) => void>();
-  #lastStats: SessionStats | undefined;
+  #lastStats: PeerStats | undefined;
 
-  constructor(classes: PeerClasses, settings: SessionSettings, owner: SessionOwner) {
+  constructor(peer: Peer, settings: SessionSettings, owner: SessionOwner) {
     this.#owner = owner;
-    this.#url = settings.url;
     this.#protocol = settings.protocol;
-    this.#peer = createPeer(classes, settings);
-    this.#senders = new WaitingSenders(this.#peer);
-    this.#transport = new WebSocketTransport(settings.url, settings.webSocket, this);
+    this.#peer = peer;
+    this.#senders = new WaitingSenders(peer);
+    this.#transport = openTransport(settings.transport, this);
     this.#loop = new Loop(
       this.#peer,
       this.#transport,
@@ -97,16 +92,22 @@ export class Session implements TransportEvents {
 
   /** Sends a message and resolves with its outcome. */
   async sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome> {
-    const delivery = withReceipt(readDelivery(options, this.#protocol), this.#protocol);
     options.signal?.throwIfAborted();
+    return beforeAbort(options.signal, this.sendForReceipt(bytes, options));
+  }
+
+  /** Sends a message now, or throws; the promise is that of its outcome. */
+  sendForReceipt(bytes: Uint8Array, options: SendOptions): Promise<Outcome> {
+    const delivery = withReceipt(readDelivery(options, this.#protocol), this.#protocol);
     const receipt = this.#send(bytes, delivery) as number;
     const { promise, resolve } = deferred<Outcome>();
     this.#receipts.set(receipt, resolve);
-    try {
-      return await beforeAbort(options.signal, promise);
-    } finally {
-      this.#receipts.delete(receipt);
-    }
+    return promise;
+  }
+
+  /** Throws if a message of this length would never be accepted. */
+  checkLength(length: number): void {
+    this.#peer.canSend(length, readDelivery({}, this.#protocol));
   }
 
   /** Resolves when a message would be accepted. */
@@ -128,8 +129,7 @@ export class Session implements TransportEvents {
     return this.#receipts.size > 0;
   }
 
-  #send(bytes: Uint8Array, delivery: Delivery): number | undefined {
-    const { reliability, channel, priority } = delivery;
+  #send(bytes: Uint8Array, delivery: number): number | undefined {
     if (!(bytes instanceof Uint8Array)) {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
@@ -137,11 +137,11 @@ export class Session implements TransportEvents {
       throw new RakwireError("not-connected", ENDED);
     }
     try {
-      const receipt = this.#peer.send(bytes, reliability, channel, priority, performance.now());
+      const receipt = this.#peer.send(bytes, delivery, performance.now());
       this.#loop.schedule();
       return receipt;
     } catch (thrown) {
-      const error = fromRust(thrown);
+      const error = fromThrown(thrown);
       if (error.code === "queue-full") {
         this.#senders.refused = { length: bytes.length, delivery };
       }
@@ -167,19 +167,20 @@ export class Session implements TransportEvents {
     this.#loop.schedule();
   }
 
-  stats(): SessionStats {
+  stats(): PeerStats {
     return this.#lastStats ?? this.#peer.stats();
   }
 
+  get bufferedAmount(): number {
+    return this.#isOver ? 0 : this.#peer.stats().bytesWaiting + this.#transport.bufferedAmount;
+  }
+
   internalAddresses(): string[] {
-    const peer = this.#peer;
-    const isOpen = this.#lastStats === undefined && "internalAddresses" in peer;
-    return isOpen ? readAddresses(peer.internalAddresses()) : [];
+    return this.#isOver ? [] : this.#peer.internalAddresses();
   }
 
   get serverGuid(): bigint | undefined {
-    const peer = this.#peer;
-    return this.#lastStats === undefined && "serverGuid" in peer ? peer.serverGuid : undefined;
+    return this.#isOver ? undefined : this.#peer.serverGuid;
   }
 
   onOpen(): void {
@@ -190,13 +191,45 @@ export class Session implements TransportEvents {
     this.#change(() => this.#peer.handle(datagram, performance.now()));
   }
 
-  onClose(close: RelayClose, wasOpen: boolean): void {
-    if (this.#isOver) {
-      return;
+  onInterrupted(): void {
+    this.#owner.onInterrupted();
+  }
+
+  onResumed(): void {
+    this.#owner.onResumed();
+    this.#change(() => undefined);
+  }
+
+  onClose(end: TransportEnd): void {
+    if (!this.#isOver) {
+      this.#guard(() => this.#handleEvents(true));
+      this.#end(end);
     }
-    this.#guard(() => this.#handleEvents(true));
-    const [code, reason] = describeClose(this.#url, close, wasOpen);
-    this.#end({ code, reason, relayCode: close.code });
+  }
+
+  onConnected(): void {
+    this.#owner.onOpen();
+  }
+
+  onMessage(message: Message): void {
+    this.#owner.onMessage(message);
+  }
+
+  onReceipt(receipt: number, outcome: Outcome): void {
+    this.#receipts.get(receipt)?.(outcome);
+    this.#receipts.delete(receipt);
+  }
+
+  onProgress(progress: Progress): void {
+    this.#owner.onProgress(progress);
+  }
+
+  onFailed(code: ErrorCode, reason: string): void {
+    this.#end({ code, reason });
+  }
+
+  onEnded(code: CloseCode, reason: string): void {
+    this.#end({ code, reason });
   }
 
   get #isOver(): boolean {
@@ -220,45 +253,11 @@ export class Session implements TransportEvents {
 
   /** Handles events while there is room for them, or all of them once the peer has ended. */
   #handleEvents(all = this.#peer.isOver): void {
-    while (!this.#isOver && (all || this.#owner.hasRoom)) {
-      const event = this.#peer.pollEvent();
-      if (event === undefined) {
-        return;
-      }
-      this.#onEvent(event);
-    }
-  }
-
-  #onEvent(event: PeerEvent): void {
-    switch (event.kind) {
-      case "connected":
-        this.#owner.onOpen();
-        break;
-      case "message":
-        this.#owner.onMessage({
-          bytes: event.bytes,
-          reliability: reliabilityName(event.reliability),
-          channel: event.channel,
-        });
-        break;
-      case "receipt":
-        this.#receipts.get(event.receipt)?.(event.outcome);
-        this.#receipts.delete(event.receipt);
-        break;
-      case "progress": {
-        const { direction, message, done, parts } = event;
-        this.#owner.onProgress({ direction, message, done, parts });
-        break;
-      }
-      case "failed":
-      case "ended":
-        this.#end({ code: event.code as SessionEnd["code"], reason: event.words });
-        break;
-    }
+    while (!this.#isOver && (all || this.#owner.hasRoom) && this.#peer.pollEvent(this));
   }
 
   #fail(thrown: unknown): void {
-    const { code, message, cause } = fromRust(thrown);
+    const { code, message, cause } = fromThrown(thrown);
     if (code === "internal") {
       console.error("rakwire:", cause ?? message);
     }
@@ -279,7 +278,7 @@ export class Session implements TransportEvents {
       this.#loop.stop();
       this.#peer.free();
     } catch {
-      this.#lastStats ??= NO_STATS;
+      this.#lastStats ??= describeStats([], []);
     }
     this.#transport.close();
     for (const resolve of this.#receipts.values()) {
@@ -289,35 +288,3 @@ export class Session implements TransportEvents {
     this.#senders.refuse(new RakwireError("not-connected", ENDED));
   }
 }
-
-/** A peer that is not connected. */
-function createPeer(classes: PeerClasses, settings: SessionSettings): Peer {
-  const entropy = crypto.getRandomValues(new Uint8Array(ENTROPY_BYTES));
-  const { protocol, protocolVersion, progressInterval, password } = settings;
-  const { blocks, blockSize } = settings.memory;
-  try {
-    return protocol === "game"
-      ? new classes.GameProtocolPeer(entropy, blocks, blockSize)
-      : new classes.RakNetPeer(entropy, protocolVersion, progressInterval, password, blocks, blockSize);
-  } catch (thrown) {
-    throw fromRust(thrown);
-  }
-}
-
-const NO_STATS: SessionStats = {
-  roundTripMs: 0,
-  pingMs: 0,
-  lowestPingMs: 0,
-  congestionWindow: 0,
-  inFlight: 0,
-  mtu: 0,
-  messagesSent: 0,
-  messagesReceived: 0,
-  datagramsSent: 0,
-  datagramsReceived: 0,
-  datagramsLost: 0,
-  datagramsAcknowledged: 0,
-  bytesSent: 0,
-  bytesReceived: 0,
-  drops: {},
-};

@@ -1,7 +1,8 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 /** The public types of the package. */
 
-import type { ClosedEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import type { PeerWorker } from "./peer-worker.js";
 import type { WaitOptions } from "./waits.js";
 
 /**
@@ -34,6 +35,12 @@ export interface SendOptions {
   channel?: number;
   /** Default: `medium`. Ignored by the Game Protocol, which sends everything at once. */
   priority?: Priority;
+}
+
+/** How often {@link Connection.statistics} tells. */
+export interface StatsOptions extends WaitOptions {
+  /** Milliseconds, 1 or more. Default 1,000. */
+  intervalMs?: number;
 }
 
 /** Which message {@link Connection.ready} waits for room for. */
@@ -80,6 +87,7 @@ export interface Message {
  * - `relay-closed`: the WebSocket to the relay ended.
  * - `message-too-large`, `receive-memory`: the server sent more than the connection's memory can hold.
  * - `message-unfinished`: the server never completed a reliable message.
+ * - `worker-unavailable`: the worker of the connection failed.
  * - `internal`: a bug in this package.
  */
 export type CloseCode =
@@ -90,6 +98,7 @@ export type CloseCode =
   | "message-too-large"
   | "receive-memory"
   | "message-unfinished"
+  | "worker-unavailable"
   | "internal";
 
 /** How a connection ended. */
@@ -112,6 +121,8 @@ export interface ConnectionStats {
   readonly congestionWindow: number;
   /** How many bytes are in flight. */
   readonly inFlight: number;
+  /** How many bytes of messages wait to be sent. */
+  readonly bytesWaiting: number;
   /** The size of the largest datagram, including 28 bytes of IP and UDP headers. */
   readonly mtu: number;
   readonly messagesSent: number;
@@ -128,6 +139,17 @@ export interface ConnectionStats {
   readonly datagramsAcknowledged: number;
   readonly bytesSent: number;
   readonly bytesReceived: number;
+  /**
+   * What the clock of a RakNet server is ahead of `performance.now()`, once a ping has come back: a RakNet time of the
+   * server less this is a time of the page. None in the Game Protocol.
+   */
+  readonly clockDifferenceMs?: number;
+  /** Bytes that were sent in the last whole second. None in the Game Protocol. */
+  readonly bytesSentLastSecond?: number;
+  /** Bytes that arrived in the last whole second. None in the Game Protocol. */
+  readonly bytesReceivedLastSecond?: number;
+  /** The share of the bytes of messages that were resent in the last whole second, 0 to 1. None in the Game Protocol. */
+  readonly lossLastSecond?: number;
   /** The number of dropped datagrams and messages by reason; only reasons that occurred. */
   readonly drops: Readonly<Record<string, number>>;
 }
@@ -146,7 +168,7 @@ export interface WebSocketLike {
 }
 
 /** A WebSocket class, such as the browser's or the one of the npm package `ws`. */
-export type WebSocketConstructor = new (url: string) => WebSocketLike;
+export type WebSocketConstructor = new (url: string, protocols?: string[]) => WebSocketLike;
 
 /**
  * The memory of a connection: half of it may hold what was sent and half what arrived. A message takes as many blocks as
@@ -175,8 +197,8 @@ interface AskOptions extends WaitOptions {
 
 /** How to ping. */
 export interface PingOptions extends AskOptions {
-  /** The name of the game server at the relay. */
-  target: string;
+  /** The name of the game server at the relay. Without meaning for `udp://HOST:PORT`. */
+  target?: string;
 }
 
 /** How to find servers. */
@@ -187,7 +209,7 @@ export interface DiscoverOptions extends AskOptions {
 
 /** What a server says of itself. */
 export interface Pong {
-  /** The name of the server at the relay. */
+  /** The name of the server at the relay, or its address. */
   readonly target: string;
   /** The time from the ping to the pong, by way of the relay. */
   readonly latencyMs: number;
@@ -202,9 +224,17 @@ export interface Pong {
 
 /** How to connect. */
 export interface ConnectOptions {
-  /** The name of the game server at the relay. */
-  target: string;
-  /** The protocol of the server. Default `raknet`. */
+  /** The name of the game server at the relay. Without meaning for `udp://HOST:PORT`, which leads to the server itself. */
+  target?: string;
+  /** What a relay asks for that lets in who has a signed token. It is not written into the URL. */
+  token?: string;
+  /**
+   * Whether a WebSocket that is lost is opened again, and goes on with the same flow of the relay, as long as the relay
+   * keeps it. Messages wait meanwhile in the memory of the connection. Default: true. Relays other than `rakwire-relay` need
+   * false, and `token` needs this one, too: browsers close a WebSocket whose server does not know the subprotocol.
+   */
+  resume?: boolean;
+  /** The protocol of the server. Default `raknet`, or the one that the entry of the package has. */
   protocol?: Protocol;
   /**
    * The RakNet protocol version that the server is told first: 6 is the original, 10 and 11 are Minecraft Bedrock. If the
@@ -222,15 +252,23 @@ export interface ConnectOptions {
   /** How long connecting may take, including WebAssembly and WebSocket. Default 15,000. */
   timeoutMs?: number;
   /** The source of the WebAssembly, if not this package. The first connection decides for all. */
-  wasm?: WasmSource;
+  wasm?: WasmSource | Promise<WasmSource>;
   /** A replacement for the global `WebSocket`, which Node before 22 does not have. */
   webSocket?: WebSocketConstructor;
+  /**
+   * Runs protocol and transport in a Web Worker, where a page that is busy does not delay them: `worker` of the entry
+   * `rakwire/worker`.
+   */
+  worker?: PeerWorker;
 }
 
 /** The events of a connection by name. */
 export interface ConnectionEventMap {
   message: MessageArrivedEvent;
   progress: ProgressMadeEvent;
+  /** The relay was lost and is sought again; `resumed` or `close` follows. */
+  interrupted: InterruptionEvent;
+  resumed: InterruptionEvent;
   close: ClosedEvent;
 }
 
@@ -239,7 +277,7 @@ export interface ConnectionEventMap {
  *
  * Every message is delivered once, in the order of its arrival:
  *
- * - to all listeners of `message`, while there is one;
+ * - to all listeners of `message` and to `onMessage`, while there is one;
  * - otherwise to the first one who asks, by {@link receive} or by iterating;
  * - otherwise later: it waits in the queue until somebody asks or a listener is added.
  *
@@ -317,6 +355,15 @@ export interface Connection extends AsyncIterable<Message>, AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
 
   stats(): ConnectionStats;
+
+  /** The statistics now and after each interval, until the connection has ended; the last ones are those of its end. */
+  statistics(options?: StatsOptions): AsyncIterableIterator<ConnectionStats>;
+
+  /** Bytes of messages that wait to be sent, in the connection and in its WebSocket. */
+  readonly bufferedAmount: number;
+
+  /** Gets every message, as a listener of `message` does, without an event for each. */
+  onMessage: ((message: Message) => void) | undefined;
 
   /**
    * The GUID of a RakNet server, which is the one in its {@link Pong}: the server chose it itself. None in the Game

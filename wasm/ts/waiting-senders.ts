@@ -1,15 +1,14 @@
 /** Senders whose message was refused because the memory of the connection was full. */
 
-import type { Delivery } from "./delivery.js";
-import { fromRust } from "./errors.js";
+import { fromThrown } from "./errors.js";
+import type { Peer } from "./peer.js";
 import type { Wait } from "./waits.js";
 import { WaitList } from "./waits.js";
-import type { Peer } from "./wasm.js";
 
 /** A message that somebody wants to send, as far as its room goes. */
 export interface WantedRoom {
   length: number;
-  delivery: Delivery;
+  delivery: number;
 }
 
 /** Those that wait until the peer would accept their message. */
@@ -46,11 +45,11 @@ export class WaitingSenders {
   #check(wait: Wait<void>): void {
     const { length, delivery } = this.#wanted.get(wait) as WantedRoom;
     try {
-      if (this.#peer.canSend(length, delivery.reliability, delivery.channel, delivery.priority)) {
+      if (this.#peer.canSend(length, delivery)) {
         wait.resolve();
       }
     } catch (thrown) {
-      wait.reject(fromRust(thrown));
+      wait.reject(fromThrown(thrown));
     }
   }
 }

@@ -1,40 +1,70 @@
-/** Loads the WebAssembly once for all connections. */
+/** Loads the WebAssembly once for all connections of an entry of the package. */
 
-import init, { GameProtocolPeer, RakNetPeer } from "../pkg/rakwire.js";
 import { RakwireError } from "./errors.js";
+import type { Rust } from "./instance.js";
+import { instantiate } from "./instance.js";
 import type { WasmSource } from "./types.js";
 
-/** A peer of either protocol. */
-export type Peer = RakNetPeer | GameProtocolPeer;
-/** The classes that Rust exports. */
-export interface PeerClasses {
-  RakNetPeer: typeof RakNetPeer;
-  GameProtocolPeer: typeof GameProtocolPeer;
+/** What Rust exports, and the compiled module for another thread. */
+export interface Loaded extends Rust {
+  module: WebAssembly.Module;
 }
 
-let defaultSource: () => WasmSource | undefined | Promise<WasmSource> = () => undefined;
-let loading: Promise<void> | undefined;
+/** Reads a file that `fetch` cannot, as in Node; other URLs are fetched. */
+let readFile: ((url: URL) => Promise<BufferSource>) | undefined;
 
-/** Sets where the WebAssembly comes from unless a caller specifies it. */
-export function setDefaultSource(source: () => Promise<WasmSource>): void {
-  defaultSource = source;
+export function setFileReader(reader: (url: URL) => Promise<BufferSource>): void {
+  readFile = reader;
 }
 
-async function load(source: WasmSource | undefined): Promise<void> {
-  const chosen = source ?? (await defaultSource());
-  // The generated code refers to the file next to it in a form that bundlers recognise.
-  await (chosen === undefined ? init() : init({ module_or_path: chosen }));
-}
+/** The WebAssembly of an entry. */
+export class Wasm {
+  readonly #embedded: (() => Promise<WasmSource>) | undefined;
+  #loading: Promise<Loaded> | undefined;
 
-/** Loads the WebAssembly and returns the classes that Rust exports. */
-export async function loadPeers(source: WasmSource | undefined): Promise<PeerClasses> {
-  loading ??= load(source);
-  try {
-    await loading;
-  } catch (cause) {
-    loading = undefined;
-    const message = cause instanceof Error ? cause.message : String(cause);
-    throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}`, { cause });
+  /** `embedded` is the source where callers name none. */
+  constructor(embedded?: () => Promise<WasmSource>) {
+    this.#embedded = embedded;
   }
-  return { RakNetPeer, GameProtocolPeer };
+
+  /** Loads it, at the first call; the first source counts. */
+  async load(source: WasmSource | Promise<WasmSource> | undefined): Promise<Loaded> {
+    this.#loading ??= this.#load(source);
+    try {
+      return await this.#loading;
+    } catch (cause) {
+      this.#loading = undefined;
+      const message = cause instanceof Error ? cause.message : String(cause);
+      throw new RakwireError("wasm-unavailable", `the WebAssembly cannot be loaded: ${message}`, { cause });
+    }
+  }
+
+  async #load(source: WasmSource | Promise<WasmSource> | undefined): Promise<Loaded> {
+    const chosen = (await source) ?? (await this.#embedded?.());
+    if (chosen === undefined) {
+      throw new Error("give its URL, bytes, response or module as the option wasm, or to init");
+    }
+    const module = await compile(chosen);
+    return { module, ...instantiate(module) };
+  }
+}
+
+async function compile(source: WasmSource): Promise<WebAssembly.Module> {
+  if (source instanceof WebAssembly.Module) {
+    return source;
+  }
+  if (typeof source === "string" || source instanceof URL) {
+    const url = new URL(source, globalThis.location?.href);
+    return url.protocol === "file:" && readFile !== undefined
+      ? WebAssembly.compile(await readFile(url))
+      : compile(await fetch(url));
+  }
+  if ("arrayBuffer" in source) {
+    if (!source.ok) {
+      throw new Error(`${source.url} answers ${source.status}`);
+    }
+    // A server that calls it something else is no reason to fail, as it would be for compileStreaming.
+    return WebAssembly.compile(await source.arrayBuffer());
+  }
+  return WebAssembly.compile(source);
 }

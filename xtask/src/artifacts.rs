@@ -11,34 +11,16 @@ use crate::shell::Shell;
 use crate::targets::WASM;
 
 /// The WebAssembly file of the npm package.
-pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire_bg.wasm";
+pub(crate) const WASM_FILE: &str = "wasm/pkg/rakwire.wasm";
 /// The page, ready to be served.
 pub(crate) const PAGE: &str = "web/dist";
-
-/// What rustc lets its WebAssembly use, which every browser that the package supports knows.
-const WASM_FEATURES: [&str; 6] = [
-    "--enable-bulk-memory",
-    "--enable-multivalue",
-    "--enable-mutable-globals",
-    "--enable-nontrapping-float-to-int",
-    "--enable-reference-types",
-    "--enable-sign-ext",
-];
 
 /// Prints the sizes and the imported modules of a WebAssembly file as JSON.
 const INSPECT: &str = include_str!("inspect.mjs");
 
-/// Builds the npm package: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
+/// Builds the npm package as its README tells: the WebAssembly and its glue in wasm/pkg, the TypeScript face in wasm/dist.
 pub(crate) fn npm_package(shell: &Shell) -> Result<String> {
-    let build = "build --mode no-install --no-opt --no-pack --target web --profile npm --out-dir pkg --out-name rakwire";
-    shell.cmd_for(WASM, "wasm", "wasm-pack", build.split(' ')).run()?;
-    let optimise = ["-Oz", WASM_FILE, "-o", WASM_FILE];
-    shell.cmd("wasm-opt", optimise.into_iter().chain(WASM_FEATURES)).run()?;
-    // The folder is part of the npm package in wasm/, and this would leave it out.
-    remove_file(&shell.path("wasm/pkg/.gitignore"))?;
-    // One of an earlier build by hand would make it a package of its own.
-    remove_file(&shell.path("wasm/pkg/package.json"))?;
-    shell.cmd_in("wasm", "npm", ["run", "build"]).run()?;
+    shell.cmd_for(WASM, "wasm", "npm", ["run", "build"]).run()?;
     let Inspection { raw, gzip, .. } = inspect_wasm(shell)?;
     Ok(format!("{WASM_FILE} has {raw} bytes, {gzip} with gzip"))
 }

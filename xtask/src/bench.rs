@@ -7,6 +7,7 @@ use crate::artifacts;
 use crate::mcu;
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::targets::WASM;
 use crate::tasks;
 
 /// What to measure.
@@ -40,6 +41,12 @@ pub(crate) struct Options {
 enum Part {
     /// The firmware in QEMU: instructions, and datagrams a second
     Mcu(mcu::bench::Options),
+    /// The npm package in Chromium: what a message costs, a busy page with and without a worker, bytes to load
+    Npm {
+        /// A short run: to see that it works
+        #[arg(long)]
+        quick: bool,
+    },
     /// The server of the snowball fight under load: how many players it carries
     Game {
         /// Few players for a short time: to see that it works
@@ -55,8 +62,16 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             artifacts::fast_programs(shell)?;
             run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
         }
+        Some(Part::Npm { quick }) => npm(shell, *quick),
         None => raknet(shell, options),
     }
+}
+
+fn npm(shell: &Shell, quick: bool) -> Result<()> {
+    tasks::set_up(shell, &[Need::NpmPackage, Need::Chromium])?;
+    artifacts::fast_programs(shell)?;
+    let script = ["bench/run.mjs"].into_iter().chain(quick.then_some("--quick"));
+    shell.cmd_for(WASM, "wasm", "node", script).run()
 }
 
 fn raknet(shell: &Shell, options: &Options) -> Result<()> {

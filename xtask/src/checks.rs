@@ -32,6 +32,8 @@ const RELAY_MUST_NOT_USE: [&str; 5] =
 /// What only programs need: whoever uses the library should not have to build it.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
+/// What only some who use the library want, and get by a feature of that name.
+const NATIVE_MAY_USE_BY_FEATURE: [&str; 3] = ["bytes", "metrics", "tracing"];
 const WASM_MUST_NOT_USE: [&str; 4] = ["tokio", "mio", "quinn", "rakwire-native"];
 const EMBASSY_MUST_NOT_USE: [&str; 5] = ["tokio", "mio", "quinn", "getrandom", "rakwire-native"];
 
@@ -86,6 +88,8 @@ pub(crate) fn edges(shell: &Shell) -> Result<()> {
     report(shell, "rakwire-relay", &relay, &beginning_with(&relay, &RELAY_MUST_NOT_USE))?;
     let native = dependencies(shell, "rakwire-native", &["--all-features"])?;
     report(shell, "rakwire-native", &native, &beginning_with(&native, &NATIVE_MUST_NOT_USE))?;
+    let plain = dependencies(shell, "rakwire-native", &[])?;
+    report(shell, "rakwire-native", &plain, &beginning_with(&plain, &NATIVE_MAY_USE_BY_FEATURE))?;
     let embassy = dependencies(shell, "rakwire-embassy", &["--all-features"])?;
     report(shell, "rakwire-embassy", &embassy, &beginning_with(&embassy, &EMBASSY_MUST_NOT_USE))?;
     let wasm = dependencies(shell, "rakwire-wasm", &["--all-features", "--target", WASM])?;

@@ -1,5 +1,6 @@
 //! The demo: the snowball fight with a few bots, an echo server, the relay and the pages in one process tree.
 
+use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 use std::time::Duration;
@@ -8,10 +9,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use crate::artifacts::{self, PAGE};
+use crate::log::Log;
 use crate::mcu::{self, Machine};
 use crate::service::Service;
 use crate::setup::Need;
 use crate::shell::Shell;
+use crate::slow_page::{self, CASES};
 use crate::smoke;
 use crate::stop;
 use crate::tasks;
@@ -23,6 +26,8 @@ const ANY_PORT: u16 = 0;
 const BOTS: &str = "4";
 const NO_BOTS: &str = "0";
 const POLL: Duration = Duration::from_millis(50);
+/// A little more than the interval at which a game server reports while it is measured.
+const REPORT_INTERVAL: Duration = Duration::from_millis(1_200);
 
 /// What the demo needs. The page takes longest, so it comes first.
 const NEEDS: [Need; 2] = [Need::Page, Need::Programs];
@@ -38,6 +43,19 @@ pub(crate) struct Options {
     /// a line of JSON.
     #[arg(long, conflicts_with = "port")]
     smoke: bool,
+    /// Instead of a game, measure a page that does not keep up beside one that does, with and without pacing of snapshots:
+    /// round trips, ages of what is shown, snapshots, drops.
+    #[arg(long, requires = "smoke")]
+    slow_page: bool,
+    /// For how many of every 100 ms the main thread of the slow page is blocked.
+    #[arg(long, value_name = "MS", default_value_t = 90, value_parser = clap::value_parser!(u8).range(0..100), requires = "slow_page")]
+    blocked: u8,
+    /// How long each case is measured.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=600), requires = "slow_page")]
+    seconds: u16,
+    /// How often each case is measured.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "slow_page")]
+    runs: u32,
     /// Let a microcontroller play along, emulated by QEMU; its log stands in this terminal.
     #[arg(long, conflicts_with = "smoke")]
     mcu: bool,
@@ -48,13 +66,16 @@ pub(crate) fn run(shell: &Shell, options: &Options) -> Result<()> {
         // The last line of the standard output is the outcome, so nothing else goes there.
         let quiet = shell.with_free_stdout();
         tasks::set_up(&quiet, &SMOKE_NEEDS)?;
+        if options.slow_page {
+            return measure_slow_page(&quiet, options).map(|line| shell.print(line));
+        }
         shell.print(smoke_test(&quiet)?);
         return Ok(());
     }
     let port = Port::wanted(options.port).choose()?;
     let more = if options.mcu { &mcu::PLAYER_NEEDS[..] } else { &[] };
     tasks::set_up(shell, &[&NEEDS[..], more].concat())?;
-    let mut demo = Demo::start(shell, port, BOTS)?;
+    let mut demo = Demo::start(shell, port, BOTS, &[])?;
     let mut board = if options.mcu { Some(mcu::player(shell, &demo.game.address)?) } else { None };
     let url = demo.url();
     println!("\n    Play at  {url}\n    Echoes   {url}/echo.html\n\n    Ctrl-C ends it.\n");
@@ -73,9 +94,30 @@ pub(crate) fn smoke_test(shell: &Shell) -> Result<String> {
     play(shell, NO_BOTS, smoke::fight)
 }
 
+/// Measures a slow page in all cases, each in a demo of its own, and gives back one line of JSON.
+fn measure_slow_page(shell: &Shell, options: &Options) -> Result<String> {
+    let Options { blocked, seconds, .. } = *options;
+    let mut rows = Vec::new();
+    for (run, case) in (1..=options.runs).flat_map(|run| CASES.map(|case| (run, case))) {
+        let path = shell.path(slow_page::LOG);
+        let logged = shell.with_log(Log::create(&path)?);
+        let mut demo = Demo::start(&logged, ANY_PORT, NO_BOTS, case.server())?;
+        let pages = slow_page::drive(&logged, demo.url(), case, blocked, seconds);
+        demo.check()?;
+        // The relay says at its end what it counted, and the server once a second.
+        thread::sleep(REPORT_INTERVAL);
+        drop(demo);
+        let said = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", slow_page::LOG))?;
+        let row = slow_page::row(case, run, &pages?, &said)?;
+        shell.note(&row);
+        rows.push(row);
+    }
+    Ok(slow_page::line(blocked, seconds, &rows).to_string())
+}
+
 /// Starts a demo with so many bots, and lets pages play it at its address.
 fn play(shell: &Shell, bots: &str, game: fn(&Shell, &str) -> Result<String>) -> Result<String> {
-    let mut demo = Demo::start(shell, ANY_PORT, bots)?;
+    let mut demo = Demo::start(shell, ANY_PORT, bots, &[])?;
     let outcome = game(shell, demo.url());
     // A server that died is the better explanation of a page that failed.
     demo.check()?;
@@ -122,11 +164,11 @@ struct Demo {
 }
 
 impl Demo {
-    /// Starts what was built.
-    fn start(shell: &Shell, port: u16, bots: &str) -> Result<Self> {
+    /// Starts what was built, with more arguments for the game server.
+    fn start(shell: &Shell, port: u16, bots: &str, more: &[&str]) -> Result<Self> {
         let programs = artifacts::built_programs(shell)?;
         let any = "127.0.0.1:0";
-        let args = ["--listen", any, "--listen-raknet", any, "--bots", bots];
+        let args = [&["--listen", any, "--listen-raknet", any, "--bots", bots], more].concat();
         let game = Service::start(shell, "the game server", &programs.snowfight, &args)?;
         let raknet = game.first_line.rsplit(' ').next().unwrap_or_default();
         let echo = Service::start(shell, "the echo server", &programs.rakwire, &["echo", "--listen", any])?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::shell::Shell;
-use crate::targets::{THUMB_M4, THUMB_M33};
+use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
 
 /// Where all of them are built, so that what they share is built once.
 const TARGET_DIR: &str = "target/firmware";
@@ -15,15 +15,26 @@ pub(crate) const EMULATED: &str = "embedded/firmware/qemu-mps2";
 pub(crate) const NUCLEO: &str = "embedded/firmware/nucleo-h743zi2";
 /// The firmware for the Pico 2.
 pub(crate) const PICO: &str = "embedded/firmware/pico2-w5500";
+/// The examples with Wi-Fi: the Pico W, the Pico 2 W, and the ESP32-C3.
+pub(crate) const PICO_W: &str = "embedded/firmware/pico-w";
+pub(crate) const PICO_2_W: &str = "embedded/firmware/pico2-w";
+pub(crate) const ESP32C3: &str = "embedded/firmware/esp32c3";
 /// The programs that do nothing but be measured.
 pub(crate) const SIZE_PROGRAMS: &str = "bench/size";
 
+/// What the examples with Wi-Fi take from the environment. No program that is built here ever runs on a board.
+const WIFI: [(&str, &str); 2] =
+    [("RAKWIRE_WIFI", "not a network"), ("RAKWIRE_WIFI_PASSWORD", "not a password")];
+
 /// The packages, their targets, and what else is built of them.
-const PACKAGES: [(&str, &str, &[&str]); 5] = [
+const PACKAGES: [(&str, &str, &[&str]); 8] = [
     (EMULATED, THUMB_M4, &["--features", "server"]),
     ("embedded/firmware/common", THUMB_M4, &[]),
     (NUCLEO, THUMB_M4, &[]),
     (PICO, THUMB_M33, &[]),
+    (PICO_W, THUMB, &[]),
+    (PICO_2_W, THUMB_M33, &[]),
+    (ESP32C3, RISCV, &[]),
     (SIZE_PROGRAMS, THUMB_M4, &["--features", "driver,player"]),
 ];
 
@@ -35,7 +46,7 @@ pub(crate) fn lints(shell: &Shell) -> Result<()> {
         let args = args.chain(more.iter().copied()).chain(["--", "-D", "warnings"]);
         let command = shell.cmd_for(target, folder, "cargo", args);
         command.with(|command| {
-            command.env("CARGO_TARGET_DIR", &target_dir);
+            command.env("CARGO_TARGET_DIR", &target_dir).envs(WIFI);
         })
     };
     for (folder, target, more) in PACKAGES {
@@ -52,7 +63,7 @@ pub(crate) fn build(shell: &Shell, folder: &str, target: &'static str, more: &[&
     shell
         .cmd_for(target, folder, "cargo", args)
         .with(|command| {
-            command.env("CARGO_TARGET_DIR", &target_dir);
+            command.env("CARGO_TARGET_DIR", &target_dir).envs(WIFI);
         })
         .run()?;
     Ok(target_dir)

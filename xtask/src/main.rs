@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod bench;
+mod boards;
 mod checks;
 mod citations;
 mod cli;
@@ -35,6 +36,7 @@ mod service;
 mod setup;
 mod shell;
 mod size;
+mod slow_page;
 mod smoke;
 mod stage;
 mod stop;

@@ -73,6 +73,11 @@ impl Shell {
         self.for_part(log, &self.stop)
     }
 
+    /// The same, with another log.
+    pub(crate) fn with_log(&self, log: Log) -> Self {
+        self.for_part(log, &self.stop)
+    }
+
     /// Prints a line of a result.
     pub(crate) fn print(&self, line: impl Display) {
         self.log.print(line);

@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::artifacts;
 use crate::bench;
+use crate::boards;
 use crate::checks;
 use crate::citations;
 use crate::demo;
@@ -22,6 +23,7 @@ use crate::own_files;
 use crate::package;
 use crate::quickstarts;
 use crate::relay_package;
+use crate::release::semver;
 use crate::schedule::{Load, Resource};
 use crate::setup::Need;
 use crate::shell::Shell;
@@ -32,6 +34,9 @@ use crate::words;
 
 /// What a page in a browser needs that talks to our programs and to foreign ones.
 const BROWSER: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::HostTests, Need::Peers];
+
+/// What the packed npm package is tried with.
+const BUNDLERS: [Need; 5] = [Need::Node, Need::NpmPackage, Need::Chromium, Need::Firefox, Need::HostTests];
 
 /// Every test of every part. The first ones start first: those whose preparation takes long, and those that take long.
 pub(crate) fn test_stages() -> Vec<Stage> {
@@ -82,10 +87,17 @@ pub(crate) fn test_stages() -> Vec<Stage> {
 }
 
 /// What JavaScript uses, and what runs in a browser.
-fn browser_stages() -> [Stage; 4] {
+fn browser_stages() -> [Stage; 5] {
     [
         Stage::new("wasm", "the npm package: build, size, contents, tests", &BROWSER, wasm_tests)
             .load(Load::Half),
+        Stage::new(
+            "bundlers",
+            "the packed npm package in every bundler, in Chromium and in Firefox",
+            &BUNDLERS,
+            bundler_tests,
+        )
+        .load(Load::Half),
         Stage::new(
             "game",
             "the messages and the client of the game in JavaScript",
@@ -108,7 +120,7 @@ fn browser_stages() -> [Stage; 4] {
 }
 
 /// What is built for microcontrollers, and what runs on an emulated board.
-fn embedded_stages() -> [Stage; 3] {
+fn embedded_stages() -> [Stage; 4] {
     [
         Stage::new(
             "mcu",
@@ -117,6 +129,12 @@ fn embedded_stages() -> [Stage; 3] {
             mcu::stage,
         )
         .load(Load::Half),
+        Stage::new(
+            "boards",
+            "the single-file example of each board builds, and becomes what the board takes over USB",
+            &boards::NEEDS,
+            boards::stage,
+        ),
         Stage::new(
             "size",
             "flash and RAM on microcontrollers, and no panic in the core",
@@ -187,7 +205,7 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
         Stage::new(
             "firmware",
             "the firmwares are formatted, and no lint warns",
-            &[Need::Components, Need::FirmwareTargets],
+            &[Need::Components, Need::ThumbTarget, Need::FirmwareTargets],
             firmware::lints,
         ),
         Stage::new(
@@ -203,6 +221,12 @@ pub(crate) fn ci_stages() -> Vec<Stage> {
             doc,
         )
         .uses(Resource::DevProfile),
+        Stage::new(
+            "semver",
+            "the interfaces keep what the version promises, once there is a release to compare with",
+            &[],
+            semver::stage,
+        ),
         Stage::new(
             "package",
             "every published crate packs, and compiles from its package",
@@ -273,6 +297,11 @@ fn wasm_tests(shell: &Shell) -> Result<()> {
     artifacts::built_programs(shell)?;
     // The tests build an example for browsers.
     shell.cmd_for(WASM, "wasm", "npm", ["test"]).run()
+}
+
+fn bundler_tests(shell: &Shell) -> Result<()> {
+    artifacts::built_programs(shell)?;
+    shell.cmd_in("wasm/tests/bundlers", "npm", ["test"]).run()
 }
 
 fn game_tests(shell: &Shell) -> Result<()> {

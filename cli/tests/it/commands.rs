@@ -200,6 +200,22 @@ fn send_tries_the_protocol_that_the_server_names() {
 }
 
 #[test]
+fn echo_asks_for_cookies_under_load() {
+    let server = start_echo(&["--cookies-under-load", "1"]);
+    // The second one needs a cookie, and has it.
+    for _ in 0..2 {
+        let outcome = rakwire(&["send", &server.announced, "x"]);
+        assert_eq!(outcome.status, Some(0), "{}", outcome.err);
+    }
+    let echo = |arguments: &[&str], part: &str| {
+        fails(&[&["echo", "--listen", "127.0.0.1:0"][..], arguments].concat(), 2, part);
+    };
+    echo(&["--cookies-under-load", "1", "--no-cookies"], "--no-cookies");
+    echo(&["--cookies-under-load", "1", "--protocol", "game"], "--cookies-under-load");
+    echo(&["--cookies-under-load", "many"], "--cookies-under-load");
+}
+
+#[test]
 fn echo_admits_whom_it_is_told_to() {
     let server = start_echo(&["--password", "friends"]);
     fails(&["send", &server.announced, "x"], 1, "--password");

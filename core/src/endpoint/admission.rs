@@ -8,7 +8,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::{RateLimit, Rates, network};
+use crate::rate_limit::{RateLimit, Rates, Ration, network};
 use crate::time::Instant;
 
 /// Recent clients that are kept before those of long ago are looked for.
@@ -18,7 +18,7 @@ const RECENT: usize = 1_024;
 /// several peers, each with its own socket and lock. It counts all connections that others opened against
 /// `max_incoming`, knows their GUIDs in RakNet, so that nobody comes in twice, and rations what clients cause: how
 /// many connections an address opens one after the other, how many of a network are half open, and the answers to
-/// pings and first messages.
+/// pings and first messages, and clients that come in without a cookie.
 ///
 /// A place is reserved before a connection is made, and free again when the connection has ended. The peers must have
 /// the same configuration and clocks with the same epoch.
@@ -30,6 +30,8 @@ pub struct Admission {
     half_open: BTreeMap<u128, u16>,
     recent: BTreeMap<IpAddr, Instant>,
     answers: RateLimit,
+    /// Clients that may be let in without a proof of their address.
+    unproved: Ration,
 }
 
 /// A slot of one of the peers.
@@ -259,6 +261,10 @@ impl Member {
 
     pub(crate) fn admits_answer(&self, secret: &[u8; 16], rates: Rates, now: Instant, to: IpAddr) -> bool {
         self.with(|all| all.answers.admits(secret, rates, now, to)) == Some(true)
+    }
+
+    pub(crate) fn with_ration<R>(&self, mut act: impl FnMut(&mut Ration) -> R) -> Option<R> {
+        self.with(|all| act(&mut all.unproved))
     }
 
     pub(crate) fn open(&self, slot: u16) {

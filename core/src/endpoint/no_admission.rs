@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::Rates;
+use crate::rate_limit::{Rates, Ration};
 use crate::time::Instant;
 
 /// A peer's part in a decision with others, which there is none of.
@@ -24,6 +24,10 @@ impl Member {
     }
 
     pub(crate) const fn admits_answer(&self, _: &[u8; 16], _: Rates, _: Instant, _: IpAddr) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn with_ration<R>(&self, _: impl FnMut(&mut Ration) -> R) -> Option<R> {
         match *self {}
     }
 

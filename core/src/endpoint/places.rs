@@ -4,7 +4,7 @@ use core::net::IpAddr;
 
 use super::protocol::{Connection, Peer, Protocol};
 use super::reservation::{Rejection, Request};
-use crate::rate_limit::Rates;
+use crate::rate_limit::{Rates, Ration};
 
 impl<P: Protocol> Peer<'_, P> {
     /// Lets this peer decide together with others whom it lets in and whom it answers. To be called before there are
@@ -35,6 +35,11 @@ impl<P: Protocol> Peer<'_, P> {
     /// Whether all peers together have an answer left for a peer without a connection; nothing if this peer decides alone.
     pub(crate) fn admits_answer(&self, secret: &[u8; 16], rates: Rates, to: IpAddr) -> Option<bool> {
         self.member.as_ref().map(|member| member.admits_answer(secret, rates, self.last_now, to))
+    }
+
+    /// What all peers together may still let in without a proof of its address; nothing if this peer decides alone.
+    pub(crate) fn with_shared_ration<R>(&self, act: impl FnMut(&mut Ration) -> R) -> Option<R> {
+        self.member.as_ref()?.with_ration(act)
     }
 
     /// Whether a connection counts as half open with all peers.

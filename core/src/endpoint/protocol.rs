@@ -84,6 +84,12 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
+    /// The GUID of a peer, where the protocol has one.
+    fn guid(identity: Self::Identity) -> Option<u64> {
+        let _ = identity;
+        None
+    }
+
     /// Lets a peer say in its handshakes that these addresses are its own, where the protocol has a place for them.
     fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         let _ = (peer, addresses);

@@ -5,6 +5,7 @@ use core::time::Duration;
 use heapless::Vec;
 
 use super::wire::{Guid, MAX_MTU, MIN_MTU, PongFraming};
+use crate::rate_limit::Allowance;
 
 /// The versions of the protocol that a server accepts, at most eight.
 pub type ProtocolVersions = Vec<u8, 8>;
@@ -13,13 +14,34 @@ pub type ProtocolVersions = Vec<u8, 8>;
 ///
 /// A cookie sets the security flag of reply 1, which has two meanings. Minecraft Bedrock and the original as it is mostly
 /// built read a cookie behind it. The original built with its own security (`LIBCAT_SECURITY`) also reads a public key,
-/// even for a connection without security; it finds none, and gives up with `ID_PUBLIC_KEY_MISMATCH`. Such clients
-/// need [`Off`](Self::Off). One server cannot have both: before reply 1 nothing tells the two kinds apart.
+/// even for a connection without security; it finds none, and gives up with `ID_PUBLIC_KEY_MISMATCH`. Before reply 1
+/// nothing tells the two kinds apart. [`UnderLoad`](Self::UnderLoad) lets such clients in as long as few clients come at
+/// once, and [`Off`](Self::Off) always.
+///
+/// ```
+/// use rakwire::raknet::{Config, CookiePolicy};
+///
+/// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
+/// config.max_incoming = 200;
+/// config.cookies = CookiePolicy::UnderLoad { unproved: 20 };
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
     #[default]
     Required,
+    /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unproved` clients
+    /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
+    /// after the other. 0 is [`Required`](Self::Required).
+    ///
+    /// Until then a forged source is treated as with `Off`: it can have `unproved` places, each for ten seconds if nothing
+    /// more is forged, and have a victim sent 6.6 times its bytes for each of them (`docs/attacks.md`, A4). Then it gets
+    /// nothing, clients that know cookies are let in as always, and those that need to be spared them are not until the
+    /// flood is over. A server for a few of them has room for twice `unproved` connections more than it needs.
+    UnderLoad {
+        /// How many clients are let in without a proof of their address.
+        unproved: u16,
+    },
     /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
     /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
     /// at most [`max_half_open_per_network`](Config::max_half_open_per_network) of a network, and have a victim sent 6.6 times its
@@ -83,9 +105,9 @@ pub struct Config {
     /// guaranteed to the connections, and what one borrows of the others is bounded ([`Resources`](super::Resources)). A
     /// server whose clients need little sets this to what they need, so that a few of them leave more than that to all.
     pub connection_blocks: Option<u32>,
-    /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open at once while cookies are
-    /// off. Default: 8, enough for players behind one address who join together, and too few to take the slots of a
-    /// server with forged addresses.
+    /// How many connections of one network (24 bits of IPv4, 64 of IPv6) may be half open when a client without a cookie
+    /// asks for another one; those that give a cookie back are not limited. Default: 8, enough for players behind one
+    /// address who join together, and too few to take the slots of a server with forged addresses.
     pub max_half_open_per_network: u16,
     /// How long an address must wait between two connections, if at all; addresses of this machine never wait. Default:
     /// none, as in the original, whose interval is 100 ms where it is switched on (`docs/raknet.md#request-2`).
@@ -257,6 +279,16 @@ impl Config {
     /// What stands before the data of a pong that arrived.
     pub(crate) fn received_pong_framing(&self, data: &[u8]) -> PongFraming {
         self.pong_framing.unwrap_or_else(|| PongFraming::of(data))
+    }
+
+    /// How many clients may be let in without a cookie, where that depends on the load.
+    pub(super) const fn unproved(&self) -> Option<Allowance> {
+        match self.cookies {
+            CookiePolicy::UnderLoad { unproved } => {
+                Some(Allowance { events: unproved, period: self.handshake_timeout })
+            }
+            CookiePolicy::Required | CookiePolicy::Off => None,
+        }
     }
 
     pub(crate) fn clamp_mtu(&self, mtu: u16) -> u16 {

@@ -43,6 +43,10 @@ impl Protocol for RakNet {
         &mut config.max_incoming
     }
 
+    fn guid(identity: Guid) -> Option<u64> {
+        Some(identity.0)
+    }
+
     fn tell_addresses(peer: &mut Peer<'_, Self>, addresses: &[SocketAddr]) {
         // What does not fit is not said.
         let most = addresses.len().min(peer.config.address_count.into());

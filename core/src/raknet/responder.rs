@@ -6,7 +6,7 @@ use core::time::Duration;
 use heapless::Deque;
 
 use super::amplification_budget::AmplificationBudget;
-use super::config::{Config, CookiePolicy};
+use super::config::Config;
 use super::connection::BlockHeader;
 use super::features::{SERVER, UNCONNECTED, room};
 use super::stats::DropReason;
@@ -17,7 +17,7 @@ use super::wire::{PongFraming, Wire};
 use crate::cookie;
 use crate::cursor::{WireError, Writer};
 use crate::endpoint::PeerStats;
-use crate::rate_limit::{RateLimit, Rates};
+use crate::rate_limit::{RateLimit, Rates, Ration};
 use crate::storage::{Block, BoundedQueue, Pool};
 use crate::time::Instant;
 
@@ -42,7 +42,7 @@ const REPLY_2_IPV6: usize = 57;
 /// An answer, kept as what it says; it is written when it is sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
-    Reply1 { mtu: u16 },
+    Reply1 { mtu: u16, asks_cookie: bool },
     Reply2 { mtu: u16 },
     Incompatible,
     Refused(Refusal),
@@ -94,6 +94,8 @@ pub(super) struct StatelessResponder {
     out_of_band: Deque<(SocketAddr, Block), OUT_OF_BAND>,
     limit: RateLimit<NETWORKS>,
     amplification_budget: AmplificationBudget,
+    /// Clients that may be let in without a cookie, where that depends on the load.
+    pub(super) unproved: Ration,
     /// The data of pongs, with what stands before them.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
@@ -113,6 +115,7 @@ impl StatelessResponder {
             out_of_band: Deque::new(),
             limit: RateLimit::default(),
             amplification_budget: AmplificationBudget::default(),
+            unproved: Ration::default(),
             advertisement: heapless::Vec::new(),
         };
         if SERVER {
@@ -132,20 +135,20 @@ impl StatelessResponder {
         stats: &mut PeerStats<DropReason>,
         to: SocketAddr,
         mtu: u16,
+        asks_cookie: bool,
         length: usize,
     ) {
-        if config.cookies == CookiePolicy::Off {
+        if !asks_cookie {
             self.amplification_budget.add(&config.secret, &to, length, REPLY_1);
         }
-        self.answer(stats, to, Answer::Reply1 { mtu });
+        self.answer(stats, to, Answer::Reply1 { mtu, asks_cookie });
     }
 
-    /// Whether a second request of `length` bytes may be answered: without cookies its source may be forged, and the
+    /// Whether a second request of `length` bytes without a cookie may be answered: its source may be forged, and the
     /// answer is longer.
     pub(super) fn affords_reply_2(&mut self, config: &Config, to: &SocketAddr, length: usize) -> bool {
         let answer = if to.is_ipv4() { REPLY_2_IPV4 } else { REPLY_2_IPV6 };
-        config.cookies == CookiePolicy::Required
-            || self.amplification_budget.take(&config.secret, to, length, answer)
+        self.amplification_budget.take(&config.secret, to, length, answer)
     }
 
     /// Queues a pong, unless its network or all together had enough. `is_admitted` says so if this peer does not decide
@@ -314,10 +317,11 @@ fn write_answer(
 ) -> Written {
     let guid = config.guid;
     let message = match answer {
-        Answer::Reply1 { mtu } => {
-            let security = match config.cookies {
-                CookiePolicy::Required => ServerSecurity::Cookie(cookie::issue(&config.secret, &to, now)),
-                CookiePolicy::Off => ServerSecurity::None,
+        Answer::Reply1 { mtu, asks_cookie } => {
+            let security = if asks_cookie {
+                ServerSecurity::Cookie(cookie::issue(&config.secret, &to, now))
+            } else {
+                ServerSecurity::None
             };
             Offline::Reply1 { guid, security, mtu }
         }

@@ -17,6 +17,17 @@ use super::wire::{FirstByte, Guid, PongFraming, Wire, id};
 use crate::cookie;
 use crate::cursor::Reader;
 use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
+use crate::rate_limit::{Allowance, Ration};
+use crate::time::Instant;
+
+/// What a second request shows of its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// It has given a cookie back, so the address is its own.
+    Proved,
+    /// No cookie is asked of it. It may be forged.
+    Unproved,
+}
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -65,9 +76,9 @@ impl Peer<'_, RakNet> {
                 self.handle_request_1(from, protocol, mtu, length)
             }
             Offline::Request2 { security, mtu, guid, .. } if SERVER => {
-                match self.refuses_request_2(from, security, length) {
-                    Some(reason) => self.stats.drop(reason),
-                    None => self.handle_request_2(from, mtu, guid),
+                match self.examine_request_2(from, security, length) {
+                    Err(reason) => self.stats.drop(reason),
+                    Ok(source) => self.handle_request_2(from, mtu, guid, source),
                 }
             }
             Offline::OutOfBand { guid, data } if UNCONNECTED => self.handle_out_of_band(from, guid, data),
@@ -165,8 +176,9 @@ impl Peer<'_, RakNet> {
             self.stats.drop(DropReason::Banned);
             self.state.responder.answer(&mut self.stats, from, Answer::Refused(Refusal::Banned));
         } else if self.config.accepted_versions.contains(&protocol) {
-            let mtu = self.config.clamp_mtu(mtu);
-            self.state.responder.answer_request_1(&self.config, &mut self.stats, from, mtu, length);
+            let (mtu, asks_cookie) = (self.config.clamp_mtu(mtu), self.asks_cookies());
+            let Self { state, config, stats, .. } = self;
+            state.responder.answer_request_1(config, stats, from, mtu, asks_cookie, length);
         } else {
             self.state.responder.answer(&mut self.stats, from, Answer::Incompatible);
         }
@@ -174,13 +186,13 @@ impl Peer<'_, RakNet> {
 
     /// The table of outcomes in docs/raknet.md#request-2, after the cookie has proved the address or the source has
     /// paid.
-    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid) {
+    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid, source: Source) {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_or_evict(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
             (Some(slot), is_known) => self.answer_known_address(slot, from, guid, is_known, mtu),
             (None, true) => Answer::Refused(Refusal::AlreadyConnected),
-            (None, false) => match self.accept(from, guid, mtu) {
+            (None, false) => match self.accept(from, guid, mtu, source) {
                 Some(answer) => answer,
                 None => return,
             },
@@ -208,33 +220,58 @@ impl Peer<'_, RakNet> {
         if crosses { Answer::Reply2 { mtu } } else { Answer::Refused(Refusal::AlreadyConnected) }
     }
 
-    /// Why a second request gets no answer at all, if so.
-    fn refuses_request_2(
+    /// What a second request shows of its source, or why it gets no answer at all.
+    fn examine_request_2(
         &mut self,
         from: SocketAddr,
         security: ClientSecurity<'_>,
         length: usize,
-    ) -> Option<DropReason> {
+    ) -> Result<Source, DropReason> {
         if self.config.max_incoming == 0 {
-            Some(DropReason::Unexpected)
-        } else if !self.is_proved(from, security) {
-            Some(DropReason::BadCookie)
-        } else if !self.state.responder.affords_reply_2(&self.config, &from, length) {
-            Some(DropReason::WouldAmplify)
-        } else {
-            None
+            return Err(DropReason::Unexpected);
+        }
+        let source = self.source(from, security).ok_or(DropReason::BadCookie)?;
+        let is_paid =
+            source == Source::Proved || self.state.responder.affords_reply_2(&self.config, &from, length);
+        if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
+    }
+
+    /// Nothing if the cookie is wrong, or missing where one is always asked for.
+    fn source(&self, from: SocketAddr, security: ClientSecurity<'_>) -> Option<Source> {
+        match (self.config.cookies, security) {
+            (CookiePolicy::Off, _) | (CookiePolicy::UnderLoad { .. }, ClientSecurity::None) => {
+                Some(Source::Unproved)
+            }
+            (CookiePolicy::Required, ClientSecurity::None) => None,
+            (
+                CookiePolicy::Required | CookiePolicy::UnderLoad { .. },
+                ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
+            ) => {
+                let is_right = cookie::verify(&self.config.secret, &from, self.last_now, cookie);
+                is_right.then_some(Source::Proved)
+            }
         }
     }
 
-    fn is_proved(&self, from: SocketAddr, security: ClientSecurity<'_>) -> bool {
-        match (self.config.cookies, security) {
-            (CookiePolicy::Off, _) => true,
-            (CookiePolicy::Required, ClientSecurity::None) => false,
-            (
-                CookiePolicy::Required,
-                ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
-            ) => cookie::verify(&self.config.secret, &from, self.last_now, cookie),
+    /// Whether reply 1 asks for a cookie now.
+    fn asks_cookies(&mut self) -> bool {
+        match self.config.cookies {
+            CookiePolicy::Required => true,
+            CookiePolicy::Off => false,
+            CookiePolicy::UnderLoad { .. } => !self.has_unproved_left(),
         }
+    }
+
+    /// Whether one more client may be let in without a cookie.
+    fn has_unproved_left(&mut self) -> bool {
+        self.with_unproved(|ration, allowance, now| ration.is_left(allowance, now))
+    }
+
+    /// Asks how many clients may be let in without a cookie, by all peers together or by this one if it decides alone.
+    fn with_unproved(&mut self, ask: fn(&mut Ration, Allowance, Instant) -> bool) -> bool {
+        let (Some(allowance), now) = (self.config.unproved(), self.last_now) else { return true };
+        let all = self.with_shared_ration(|ration| ask(ration, allowance, now));
+        all.unwrap_or_else(|| ask(&mut self.state.responder.unproved, allowance, now))
     }
 
     /// Whether any connection that has not ended is with the peer of this GUID.
@@ -248,26 +285,35 @@ impl Peer<'_, RakNet> {
     }
 
     /// Gives a client a slot, or says why not. No answer lets it try again.
-    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16) -> Option<Answer> {
+    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16, source: Source) -> Option<Answer> {
         if self.is_banned(from) {
             return Some(Answer::Refused(Refusal::Banned));
         }
         if self.connected_recently(from) {
             return Some(Answer::Refused(Refusal::RecentlyConnected));
         }
+        // Before a connection of others has to make room.
+        if source == Source::Unproved && !self.has_unproved_left() {
+            self.stats.drop(DropReason::BadCookie);
+            return None;
+        }
         if self.incoming >= self.config.max_incoming {
             return self.evict_half_open();
         }
-        if !self.admits_half_open(from) {
+        if source == Source::Unproved && !self.admits_half_open(from) {
             self.stats.drop(DropReason::HalfOpenLimit);
             return None;
         }
         let Some(slot) = self.vacant_slot() else {
             return self.evict_half_open();
         };
-        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid)) {
+        if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid, source)) {
             self.tables.vacant.push(slot);
             return self.turn_away(rejection);
+        }
+        if source == Source::Unproved {
+            // There was one left; at worst another peer of the server has just taken it too.
+            self.with_unproved(Ration::take);
         }
         let accepted = self.insert(slot, from, |connection, cx| {
             connection.accept(cx, guid, mtu);
@@ -277,8 +323,8 @@ impl Peer<'_, RakNet> {
     }
 
     /// What is asked of the peers that decide together with this one.
-    fn reservation(&self, from: SocketAddr, guid: Guid) -> Request {
-        let limits_half_open = self.config.cookies == CookiePolicy::Off;
+    fn reservation(&self, from: SocketAddr, guid: Guid, source: Source) -> Request {
+        let limits_half_open = source == Source::Unproved;
         Request {
             identity: Some(guid.0),
             address: from,
@@ -330,11 +376,8 @@ impl Peer<'_, RakNet> {
         !from.ip().is_loopback() && self.occupied().any(|(_, slot)| is_recent(slot))
     }
 
-    /// Without cookies an address may be forged: one network cannot take all slots with connections that never open.
+    /// Without a cookie an address may be forged: one network cannot take all slots with connections that never open.
     fn admits_half_open(&self, from: SocketAddr) -> bool {
-        if self.config.cookies == CookiePolicy::Required {
-            return true;
-        }
         let network = AddressPattern::network_of(from.ip());
         let half_open = self.occupied().filter(|(_, slot)| {
             slot.connection.half_open_since().is_some()

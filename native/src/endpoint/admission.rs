@@ -60,14 +60,16 @@ impl Deferred {
         Decision::Ignore
     }
 
-    /// Keeps the request of a client that the protocol has just asked about.
-    pub(crate) fn keep(&self, request: &[u8]) {
+    /// Keeps the request of a client that the protocol has just asked about, and returns the client if it is a new one.
+    pub(crate) fn keep(&self, request: &[u8]) -> Option<Client> {
         let mut inner = self.lock();
-        let Some(client) = inner.asked.take() else { return };
+        let client = inner.asked.take()?;
         let before = inner.waiting.insert(client.remote, request.into());
-        if before.is_none() {
-            inner.untold.push_back(client);
+        if before.is_some() {
+            return None;
         }
+        inner.untold.push_back(client);
+        Some(client)
     }
 
     /// Takes the request of a client. The next answer to the protocol is `decision`.

@@ -183,6 +183,33 @@ impl<P: Protocol> Connection<P> {
         self.reference.shared.act(|state, _| state.hooked.peer.connection_stats(self.reference.id))
     }
 
+    /// The span of this connection (feature `tracing`), with the protocol, the address of the other peer, the side that this
+    /// program is, and in RakNet the GUID of the other peer. An application enters it to have its own events stand there.
+    ///
+    /// ```
+    /// use rakwire_native::{Endpoint, Options};
+    /// use tracing::Instrument;
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = Endpoint::bind("127.0.0.1:0", Options::server(1)?).await?;
+    /// # let client = Endpoint::bind("127.0.0.1:0", Options::client()?).await?;
+    /// let connection = client.connect(server.local_addr()).await?;
+    /// let span = connection.span().clone();
+    /// let play = async move {
+    ///     tracing::info!("the game begins");
+    ///     connection.disconnect().await;
+    /// };
+    /// tokio::spawn(play.instrument(span)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn span(&self) -> &tracing::Span {
+        &self.reference.inbox.span.0
+    }
+
     /// The connection as hooks know it.
     #[must_use]
     pub fn id(&self) -> ConnectionId {

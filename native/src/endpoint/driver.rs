@@ -60,6 +60,7 @@ pub(crate) async fn run<P: Protocol>(
     stop(receiver).await;
     // The socket is closed before `ended` is set, so that the address is free by then.
     drop(socket);
+    io.span.closed();
     io.ended.send_replace(true);
     io.idle.notify_waiters();
 }
@@ -95,7 +96,7 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
     if let Err(error) = socket.send(transmit).await {
         // The protocol treats this as a loss.
-        tracing::debug!(to = %transmit.to, %error, "datagrams could not be sent");
+        io.span.send_failed(transmit.to, &error);
         Counters::add(&io.counters.send_failures, transmit.count as u64);
     }
 }
@@ -137,7 +138,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
                 io.arrival_queue.push(received.batches.into_iter());
             }
             Err(error) => {
-                tracing::debug!(%error, "datagrams could not be received");
+                io.span.receive_failed(&error);
                 Counters::add(&io.counters.receive_failures, 1);
                 tokio::time::sleep(RECEIVE_PAUSE).await;
             }

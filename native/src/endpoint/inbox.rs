@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use rakwire::endpoint::{Outcome, Progress, Protocol, Receipt};
 
 use super::message::Message;
+use super::spans::ConnectionSpan;
 use crate::wakers::{WakerId, Wakers};
 
 /// The bytes that each message is charged in addition to its own.
@@ -29,6 +30,7 @@ pub(crate) enum Phase<P: Protocol> {
 #[derive(Debug)]
 pub(crate) struct Inbox<P: Protocol> {
     pub(crate) remote: SocketAddr,
+    pub(crate) span: ConnectionSpan,
     inner: Mutex<Inner<P>>,
 }
 
@@ -86,8 +88,8 @@ impl<P: Protocol> Inner<P> {
 }
 
 impl<P: Protocol> Inbox<P> {
-    pub(crate) fn new(remote: SocketAddr, phase: Phase<P>) -> Self {
-        Self { remote, inner: Mutex::new(Inner { queue: None, phase, wakers: Wakers::default() }) }
+    pub(crate) fn new(remote: SocketAddr, phase: Phase<P>, span: ConnectionSpan) -> Self {
+        Self { remote, span, inner: Mutex::new(Inner { queue: None, phase, wakers: Wakers::default() }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<P>> {
@@ -288,7 +290,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_wakes_all_that_wait_and_goes_to_one() {
-        let inbox = Inbox::<RakNet>::new(([127, 0, 0, 1], 1).into(), Phase::Connected(Guid(1)));
+        let inbox = Inbox::<RakNet>::new(
+            ([127, 0, 0, 1], 1).into(),
+            Phase::Connected(Guid(1)),
+            ConnectionSpan::default(),
+        );
         let message = Message { bytes: vec![0x86], delivery: Default::default() };
         let given_up = tokio::time::timeout(std::time::Duration::ZERO, inbox.recv()).await;
         assert!(given_up.is_err());
@@ -308,7 +314,11 @@ mod tests {
     /// messages and completes none.
     #[tokio::test]
     async fn progress_that_nobody_reads_is_the_last_of_each_message_and_bounded() {
-        let inbox = Inbox::<RakNet>::new(([127, 0, 0, 1], 1).into(), Phase::Connected(Guid(1)));
+        let inbox = Inbox::<RakNet>::new(
+            ([127, 0, 0, 1], 1).into(),
+            Phase::Connected(Guid(1)),
+            ConnectionSpan::default(),
+        );
         let progress = |direction, message, done| Progress { direction, message, done, parts: 9 };
         for done in 1..=3 {
             inbox.push_progress(progress(Direction::Receiving, 7, done));

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::spans::EndpointSpan;
 use crate::arrival_queue::ArrivalQueue;
 use crate::clock::Clock;
 use crate::simulation::Simulation;
@@ -21,12 +22,18 @@ pub(crate) struct Io {
     pub(crate) idle: Notify,
     pub(crate) ended: watch::Sender<bool>,
     pub(crate) counters: Counters,
+    pub(crate) span: EndpointSpan,
     /// The socket that the driver is to use from now on.
     next_socket: Mutex<Option<Socket>>,
 }
 
 impl Io {
-    pub(crate) fn new(arrival_queue: usize, simulation: Option<Simulation>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        arrival_queue: usize,
+        simulation: Option<Simulation>,
+        clock: Clock,
+        span: EndpointSpan,
+    ) -> Self {
         Self {
             arrival_queue: ArrivalQueue::new(arrival_queue, simulation),
             clock,
@@ -34,6 +41,7 @@ impl Io {
             idle: Notify::new(),
             ended: watch::Sender::new(false),
             counters: Counters::default(),
+            span,
             next_socket: Mutex::default(),
         }
     }

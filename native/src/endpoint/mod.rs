@@ -50,19 +50,28 @@ mod inbox;
 mod incoming;
 mod io;
 mod message;
+#[cfg(feature = "metrics")]
+mod meters;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_meters.rs"]
+mod meters;
 mod options;
 mod pending_wake;
 mod requests;
 mod shards;
 mod shared;
 mod shared_hook;
+#[cfg(feature = "tracing")]
+mod spans;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_spans.rs"]
+mod spans;
 mod state;
 mod stats;
 mod streams;
 mod unconnected;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rakwire::endpoint::Hook;
@@ -281,6 +290,7 @@ impl<P: Protocol> Endpoint<P> {
     ) -> Self {
         let local = socket.local_addr();
         P::tell_addresses(&mut shared.lock().hooked.peer, &interfaces::own_addresses(local));
+        shared.io.span.bound(local);
         tokio::spawn(driver::run(Arc::clone(&shared), Arc::new(socket), simulation));
         let handles = Arc::new(Handles { shared: Arc::clone(&shared), local: Mutex::new(local) });
         Self { shared, handles, shards: Arc::clone(shards) }
@@ -455,6 +465,7 @@ impl<P: Protocol> Endpoint<P> {
         let local = socket.local_addr();
         P::tell_addresses(&mut self.shared.lock().hooked.peer, &interfaces::own_addresses(local));
         *self.handles.local.lock().unwrap_or_else(PoisonError::into_inner) = local;
+        self.shared.io.span.bound(local);
         self.shared.io.replace_socket(socket);
         Ok(())
     }
@@ -462,23 +473,7 @@ impl<P: Protocol> Endpoint<P> {
     /// The counters of the endpoint.
     #[must_use]
     pub fn stats(&self) -> EndpointStats<P> {
-        let counters = &self.shared.io.counters;
-        let state = self.shared.lock();
-        EndpointStats {
-            peer: *state.hooked.peer.stats(),
-            connections: state.hooked.peer.connections().count(),
-            blocks: state.hooked.peer.blocks(),
-            blocks_available: state.hooked.peer.blocks_available(),
-            arrival_queue_full: self.shared.io.arrival_queue.dropped() + state.requests.dropped(),
-            too_long: counters.too_long.load(Ordering::Relaxed),
-            receive_queue_full: state.dispatcher.receive_queue_full,
-            backlog_full: state.dispatcher.accept_queue.overflows()
-                + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
-            unconnected_queue_full: state.dispatcher.unconnected.dropped(),
-            sender_wakes: state.dispatcher.blocked_senders.wakes(),
-            send_failures: counters.send_failures.load(Ordering::Relaxed),
-            receive_failures: counters.receive_failures.load(Ordering::Relaxed),
-        }
+        self.shared.stats(&self.shared.lock())
     }
 
     /// Waits until everything that can be sent now has been passed to the socket. Messages that wait for acknowledgements or

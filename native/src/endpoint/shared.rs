@@ -1,6 +1,7 @@
 //! What an endpoint, its connections and its tasks share.
 
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -14,7 +15,9 @@ use super::inbox::Inbox;
 use super::io::Io;
 use super::options::Options;
 use super::pending_wake::PendingWake;
+use super::spans::EndpointSpan;
 use super::state::{Next, State};
+use super::stats::EndpointStats;
 use crate::clock::Clock;
 use crate::outgoing::Outgoing;
 
@@ -35,9 +38,10 @@ pub(crate) struct Shared<P: Protocol> {
 
 impl<P: Protocol> Shared<P> {
     pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, clock: Clock) -> Self {
+        let span = EndpointSpan::new(P::NAME);
         Self {
-            io: Io::new(options.arrival_queue, options.simulate, clock),
-            state: Mutex::new(State::new(options, hook)),
+            io: Io::new(options.arrival_queue, options.simulate, clock, span.clone()),
+            state: Mutex::new(State::new(options, hook, span)),
             unconnected_room: Notify::new(),
             unaccepted: Notify::new(),
             incoming: Notify::new(),
@@ -66,6 +70,7 @@ impl<P: Protocol> Shared<P> {
         let mut state = self.lock();
         let now = state.catch_up(&self.io.arrival_queue, &self.io.clock);
         let next = state.drive(now, outgoing);
+        let next = self.meter(&mut state, now, next);
         let has_ended = next == Next::End;
         let has_unaccepted = !state.dispatcher.accept_queue.is_empty() || has_ended;
         let has_incoming = has_ended || state.deferred.as_ref().is_some_and(|deferred| deferred.has_untold());
@@ -88,6 +93,44 @@ impl<P: Protocol> Shared<P> {
             self.unconnected.notify_waiters();
         }
         next
+    }
+}
+
+impl<P: Protocol> Shared<P> {
+    /// Tells those who count what has happened, and has the driver come back for that if it is too early.
+    fn meter(&self, state: &mut State<P>, now: Instant, next: Next) -> Next {
+        let due = state.dispatcher.meters.due(now);
+        if due.is_some_and(|due| due <= now || next == Next::End) {
+            let stats = self.stats(state);
+            state.dispatcher.meters.tell(now, &stats);
+            if next == Next::End {
+                state.dispatcher.meters.end();
+            }
+            return next;
+        }
+        match next {
+            Next::Sleep(until) => Next::Sleep([until, due].into_iter().flatten().min()),
+            Next::Again | Next::End => next,
+        }
+    }
+
+    pub(crate) fn stats(&self, state: &State<P>) -> EndpointStats<P> {
+        let counters = &self.io.counters;
+        EndpointStats {
+            peer: *state.hooked.peer.stats(),
+            connections: state.hooked.peer.connections().count(),
+            blocks: state.hooked.peer.blocks(),
+            blocks_available: state.hooked.peer.blocks_available(),
+            arrival_queue_full: self.io.arrival_queue.dropped() + state.requests.dropped(),
+            too_long: counters.too_long.load(Ordering::Relaxed),
+            receive_queue_full: state.dispatcher.receive_queue_full,
+            backlog_full: state.dispatcher.accept_queue.overflows()
+                + state.deferred.as_ref().map_or(0, |deferred| deferred.overflows()),
+            unconnected_queue_full: state.dispatcher.unconnected.dropped(),
+            sender_wakes: state.dispatcher.blocked_senders.wakes(),
+            send_failures: counters.send_failures.load(Ordering::Relaxed),
+            receive_failures: counters.receive_failures.load(Ordering::Relaxed),
+        }
     }
 }
 

@@ -15,9 +15,11 @@ use super::blocked_senders::BlockedSenders;
 use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
 use super::message::Message;
+use super::meters::Meters;
 use super::options::Options;
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
+use super::spans::EndpointSpan;
 use super::unconnected::{Pings, Pong, Unconnected, UnconnectedKind, UnconnectedQueue};
 use crate::arrival_queue::{ArrivalQueue, RecvBatch};
 use crate::clock::Clock;
@@ -53,6 +55,8 @@ pub(crate) struct Dispatcher<P: Protocol> {
     pub(crate) receive_queue_full: u64,
     /// Tasks that wait for room for their messages.
     pub(crate) blocked_senders: BlockedSenders,
+    span: EndpointSpan,
+    pub(crate) meters: Meters,
 }
 
 /// Connections whose senders are woken in a turn of the driver.
@@ -70,7 +74,7 @@ pub(crate) enum Next {
 }
 
 impl<P: Protocol> State<P> {
-    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>) -> Self {
+    pub(crate) fn new(options: Options<P>, hook: BoxedHook<P>, span: EndpointSpan) -> Self {
         let dispatcher = Dispatcher {
             inboxes: HashMap::new(),
             last: None,
@@ -82,6 +86,8 @@ impl<P: Protocol> State<P> {
             unconnected: UnconnectedQueue::default(),
             receive_queue_full: 0,
             blocked_senders: BlockedSenders::default(),
+            span,
+            meters: Meters::new::<P>(),
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
         let peer = Peer::with_capacity(options.capacity, options.config);
@@ -106,6 +112,7 @@ impl<P: Protocol> State<P> {
     pub(crate) fn decide(&mut self, now: Instant, remote: SocketAddr, decision: Decision) {
         let Some(deferred) = self.deferred.clone() else { return };
         let Some(request) = deferred.take(remote, decision) else { return };
+        self.dispatcher.span.decided(remote, decision);
         // A closed endpoint does not answer. The hook has seen the request when it arrived.
         if self.is_open() && decision != Decision::Ignore {
             self.hooked.peer.handle_datagram(now, remote, &request);
@@ -182,8 +189,8 @@ impl<P: Protocol> State<P> {
         self.hooked.handle_timeout(now);
         for (from, request) in self.requests.take() {
             self.hooked.handle_datagram(now, from, &request);
-            if let Some(deferred) = &self.deferred {
-                deferred.keep(&request);
+            if let Some(client) = self.deferred.as_ref().and_then(|deferred| deferred.keep(&request)) {
+                self.dispatcher.span.asked(&client);
             }
         }
         self.dispatch(now);
@@ -228,7 +235,9 @@ impl<P: Protocol> State<P> {
         options: &P::ConnectOptions<'_>,
     ) -> Result<(ConnectionId, Arc<Inbox<P>>), ConnectError> {
         let id = self.hooked.peer.connect_with(now, to, options)?;
-        let inbox = Arc::new(Inbox::new(to, Phase::Connecting));
+        let span = self.dispatcher.span.connection(to, Side::Client);
+        span.connecting();
+        let inbox = Arc::new(Inbox::new(to, Phase::Connecting, span));
         self.dispatcher.inboxes.insert(id, Arc::clone(&inbox));
         Ok((id, inbox))
     }
@@ -244,6 +253,9 @@ impl<P: Protocol> State<P> {
 
     /// Ends a connection. Who waits to send on it learns that.
     pub(crate) fn disconnect(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(inbox) = self.dispatcher.inboxes.get(&id) {
+            inbox.span.closing();
+        }
         self.hooked.peer.disconnect(now, id);
         self.dispatcher.blocked_senders.wake(id);
     }
@@ -257,7 +269,9 @@ impl<P: Protocol> State<P> {
 
     /// Closes a connection that the application no longer refers to.
     pub(crate) fn abandon(&mut self, now: Instant, id: ConnectionId) {
-        self.dispatcher.remove(id);
+        if let Some(inbox) = self.dispatcher.remove(id) {
+            inbox.span.abandoned();
+        }
         self.hooked.peer.disconnect(now, id);
     }
 }
@@ -286,8 +300,14 @@ impl<P: Protocol> Dispatcher<P> {
 
     fn dispatch(&mut self, event: Event<'_, P>) {
         match event {
-            Event::ConnectFailed { id, reason, .. } => self.finish(id, Phase::Failed(reason)),
-            Event::Disconnected { id, reason, .. } => self.finish(id, Phase::Disconnected(reason)),
+            Event::ConnectFailed { id, reason, .. } => {
+                self.meters.failed(&reason);
+                self.finish(id, Phase::Failed(reason));
+            }
+            Event::Disconnected { id, reason, .. } => {
+                self.meters.ended(&reason);
+                self.finish(id, Phase::Disconnected(reason));
+            }
             Event::Message { id, delivery, message } => {
                 let limit = self.receive_queue;
                 let Some(inbox) = self.inbox(id) else { return };
@@ -345,15 +365,21 @@ impl<P: Protocol> Dispatcher<P> {
         side: Side,
         addresses: Box<[SocketAddr]>,
     ) {
+        self.meters.opened(side);
         let inbox = match side {
             Side::Client => self.inboxes.get(&id).cloned(),
             Side::Server if !self.accept_queue.admits() => {
+                self.span.backlog_full(remote);
                 self.rejected.push(id);
                 None
             }
-            Side::Server => Some(Arc::new(Inbox::new(remote, Phase::Connecting))),
+            Side::Server => {
+                let span = self.span.connection(remote, side);
+                Some(Arc::new(Inbox::new(remote, Phase::Connecting, span)))
+            }
         };
         let Some(inbox) = inbox else { return };
+        inbox.span.connected(P::guid(identity));
         inbox.set_connected(identity, addresses);
         if side == Side::Server {
             self.inboxes.insert(id, Arc::clone(&inbox));
@@ -362,9 +388,13 @@ impl<P: Protocol> Dispatcher<P> {
     }
 
     fn finish(&mut self, id: ConnectionId, phase: Phase<P>) {
-        if let Some(inbox) = self.remove(id) {
-            inbox.set_phase(phase);
+        let Some(inbox) = self.remove(id) else { return };
+        match phase {
+            Phase::Failed(reason) => inbox.span.failed(&reason),
+            Phase::Disconnected(reason) => inbox.span.ended(&reason),
+            Phase::Connecting | Phase::Connected(_) => {}
         }
+        inbox.set_phase(phase);
     }
 
     fn remove(&mut self, id: ConnectionId) -> Option<Arc<Inbox<P>>> {
@@ -389,7 +419,7 @@ mod tests {
     fn junk_does_not_wait_with_the_requests_of_raknet() {
         let mut options = Options::<RakNet>::new(raknet::Config::new([1; 32]));
         options.config.max_incoming = 1;
-        let mut server = State::new(options, BoxedHook::NONE);
+        let mut server = State::new(options, BoxedHook::NONE, EndpointSpan::new(""));
         let clock = Clock::start();
         let arrived = ArrivalQueue::new(1 << 20, None);
         let (at, from) = (clock.now(), SocketAddr::from(([127, 0, 0, 1], 1)));
@@ -432,7 +462,7 @@ mod tests {
     async fn a_message_right_after_the_handshake_is_queued_behind_it() {
         let mut options = Options::<GameProtocol>::new(Config::new([1; 32]));
         options.config.max_incoming = 1;
-        let mut server = State::new(options, BoxedHook::NONE);
+        let mut server = State::new(options, BoxedHook::NONE, EndpointSpan::new(""));
         let mut client = Peer::with_capacity(Capacity::default(), Config::new([2; 32]));
         let clock = Clock::start();
         let to = ([127, 0, 0, 1], 2).into();

@@ -308,15 +308,16 @@ impl Limits {
 
     /// The limits of a flow to a target.
     pub(crate) fn of_flow(&self, target: &Target) -> FlowLimits {
-        let mut limits = FlowLimits::default();
-        limits.max_datagram = self.max_datagram;
-        limits.queue = self.queue;
-        limits.queue_bytes = target.queue_bytes;
-        limits.queue_age = target.queue_age;
-        limits.idle_timeout = self.idle_timeout;
-        limits.ping_interval = self.ping_interval;
-        limits.resume_within = target.resume_within;
-        limits
+        FlowLimits {
+            max_datagram: self.max_datagram,
+            queue: self.queue,
+            queue_bytes: target.queue_bytes,
+            queue_age: target.queue_age,
+            idle_timeout: self.idle_timeout,
+            ping_interval: self.ping_interval,
+            resume_within: target.resume_within,
+            rate: None,
+        }
     }
 }
 

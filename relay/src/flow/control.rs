@@ -111,12 +111,9 @@ mod tests {
             flow_message(&Secret::new([0; 16]), Duration::from_secs(30), false, 1472),
             r#"{"type":"flow","resume":"AAAAAAAAAAAAAAAAAAAAAA","resume_within_ms":30000,"resumed":false,"max_datagram":1472}"#
         );
-        let count = |reason| match reason {
-            DropReason::ClientTooOld => 12,
-            DropReason::ClientQueueFull => 3,
-            DropReason::RateLimited => 1,
-            _ => 0,
-        };
+        let counts =
+            [(DropReason::ClientTooOld, 12), (DropReason::ClientQueueFull, 3), (DropReason::RateLimited, 1)];
+        let count = |reason| counts.iter().find(|(found, _)| *found == reason).map_or(0, |(_, count)| *count);
         assert_eq!(
             drops_message(count),
             r#"{"type":"drops","to_client":{"queue_full":3,"too_old":12},"to_server":{"rate_limited":1}}"#

@@ -7,14 +7,18 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::drive::Connections;
+use super::handover::Handover;
 use super::probes::Probes;
+use super::websocket::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::ResumeTable;
 use crate::ops::{AddressLog, Gauges, Health, Metrics};
 use crate::tls::Tls;
+
+/// How the connection of a client that comes back arrives at its flow.
+pub(crate) type Connections = Handover<Box<Connection>>;
 
 /// See the module.
 #[derive(Debug)]

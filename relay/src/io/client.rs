@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::app::App;
-use super::drive::{Connections, Driver};
+use super::app::{App, Connections};
+use super::drive::Driver;
 use super::udp::ServerSocket;
 use super::websocket::Connection;
 use crate::admission::{Grant, Refusal, Request};

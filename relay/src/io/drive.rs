@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use tokio::time::{Sleep, sleep_until};
 
-use super::app::App;
-use super::handover::{Handover, Request};
+use super::app::{App, Connections};
+use super::handover::Request;
 use super::udp::ServerSocket;
 use super::websocket::Connection;
 use crate::close::CloseReason;
@@ -24,9 +24,6 @@ const RECEIVES_MAX: usize = 2;
 
 /// How often both directions are served before other tasks are.
 const ROUNDS_MAX: usize = 4;
-
-/// How the connection of a client that comes back arrives.
-pub(crate) type Connections = Handover<Box<Connection>>;
 
 /// A flow and its sockets.
 pub(crate) struct Driver<'a> {

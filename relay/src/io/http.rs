@@ -14,8 +14,8 @@ use tracing::debug;
 
 use super::app::App;
 use super::client::{self, Opening};
+use super::connected::Connected;
 use super::files::serve_files;
-use super::serve::Connected;
 use super::websocket::{self, Connection};
 use crate::admission::{Refusal, Request};
 use crate::flow::{FLOW_PROTOCOL, Secret};

@@ -4,6 +4,7 @@ mod admin;
 mod app;
 mod batch;
 mod client;
+mod connected;
 mod drive;
 mod files;
 mod front;

@@ -5,7 +5,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -24,9 +23,10 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::app::App;
+use super::connected::Connected;
 use super::stall::WriteDeadline;
 use super::tcp::tune;
-use crate::admission::{Refusal, Share, parse};
+use crate::admission::{Refusal, parse};
 
 /// How long the listener pauses when the system is out of resources, such as file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
@@ -39,34 +39,6 @@ const PROXY_HEADER_FIXED: usize = 16;
 
 /// The most fields in the header of a request.
 const HEADER_FIELDS_MAX: usize = 64;
-
-/// An open connection. A WebSocket that takes it over keeps a clone.
-#[derive(Debug, Clone)]
-pub(crate) struct Connected {
-    peer: SocketAddr,
-    is_websocket: Arc<AtomicBool>,
-    _place: Arc<Place>,
-}
-
-/// What an open connection takes from others.
-#[derive(Debug)]
-struct Place {
-    _permit: OwnedSemaphorePermit,
-    _share: Option<Share>,
-}
-
-impl Connected {
-    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
-    /// of the TCP connection.
-    pub(crate) const fn peer(&self) -> SocketAddr {
-        self.peer
-    }
-
-    /// From now on the connection carries no HTTP.
-    pub(crate) fn set_websocket(&self) {
-        self.is_websocket.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Serves until the relay drains and pending responses have been sent.
 pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) {
@@ -97,10 +69,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 /// Gives a connection of `peer` its place, if its address may have one more.
 fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
     match app.admission.admit_connection(peer.ip()) {
-        Ok(share) => {
-            let place = Arc::new(Place { _permit: permit, _share: share });
-            Some(Connected { peer, is_websocket: Arc::default(), _place: place })
-        }
+        Ok(share) => Some(Connected::new(peer, permit, share)),
         Err(Refusal::Banned) => {
             app.counters.bans_refused.increment();
             None
@@ -195,7 +164,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let stall = app.limits.write_stall_timeout;
-    let stream = WriteDeadline::new(stream, stall, Arc::clone(&connected.is_websocket));
+    let stream = WriteDeadline::new(stream, stall, connected.is_websocket());
     match serve_http(stream, router, connected, app.limits.header_timeout, &app.drain).await {
         Err(error) if error.is_timeout() => {
             app.counters.headers_timed_out.increment();

@@ -12,7 +12,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::serve::Connected;
+use super::connected::Connected;
 use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
 use crate::flow::{Flow, FromClient, ToClient};

@@ -63,7 +63,7 @@ impl<P: Game> Player<P> {
                 }
                 Event::ConnectFailed { reason, .. } => panic!("no connection: {reason}"),
                 Event::Disconnected { reason, .. } => panic!("disconnected: {reason}"),
-                _ => {}
+                Event::Receipt { .. } | _ => {}
             }
         }
         if let Some(id) = self.id.filter(|_| self.sent < until) {

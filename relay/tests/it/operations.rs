@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -239,9 +239,9 @@ async fn addresses_can_be_hashed() {
     }
 }
 
-/// What the relay tells a service manager, in a directory of its own.
-fn notifications(name: &str) -> (UnixDatagram, std::path::PathBuf) {
-    let path = directory(name).join("notify");
+/// What the relay tells a service manager. The path of a socket has to be short.
+fn notifications() -> (UnixDatagram, PathBuf) {
+    let path = std::env::temp_dir().join(format!("rakwire-relay-{}", std::process::id()));
     // One of an earlier run.
     let _ = fs::remove_file(&path);
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -283,7 +283,7 @@ async fn a_service_manager_passes_the_socket_and_is_told() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(false).unwrap();
     let address = listener.local_addr().unwrap();
-    let (notified, path) = notifications("notified");
+    let (notified, path) = notifications();
     let mut child = start_by_manager(Server::echo().await, listener, &path);
     wait_for(&notified, "READY=1");
     echoes(&mut Client::connect(address, "/ws?target=game").await).await;
@@ -292,6 +292,7 @@ async fn a_service_manager_passes_the_socket_and_is_told() {
     wait_for(&notified, "STOPPING=1");
     let status = within(tokio::task::spawn_blocking(move || child.wait().unwrap())).await.unwrap();
     assert!(status.success(), "{status}");
+    fs::remove_file(path).unwrap();
 }
 
 #[tokio::test]
@@ -321,6 +322,7 @@ fn resident(child: &Child) -> u64 {
 #[tokio::test]
 async fn thousands_of_connections_that_never_finish_take_little_and_keep_nobody_out() {
     const CONNECTIONS: usize = 8_000;
+    rlimit::increase_nofile_limit(u64::MAX).unwrap();
     let more = ["--max-clients", "4000", "--header-timeout", "2", "--clients-per-address", "0"];
     let program = Program::start_with(Server::echo().await, &more, Stdio::null());
     let mut early = Client::connect(program.address, "/ws?target=game").await;

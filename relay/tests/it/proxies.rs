@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::support::{Running, Server, config, directory, within};
+use crate::support::{Running, Server, config, directory, eventually, within};
 use crate::tls::{Authority, TlsClient, connect};
 
 /// The name that the examples have for the page.
@@ -231,9 +231,10 @@ async fn sessions_pass_through_nginx() {
     let relay = Running::start(relay_behind_proxy().await).await;
     let proxy = Setup::new("proxy-nginx", relay.address).start(nginx).await;
     serves(proxy, relay).await;
-    let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join("proxy-nginx/access.log");
-    let log = fs::read_to_string(log).unwrap();
-    assert!(log.contains("/ws") && !log.contains("target="), "the query may have a token: {log}");
+    let log = directory("proxy-nginx").join("access.log");
+    let log = || fs::read_to_string(&log).unwrap();
+    eventually("the session is logged", || log().contains("/ws")).await;
+    assert!(!log().contains("target="), "the query may have a token: {}", log());
 }
 
 #[tokio::test]

@@ -272,19 +272,10 @@ impl World {
             Operation::ComeBack { flow, is_elsewhere } => self.come_back(flow, is_elsewhere)?,
             Operation::Evict => self.evict()?,
             Operation::Wait { millis } => self.wait(Duration::from_millis(u64::from(millis) % 5_000))?,
-            Operation::JumpBack { millis } => {
-                self.is_steady = false;
-                self.clients.iter_mut().flatten().for_each(|client| client.last_report = None);
-                let back = Duration::from_millis(millis.into());
-                self.now = self.now.checked_sub(back).unwrap_or(self.now).max(self.start);
-            }
+            Operation::JumpBack { millis } => self.jump_back(Duration::from_millis(millis.into())),
             Operation::JumpAhead { seconds, hours } => {
-                // All that was due in between is done at once.
-                self.is_steady = false;
                 let hours = u64::from(hours.saturating_sub(250));
-                self.now += Duration::from_secs(3_600 * hours + u64::from(seconds) % 20);
-                let now = self.now;
-                self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_timeout(now));
+                self.jump_ahead(Duration::from_secs(3_600 * hours + u64::from(seconds) % 20));
             }
             Operation::Shutdown { die } if die > 0 => {}
             Operation::Shutdown { .. } => {
@@ -292,6 +283,20 @@ impl World {
             }
         }
         self.notice()
+    }
+
+    fn jump_back(&mut self, time: Duration) {
+        self.is_steady = false;
+        self.clients.iter_mut().flatten().for_each(|client| client.last_report = None);
+        self.now = self.now.checked_sub(time).unwrap_or(self.now).max(self.start);
+    }
+
+    /// All that was due in between is done at once.
+    fn jump_ahead(&mut self, time: Duration) {
+        self.is_steady = false;
+        self.now += time;
+        let now = self.now;
+        self.clients.iter_mut().flatten().for_each(|client| client.flow.handle_timeout(now));
     }
 
     fn with(&mut self, flow: u8, act: impl FnOnce(&mut Client)) {

@@ -188,7 +188,7 @@ impl<P: Game> Side<P> {
                 Event::Disconnected { reason, .. } => {
                     return Err(format!("the {name} lost its connection: {reason}"));
                 }
-                _ => {}
+                Event::Receipt { .. } | _ => {}
             }
         }
         if self.connections > 1 {
@@ -276,7 +276,7 @@ impl<P: Game> World<P> {
         self.start.0 + self.now.saturating_since(self.start.1)
     }
 
-    fn from_system(&self, at: SystemInstant) -> Instant {
+    fn time_of(&self, at: SystemInstant) -> Instant {
         self.start.1 + at.saturating_duration_since(self.start.0)
     }
 
@@ -478,7 +478,7 @@ impl<P: Game> World<P> {
             self.down.front().map(|(at, _)| *at),
             self.to_server.next_arrival(),
             self.from_server.next_arrival(),
-            Some(self.from_system(self.flow.poll_timeout())),
+            Some(self.time_of(self.flow.poll_timeout())),
         ];
         times.into_iter().flatten().min()
     }

@@ -9,7 +9,7 @@ use rakwire_native::endpoint::{self, Connection, Endpoint};
 use rakwire_native::{BindError, Capacity, Simulation, game_protocol, raknet};
 use snowfight::advertisement::Advertisement;
 use snowfight::message::Delivery;
-use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Server};
+use snowfight::server::{MAX_MESSAGE, MAX_SESSIONS, Output, Pacing, Server, Stats};
 use snowfight::world::{MAX_PLAYERS, TICKS_PER_SECOND};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -21,6 +21,9 @@ use crate::meter::{Meter, Report};
 
 /// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
+/// How long a snapshot may wait for the congestion window; a newer one replaces it. Snapshots that are split are reliable in
+/// RakNet, and do not end by this.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The length of the queue of connection events.
 const EVENT_QUEUE: usize = 1_024;
 /// How many events are handled before the resulting messages are sent.
@@ -46,6 +49,8 @@ pub struct Options {
     pub bots: u16,
     /// A simulated network between the server and its sockets.
     pub simulate: Option<Simulation>,
+    /// Which clients get fewer snapshots.
+    pub pacing: Pacing,
 }
 
 impl Options {
@@ -53,7 +58,7 @@ impl Options {
     #[must_use]
     pub fn on_loopback() -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { game: any, raknet: any, seed: 0, bots: 0, simulate: None }
+        Self { game: any, raknet: any, seed: 0, bots: 0, simulate: None, pacing: Pacing::default() }
     }
 }
 
@@ -79,6 +84,15 @@ enum ConnectionEvent {
     Ended(Key),
 }
 
+/// Counts since the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    datagrams: u64,
+    bytes: u64,
+    snapshots: u64,
+    thinned: u64,
+}
+
 /// A server that is bound to its sockets.
 #[derive(Debug)]
 pub struct Host {
@@ -90,8 +104,8 @@ pub struct Host {
     next_key: u64,
     start: Instant,
     meter: Meter,
-    /// The datagrams and bytes that had been sent at the last report.
-    sent: (u64, u64),
+    /// The counts at the last report.
+    reported: Counts,
     buffer: Box<[u8]>,
 }
 
@@ -106,19 +120,21 @@ impl Host {
         }
         let game_protocol = Endpoint::bind(options.game, game_protocol_options(options.simulate)?).await?;
         let raknet = Endpoint::bind(options.raknet, raknet_options(options.simulate)?).await?;
+        let mut server = Box::new(Server::new(options.seed));
+        server.set_pacing(options.pacing);
         let advertisement = Advertisement { port: game_protocol.local_addr().port() };
         // It is far below the maximum length.
         let _ = raknet.set_advertisement(advertisement.to_string().as_bytes());
         Ok(Self {
             game_protocol: Arc::new(game_protocol),
             raknet: Arc::new(raknet),
-            server: Box::new(Server::new(options.seed)),
+            server,
             bots: Bots::new(options.bots),
             connections: HashMap::new(),
             next_key: 0,
             start: Instant::now(),
             meter: Meter::new(),
-            sent: (0, 0),
+            reported: Counts::default(),
             buffer: vec![0; MAX_MESSAGE].into(),
         })
     }
@@ -168,12 +184,20 @@ impl Host {
     /// The report since the previous one.
     fn report(&mut self) -> Report {
         let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
-        let sent = (game.datagrams_sent + raknet.datagrams_sent, game.bytes_sent + raknet.bytes_sent);
-        let before = std::mem::replace(&mut self.sent, sent);
+        let Stats { snapshots, thinned, .. } = self.server.stats();
+        let counts = Counts {
+            datagrams: game.datagrams_sent + raknet.datagrams_sent,
+            bytes: game.bytes_sent + raknet.bytes_sent,
+            snapshots,
+            thinned,
+        };
+        let before = std::mem::replace(&mut self.reported, counts);
         Report {
             players: self.server.world().players().count(),
-            datagrams: sent.0 - before.0,
-            bytes: sent.1 - before.1,
+            datagrams: counts.datagrams - before.datagrams,
+            bytes: counts.bytes - before.bytes,
+            snapshots: counts.snapshots - before.snapshots,
+            thinned: counts.thinned - before.thinned,
             ..self.meter.take()
         }
     }
@@ -189,6 +213,10 @@ impl Host {
     async fn tick(&mut self) {
         let (began, due) = (Instant::now(), self.next_tick());
         self.bots.act(self.now(), &mut self.server);
+        let connections = &self.connections;
+        let is_congested =
+            |key| connections.get(&key).is_some_and(|connection| connection.backlog() != Backlog::Low);
+        self.server.handle_congestion(is_congested);
         self.server.handle_timeout(self.now());
         self.send();
         for key in self.server.leaving().collect::<Vec<_>>() {
@@ -309,6 +337,7 @@ fn game_protocol_options(simulate: Option<Simulation>) -> Result<game_protocol::
     let mut options: game_protocol::Options = options(simulate)?;
     options.capacity.blocks = options.capacity.blocks.max(MAX_SESSIONS * BLOCKS);
     options.config.connection_blocks = Some(CONNECTION_BLOCKS);
+    options.config.unreliable_timeout = SNAPSHOT_TIMEOUT;
     Ok(options)
 }
 
@@ -316,6 +345,7 @@ fn raknet_options(simulate: Option<Simulation>) -> Result<raknet::Options, Optio
     let mut options: raknet::Options = options(simulate)?;
     options.capacity = Capacity { connections: MAX_SESSIONS, blocks: MAX_SESSIONS * BLOCKS, block_size: 512 };
     options.config.connection_blocks = Some(CONNECTION_BLOCKS);
+    options.config.unreliable_timeout = SNAPSHOT_TIMEOUT;
     Ok(options)
 }
 

@@ -44,6 +44,10 @@ pub struct Report {
     pub datagrams: u64,
     /// The number of sent bytes, without IP and UDP headers.
     pub bytes: u64,
+    /// The number of sent snapshots.
+    pub snapshots: u64,
+    /// The number of snapshots that were left out because a client was behind (docs/game.md#pacing).
+    pub thinned: u64,
 }
 
 impl Meter {
@@ -99,6 +103,8 @@ impl Report {
             "players": self.players,
             "datagrams": self.datagrams,
             "bytes": self.bytes,
+            "snapshots": self.snapshots,
+            "thinned": self.thinned,
         })
     }
 }

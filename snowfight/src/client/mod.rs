@@ -36,7 +36,7 @@ use rakwire::{Chunks, Instant};
 use crate::message::{
     Action, ActionKind, Break, Channel, ClientMessage, Delivery, Direction, Entity, EntityId, Event,
     EventKind, GameOver, Move, PlayerId, Point, Request, RequestKind, Response, ResponseKind, Scope,
-    ServerMessage, Throw,
+    ServerMessage, SnapshotAck, Throw,
 };
 pub use predict::Prediction;
 pub use view::View;
@@ -46,6 +46,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// Frames until an unchanged action is repeated: messages are unordered (docs/game.md#reliability), so an older one may
 /// have arrived last.
 const REPEAT_FRAMES: u8 = 6;
+/// So many frames after the movement, what is being broken is repeated: the server hears of snapshots twice as often as if
+/// both had the same frame.
+const BREAK_FRAME: u8 = REPEAT_FRAMES / 2;
 /// Messages that wait to be sent: what one frame has to say twice, and the first request.
 const MAX_QUEUED: usize = 8;
 /// The channel of the request to join.
@@ -120,7 +123,7 @@ struct Ping {
     sent: Instant,
 }
 
-/// The input that was sent last, and how many frames ago.
+/// The input that was sent last, and how many frames after a repetition of the movement.
 #[derive(Clone, Copy, Debug)]
 struct LastInput {
     input: Input,
@@ -213,6 +216,17 @@ impl Client {
         })
     }
 
+    /// The tick of a message that is a whole snapshot. Of several that wait to be handled only the newest matters, so a
+    /// client that handles them once a frame can leave out the others.
+    #[must_use]
+    pub fn whole_snapshot_time(&self, message: &dyn Chunks) -> Option<u32> {
+        let State::Playing { scope: Scope::Whole, .. } = self.state else { return None };
+        // The indices of `ServerMessage` and `EventKind`, with the tick between them.
+        let (is_response, time, is_game_over) =
+            <(bool, u32, bool)>::unpack(&mut Reader::over(message)).ok()?;
+        (!is_response && !is_game_over).then_some(time)
+    }
+
     /// A frame begins: sends changes of the input, and pings from time to time.
     pub fn handle_frame(&mut self, now: Instant, input: Input) {
         if !matches!(self.state, State::Playing { .. }) {
@@ -222,18 +236,31 @@ impl Client {
         self.send_actions(input);
     }
 
-    /// The next message to send, packed into `buffer`, and its reliability. 16 bytes are enough.
+    /// The next message to send, packed into `buffer`, and its reliability. 16 bytes are enough. Actions have the
+    /// acknowledgement of the newest snapshot behind them, except throws, which are long.
     pub fn poll_message<'b>(&mut self, buffer: &'b mut [u8]) -> Option<(Delivery, &'b [u8])> {
         let message = self.queue.front()?;
         let delivery = message.delivery();
-        let scope = match message {
-            ClientMessage::Request(Request { kind: RequestKind::Init, .. }) => self.requested,
-            ClientMessage::Request(_) | ClientMessage::Action(_) => Scope::Whole,
-        };
         let length = pack(message, buffer).ok()?.len();
-        let length = scope.write(buffer, length);
+        let length = match message {
+            ClientMessage::Request(Request { kind: RequestKind::Init, .. }) => {
+                self.requested.write(buffer, length)
+            }
+            ClientMessage::Action(Action { kind: ActionKind::Move(_) | ActionKind::Break(_) }) => {
+                self.newest().map_or(length, |time| SnapshotAck { time }.write(buffer, length))
+            }
+            ClientMessage::Request(_) | ClientMessage::Action(_) => length,
+        };
         self.queue.pop_front();
         Some((delivery, buffer.get(..length)?))
+    }
+
+    /// The tick of the newest snapshot of this game.
+    const fn newest(&self) -> Option<u32> {
+        match self.state {
+            State::Playing { newest, .. } => newest,
+            State::Connecting | State::Joining | State::Over(_) => None,
+        }
     }
 
     fn on_event<'m>(&mut self, event: Event<'m>) -> Update<'m> {
@@ -284,19 +311,18 @@ impl Client {
 
     /// Sends changed input, and unchanged input from time to time.
     fn send_actions(&mut self, input: Input) {
-        let repeat = self.last_sent.is_none_or(|last_sent| last_sent.frames + 1 >= REPEAT_FRAMES);
         let last = self.last_sent.map(|last_sent| last_sent.input);
-        if repeat || last.is_none_or(|last| last.movement != input.movement) {
+        let frame = self.last_sent.map_or(0, |last_sent| (last_sent.frames + 1) % REPEAT_FRAMES);
+        if frame == 0 || last.is_none_or(|last| last.movement != input.movement) {
             self.act(ActionKind::Move(Move { direction: input.movement }));
         }
-        if repeat || last.is_none_or(|last| last.breaking != input.breaking) {
+        if frame == BREAK_FRAME || last.is_none_or(|last| last.breaking != input.breaking) {
             self.act(ActionKind::Break(Break { entity: input.breaking }));
         }
         if let Some(target) = input.throw {
             self.act(ActionKind::Throw(Throw { target }));
         }
-        let frames = if repeat { 0 } else { self.last_sent.map_or(0, |last_sent| last_sent.frames + 1) };
-        self.last_sent = Some(LastInput { input, frames });
+        self.last_sent = Some(LastInput { input, frames: frame });
     }
 
     fn act(&mut self, kind: ActionKind) {

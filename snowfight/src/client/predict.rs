@@ -9,8 +9,9 @@ use crate::world::World;
 const MAX_FRAMES: usize = 128;
 /// How many frames before the expected one the server may show a change, because the path delay has decreased.
 const MAX_EARLY: u32 = 3;
-/// How many ticks after a change its snapshot may be, because some snapshots are lost or not sent.
-const MAX_LATE: u32 = 2;
+/// How many ticks after a change its snapshot may be at least, because some snapshots are lost. It is as many as have passed
+/// since the last snapshot, if these are more: a server sends fewer to a client that does not keep up.
+const MIN_LATE: u32 = 2;
 
 /// A predicted frame.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct Prediction {
     frames: Deque<Frame, MAX_FRAMES>,
     /// The frame of the last change of direction that a snapshot has shown.
     shown: u32,
+    /// The tick of the last snapshot.
+    snapshot: u32,
     /// The offset of server ticks from client frames, known since a snapshot showed a change of direction.
     ahead: Option<u32>,
     next: u32,
@@ -58,7 +61,7 @@ impl Prediction {
     #[must_use]
     pub fn new(player: PlayerId) -> Self {
         let (world, frames) = (World::new(0), Deque::new());
-        Self { world, player, frames, shown: 0, ahead: None, next: 0 }
+        Self { world, player, frames, shown: 0, snapshot: 0, ahead: None, next: 0 }
     }
 
     /// The predicted position.
@@ -84,6 +87,7 @@ impl Prediction {
     /// Returns the length of the correction in tiles.
     pub fn handle_snapshot(&mut self, time: u32, entities: impl IntoIterator<Item = Entity>) -> f32 {
         self.world.observe(entities);
+        let passed = time.wrapping_sub(core::mem::replace(&mut self.snapshot, time));
         let bodies = self.world.entities();
         let Some((_, own)) = bodies.iter().find_map(|entity| entity.player_of(self.player)) else {
             self.frames.clear();
@@ -93,7 +97,7 @@ impl Prediction {
             self.begin(own);
             return 0.0;
         };
-        let reached = self.reached(time, own);
+        let reached = self.reached(time, passed, own);
         self.replay(reached, own.position);
         self.position().map_or(0.0, |now| (now - before).length())
     }
@@ -106,13 +110,13 @@ impl Prediction {
         let _ = self.frames.push_back(frame);
     }
 
-    /// The number of the frame that the server has reached.
-    fn reached(&mut self, time: u32, own: &Player) -> u32 {
+    /// The number of the frame that the server has reached, by a snapshot so many ticks after the last one.
+    fn reached(&mut self, time: u32, passed: u32, own: &Player) -> u32 {
         let oldest = self.frames.front().map_or(self.next, |frame| frame.number);
         let newest = self.next.wrapping_sub(1);
         let expected = self.ahead.map(|ahead| time.wrapping_sub(ahead));
         if let Some(change) = self.change_shown(own.movement, expected) {
-            let first = self.nearest(change, own.position);
+            let first = self.nearest(change, passed.max(MIN_LATE), own.position);
             self.shown = change;
             self.ahead = Some(time.wrapping_sub(first));
             return first;
@@ -152,9 +156,9 @@ impl Prediction {
         changed.filter(move |frame| (1..u32::MAX / 2).contains(&frame.number.wrapping_sub(shown)))
     }
 
-    /// Of a change and the frames after it that the snapshot may show, the one whose position is nearest.
-    fn nearest(&self, change: u32, position: Point) -> u32 {
-        let following = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= MAX_LATE);
+    /// Of a change and the frames after it that the snapshot may show, so many at most, the one whose position is nearest.
+    fn nearest(&self, change: u32, late: u32, position: Point) -> u32 {
+        let following = self.frames.iter().filter(|frame| frame.number.wrapping_sub(change) <= late);
         let off = |frame: &Frame| (frame.position - position).length();
         let nearest = following.min_by(|a, b| off(a).total_cmp(&off(b)));
         nearest.map_or(change, |frame| frame.number)

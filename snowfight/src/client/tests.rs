@@ -164,10 +164,54 @@ fn send_actions_to_render_scene_to_poll_events() {
     };
     let still = Input::default();
     let counts: Vec<_> = (0..13).map(|_| frame(&mut client, still)).collect();
-    assert_eq!(counts, [2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 2]);
+    assert_eq!(counts, [2, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]);
     assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 1);
     assert_eq!(frame(&mut client, Input { movement: Direction::EAST, ..still }), 0);
     assert!(tell(&mut client, &snapshot(1)));
+}
+
+/// Every third frame acknowledges the newest snapshot, with room for the longest action.
+#[test]
+fn actions_acknowledge_the_newest_snapshot() {
+    let mut client = playing();
+    let acks = |client: &mut Client| {
+        let input = Input { breaking: Some(EntityId(u32::MAX)), ..Input::default() };
+        client.handle_frame(NOW, input);
+        let (mut buffer, mut acks) = ([0; 16], Vec::new());
+        while let Some((_, payload)) = client.poll_message(&mut buffer) {
+            let mut reader = Reader::new(payload);
+            ClientMessage::unpack(&mut reader).expect("the client packs well");
+            acks.extend(SnapshotAck::read(&mut reader).map(|ack| ack.time));
+        }
+        acks
+    };
+    assert_eq!(acks(&mut client), [], "there was no snapshot");
+    assert!(tell(&mut client, &snapshot(70_000)) && tell(&mut client, &snapshot(u32::MAX / 3)));
+    let mut frames = (0..6).map(|_| acks(&mut client));
+    let expected = [vec![], vec![], vec![u32::MAX / 3], vec![], vec![], vec![u32::MAX / 3]];
+    assert!(expected.iter().all(|expected| frames.next().as_ref() == Some(expected)));
+}
+
+#[test]
+fn whole_snapshots_are_recognised_before_they_are_handled() {
+    let time = |client: &Client, message: &ServerMessage<'_>| {
+        client.whole_snapshot_time(&to_vec(message).expect("it packs").as_slice())
+    };
+    let client = playing();
+    assert_eq!(time(&client, &snapshot(70_000)), Some(70_000));
+    for other in [connect(INIT), over(GameOver::Winner), over(GameOver::Loser)] {
+        assert_eq!(time(&client, &other), None);
+    }
+    assert_eq!(client.whole_snapshot_time(&[0_u8; 0].as_slice()), None);
+    assert_eq!(time(&Client::new(), &snapshot(7)), None, "it is not in a game");
+    let mut client = Client::with_scope(Scope::Changes);
+    client.handle_connected();
+    let mut bytes = to_vec(&connect(INIT)).expect("it packs");
+    let length = bytes.len();
+    bytes.resize(length + 2, 0);
+    Scope::Changes.write(&mut bytes, length);
+    assert!(client.handle_message(NOW, &bytes.as_slice()).is_ok());
+    assert_eq!(time(&client, &snapshot(7)), None, "changes do not replace each other");
 }
 
 #[test]

@@ -24,6 +24,8 @@ mod scope;
 #[cfg(feature = "serde")]
 mod serialize;
 mod server;
+mod snapshot_ack;
+mod trailer;
 
 pub use client::{Action, ActionKind, Break, ClientMessage, Move, Request, RequestKind, Throw};
 pub use delivery::Delivery;
@@ -33,3 +35,4 @@ pub use id::{Channel, EntityId, PlayerId};
 pub use point::Point;
 pub use scope::Scope;
 pub use server::{Connect, Event, EventKind, GameOver, Response, ResponseKind, ServerMessage, Snapshot};
+pub use snapshot_ack::SnapshotAck;

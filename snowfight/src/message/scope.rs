@@ -1,5 +1,7 @@
 use rakwire::codec::rabbit::Reader;
 
+use super::trailer;
+
 /// The content of the snapshots for a client.
 ///
 /// The document defines only whole snapshots. A client of this crate requests changes by two bytes after its `Init`, and
@@ -26,21 +28,14 @@ impl Scope {
 
     /// Appends the marker for this scope to a message of `length` bytes; returns the total length.
     pub(crate) fn write(self, buffer: &mut [u8], length: usize) -> usize {
-        let end = length + Self::MARKER.len();
-        match (self, buffer.get_mut(length..end)) {
-            (Self::Changes, Some(room)) => {
-                room.copy_from_slice(&Self::MARKER);
-                end
-            }
-            (Self::Whole, _) | (Self::Changes, None) => length,
+        match self {
+            Self::Changes => trailer::write(buffer, length, &Self::MARKER),
+            Self::Whole => length,
         }
     }
 
     /// Reads the marker after a message.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Self {
-        let padding = (8 - reader.position() % 8) % 8;
-        let mut marker = [0; Self::MARKER.len()];
-        let read = reader.bits(padding as u32).and_then(|_| reader.bytes(&mut marker));
-        if read.is_ok() && marker == Self::MARKER { Self::Changes } else { Self::Whole }
+        if trailer::read(reader) == Some(Self::MARKER) { Self::Changes } else { Self::Whole }
     }
 }

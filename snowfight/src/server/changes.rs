@@ -2,11 +2,14 @@
 
 use heapless::Vec;
 
-use crate::message::{Entity, EntityKind, Scope};
+use crate::message::{Entity, EntityId, EntityKind, Scope};
 use crate::world::{Entities, MAX_ENTITIES, TICKS_PER_SECOND};
 
 /// For how many ticks a change is reported, so that a client that misses some snapshots still gets it.
 const REPORT_TICKS: u32 = TICKS_PER_SECOND / 2;
+/// The interval of snapshots of changes.
+pub(super) const SNAPSHOT_TICKS: u32 = 2;
+
 /// The last state of an entity, and the tick of its last change.
 #[derive(Clone, Copy, Debug)]
 struct Tracked {
@@ -62,12 +65,82 @@ impl Changes {
         }
     }
 
-    /// The entities in the snapshot of changes of this tick.
-    pub(super) fn for_tick(&self, now: u32) -> Entities {
+    /// The entities in the snapshot of changes of this tick, for a client with these gaps.
+    pub(super) fn for_tick(&self, now: u32, gaps: Gaps) -> Entities {
         let is_reported = |tracked: &&Tracked| {
-            now.wrapping_sub(tracked.changed) < REPORT_TICKS
-                || tracked.entity.id.0 % Scope::REFRESH_TICKS == now % Scope::REFRESH_TICKS
+            now.wrapping_sub(tracked.changed) < gaps.changes || gaps.is_refreshed(now, tracked.entity.id)
         };
         self.0.iter().filter(is_reported).map(|tracked| tracked.entity).collect()
+    }
+}
+
+/// How far a snapshot of changes goes back, in ticks. A client that gets every snapshot of its scope has the same as all
+/// others; one that gets fewer misses nothing by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gaps {
+    /// All changes of so many ticks are reported.
+    changes: u32,
+    /// The ticks since the last snapshot, whose turns of refreshed entities are made up for.
+    snapshots: u32,
+}
+
+impl Gaps {
+    /// The gaps of a client that has applied the snapshot of so many ticks ago, and that was sent the last one so many ticks
+    /// ago.
+    pub(super) fn new(applied: u32, sent: u32) -> Self {
+        let changes = applied.max(sent).saturating_add(1).min(u32::MAX / 2);
+        let snapshots = sent.clamp(SNAPSHOT_TICKS, 2 * Scope::REFRESH_TICKS);
+        // Rounded up, so that clients share snapshots.
+        Self {
+            changes: changes.div_ceil(REPORT_TICKS) * REPORT_TICKS,
+            snapshots: snapshots.next_power_of_two().min(2 * Scope::REFRESH_TICKS),
+        }
+    }
+
+    /// Whether it is the turn of an unchanged entity in the snapshot of this tick, or was in one that was left out.
+    const fn is_refreshed(self, now: u32, id: EntityId) -> bool {
+        let turns = Scope::REFRESH_TICKS;
+        // How many ticks ago its turn was; those of snapshots are an even number of ticks apart, and the turns an odd one.
+        let ago = (now % turns + turns - id.0 % turns) % turns;
+        let ago = if ago.is_multiple_of(SNAPSHOT_TICKS) { ago } else { ago + turns };
+        ago < self.snapshots
+    }
+}
+
+impl Default for Gaps {
+    /// Those of a client that gets every snapshot of its scope.
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever the interval of its snapshots, a client gets every unchanged entity within as many ticks as one that gets
+    /// all of them, and one interval.
+    #[test]
+    fn a_client_with_fewer_snapshots_misses_no_entity() {
+        for interval in [2, 4, 6, 10, 24, 60, 122, 400] {
+            for id in (0..200).map(EntityId) {
+                let mut told = 0;
+                for now in (1_000..4_000).step_by(interval as usize) {
+                    if Gaps::new(0, interval).is_refreshed(now, id) {
+                        told = now;
+                    }
+                    let unheard = if told == 0 { now - 1_000 } else { now - told };
+                    assert!(unheard <= 2 * Scope::REFRESH_TICKS + interval, "{id:?} every {interval} ticks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn prompt_clients_share_snapshots() {
+        assert_eq!(Gaps::new(20, 2), Gaps::default());
+        assert_eq!((Gaps::default().changes, Gaps::default().snapshots), (REPORT_TICKS, SNAPSHOT_TICKS));
+        assert_eq!(Gaps::new(70, 12), Gaps::new(80, 16));
+        assert!(Gaps::new(u32::MAX, u32::MAX).changes >= u32::MAX / 2);
     }
 }

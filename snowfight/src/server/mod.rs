@@ -23,6 +23,7 @@
 
 mod changes;
 mod clock;
+mod pacer;
 mod packed;
 mod session;
 
@@ -32,10 +33,10 @@ use rakwire::{Chunks, Instant};
 
 use crate::message::{
     Channel, ClientMessage, Connect, Delivery, Event, EventKind, GameOver, PlayerId, Request, RequestKind,
-    Response, ResponseKind, Scope, ServerMessage, Snapshot,
+    Response, ResponseKind, Scope, ServerMessage, Snapshot, SnapshotAck,
 };
 use crate::world::{Entities, Fallen, MAX_PLAYERS, TICKS_PER_SECOND, World};
-use changes::Changes;
+use changes::{Changes, Gaps};
 use clock::Clock;
 use packed::PackedSnapshot;
 use session::{NextOutput, PendingMessage, Session, State};
@@ -88,6 +89,16 @@ impl core::fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
+/// Which clients get fewer snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// Those that acknowledge snapshots late (docs/game.md#pacing).
+    #[default]
+    Acknowledged,
+    /// None: every client gets all of them, as in the original.
+    Unpaced,
+}
+
 /// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -97,6 +108,10 @@ pub struct Stats {
     pub dropped: u64,
     /// Messages from unknown connections, or from those whose game is over.
     pub ignored: u64,
+    /// Snapshots that were sent.
+    pub snapshots: u64,
+    /// Snapshots that were left out because a client was behind (docs/game.md#pacing).
+    pub thinned: u64,
 }
 
 /// The server. `K` identifies a connection for the transport.
@@ -112,13 +127,15 @@ pub struct Server<K> {
     /// The world after the last tick.
     entities: Entities,
     changes: Changes,
-    /// The packed snapshots of the last tick, which are the same for all clients: whole, and changes only.
-    whole: PackedSnapshot,
-    partial: PackedSnapshot,
+    /// The packed snapshots of the last tick: whole, which is the same for all clients, and changes only, which is the same
+    /// for all that keep up.
+    whole: PackedSnapshot<()>,
+    partial: PackedSnapshot<Gaps>,
     sessions: Vec<Session<K>, MAX_SESSIONS>,
     /// The session at which the search for output continues.
     cursor: usize,
     clock: Clock,
+    pacing: Pacing,
     stats: Stats,
 }
 
@@ -137,8 +154,14 @@ impl<K: Copy + Eq> Server<K> {
             sessions: Vec::new(),
             cursor: 0,
             clock: Clock::default(),
+            pacing: Pacing::default(),
             stats: Stats::default(),
         }
+    }
+
+    /// Sets which clients get fewer snapshots.
+    pub const fn set_pacing(&mut self, pacing: Pacing) {
+        self.pacing = pacing;
     }
 
     /// The world.
@@ -191,8 +214,16 @@ impl<K: Copy + Eq> Server<K> {
             }
             (State::Playing { player }, Ok(ClientMessage::Action(action))) => {
                 self.world.act(player, action.kind);
+                self.acknowledge(connection, SnapshotAck::read(&mut reader));
             }
             (State::Waiting { .. }, Ok(_)) | (_, Err(_)) => self.reject(connection),
+        }
+    }
+
+    /// Tells which connections have a backlog in their transport. They get no snapshots until told otherwise.
+    pub fn handle_congestion(&mut self, mut is_congested: impl FnMut(K) -> bool) {
+        for session in &mut self.sessions {
+            session.is_congested = is_congested(session.connection);
         }
     }
 
@@ -252,7 +283,8 @@ impl<K: Copy + Eq> Server<K> {
                         return Some(Output::Send { to, delivery, payload: buffer.get(..length)? });
                     }
                 }
-                NextOutput::Snapshot if self.pack_snapshot(scope) => {
+                NextOutput::Snapshot if self.pack_snapshot(index, scope) => {
+                    self.stats.snapshots += 1;
                     let payload = match scope {
                         Scope::Whole => self.whole.bytes(),
                         Scope::Changes => self.partial.bytes(),
@@ -269,15 +301,19 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Packs the snapshot of this tick unless that has been done; false if it does not fit.
-    fn pack_snapshot(&mut self, scope: Scope) -> bool {
-        let (time, entities) = (self.world.time(), &self.entities);
+    /// Packs the snapshot of this tick for a session unless that has been done; false if it does not fit.
+    fn pack_snapshot(&mut self, index: usize, scope: Scope) -> bool {
+        let Self { world, entities, changes, sessions, whole, partial, .. } = self;
+        let Some(session) = sessions.get_mut(index) else { return false };
+        let time = world.time();
+        let gaps = match self.pacing {
+            Pacing::Acknowledged => session.pacer.gaps(time),
+            Pacing::Unpaced => Gaps::default(),
+        };
+        session.pacer.on_sent(time);
         match scope {
-            Scope::Whole => self.whole.pack(time, entities),
-            Scope::Changes => {
-                let changes = &self.changes;
-                self.partial.pack_with(time, || changes.for_tick(time))
-            }
+            Scope::Whole => whole.pack(time, (), || entities),
+            Scope::Changes => partial.pack(time, gaps, || changes.for_tick(time, gaps)),
         }
     }
 
@@ -311,6 +347,13 @@ impl<K: Copy + Eq> Server<K> {
         self.enqueue(connection, PendingMessage::Connect(channel, player));
     }
 
+    fn acknowledge(&mut self, connection: K, ack: Option<SnapshotAck>) {
+        let now = self.world.time();
+        if let (Some(ack), Some(session)) = (ack, self.session_mut(connection)) {
+            session.pacer.on_ack(now, ack.time);
+        }
+    }
+
     fn enqueue(&mut self, connection: K, message: PendingMessage) {
         let session = self.session_mut(connection);
         let kept = session.is_some_and(|session| session.pending.push_back(message).is_ok());
@@ -336,11 +379,12 @@ impl<K: Copy + Eq> Server<K> {
         let now = self.world.time();
         self.entities = self.world.entities();
         self.changes.record(now, &self.entities);
-        for session in &mut self.sessions {
-            let Some(player) = session.player() else { continue };
-            // Half of the clients with changes get them in even ticks, the others in odd ones.
-            if session.scope == Scope::Whole || player.0 % 2 == now % 2 {
+        for session in self.sessions.iter_mut().filter(|session| session.has_snapshot(now)) {
+            if session.takes_snapshot(now, self.pacing) {
                 session.snapshot = session::Snapshot::Pending;
+            } else {
+                session.snapshot = session::Snapshot::None;
+                self.stats.thinned += 1;
             }
         }
     }

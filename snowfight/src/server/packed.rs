@@ -1,4 +1,4 @@
-//! A snapshot that is packed once per tick for all clients.
+//! A snapshot that is packed once for all clients that get the same.
 
 use heapless::Vec;
 use rakwire::codec::rabbit::{List, pack};
@@ -8,28 +8,36 @@ use crate::message::{Entity, Event, EventKind, ServerMessage, Snapshot};
 /// The size of the longest message of a server in bytes.
 pub const MAX_MESSAGE: usize = 24_576;
 
-/// The bytes of the last packed snapshot.
+/// The bytes of the last packed snapshot, and what it has. `S` is what part of the world that is.
 #[derive(Debug)]
-pub(super) struct PackedSnapshot {
+pub(super) struct PackedSnapshot<S> {
     bytes: Vec<u8, MAX_MESSAGE>,
-    /// The tick of the snapshot.
-    time: Option<u32>,
+    /// The tick of the snapshot, and its part of the world.
+    content: Option<(u32, S)>,
 }
 
-impl PackedSnapshot {
+impl<S: PartialEq> PackedSnapshot<S> {
     pub(super) const fn new() -> Self {
-        Self { bytes: Vec::new(), time: None }
+        Self { bytes: Vec::new(), content: None }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Packs the entities of a tick unless that has been done; false if they do not fit.
-    pub(super) fn pack(&mut self, time: u32, entities: &[Entity]) -> bool {
-        if self.time != Some(time) {
-            self.time = Some(time);
-            let snapshot = Snapshot { entities: List::new(entities) };
+    /// Packs a part of the world of a tick unless that has been done; false if it does not fit. The entities are only
+    /// computed if needed.
+    pub(super) fn pack<E: AsRef<[Entity]>>(
+        &mut self,
+        time: u32,
+        part: S,
+        entities: impl FnOnce() -> E,
+    ) -> bool {
+        let content = Some((time, part));
+        if self.content != content {
+            self.content = content;
+            let entities = entities();
+            let snapshot = Snapshot { entities: List::new(entities.as_ref()) };
             let message = ServerMessage::Event(Event { time, kind: EventKind::Snapshot(snapshot) });
             // This is its capacity.
             let _ = self.bytes.resize(MAX_MESSAGE, 0);
@@ -37,10 +45,5 @@ impl PackedSnapshot {
             self.bytes.truncate(length);
         }
         !self.bytes.is_empty()
-    }
-
-    /// Like [`pack`](Self::pack), with entities that are only computed if needed.
-    pub(super) fn pack_with<E: AsRef<[Entity]>>(&mut self, time: u32, entities: impl FnOnce() -> E) -> bool {
-        if self.time == Some(time) { !self.bytes.is_empty() } else { self.pack(time, entities().as_ref()) }
     }
 }

@@ -2,6 +2,9 @@
 
 use heapless::Deque;
 
+use super::Pacing;
+use super::changes::SNAPSHOT_TICKS;
+use super::pacer::SnapshotPacer;
 use crate::message::{Channel, GameOver, PlayerId, Scope};
 use crate::world::TICKS_PER_SECOND;
 
@@ -49,6 +52,9 @@ pub(super) struct Session<K> {
     pub(super) scope: Scope,
     pub(super) pending: Deque<PendingMessage, MAX_PENDING>,
     pub(super) snapshot: Snapshot,
+    pub(super) pacer: SnapshotPacer,
+    /// Whether its transport has a backlog.
+    pub(super) is_congested: bool,
 }
 
 /// Whether the snapshot of the last tick has to be sent.
@@ -70,8 +76,15 @@ impl<K> Session<K> {
     /// A connection that was accepted in this tick.
     pub(super) const fn new(connection: K, now: u32) -> Self {
         let state = State::Waiting { until: now.wrapping_add(TIME_TO_JOIN) };
-        let scope = Scope::Whole;
-        Self { connection, state, scope, pending: Deque::new(), snapshot: Snapshot::None }
+        Self {
+            connection,
+            state,
+            scope: Scope::Whole,
+            pending: Deque::new(),
+            snapshot: Snapshot::None,
+            pacer: SnapshotPacer::new(),
+            is_congested: false,
+        }
     }
 
     pub(super) const fn player(&self) -> Option<PlayerId> {
@@ -79,6 +92,29 @@ impl<K> Session<K> {
             State::Playing { player } => Some(player),
             State::Waiting { .. } | State::Leaving { .. } | State::Closing => None,
         }
+    }
+
+    /// Whether its scope has a snapshot in this tick. Half of the clients with changes get them in even ticks, the others
+    /// in odd ones.
+    pub(super) const fn has_snapshot(&self, now: u32) -> bool {
+        match (self.state, self.scope) {
+            (State::Playing { .. }, Scope::Whole) => true,
+            (State::Playing { player }, Scope::Changes) => player.0 % SNAPSHOT_TICKS == now % SNAPSHOT_TICKS,
+            (State::Waiting { .. } | State::Leaving { .. } | State::Closing, _) => false,
+        }
+    }
+
+    /// Whether the client gets the snapshot of this tick.
+    pub(super) fn takes_snapshot(&mut self, now: u32, pacing: Pacing) -> bool {
+        let period = match self.scope {
+            Scope::Whole => 1,
+            Scope::Changes => SNAPSHOT_TICKS,
+        };
+        let is_paced = match pacing {
+            Pacing::Acknowledged => self.pacer.poll(now, period),
+            Pacing::Unpaced => true,
+        };
+        is_paced && !self.is_congested
     }
 
     /// Closes the connection if its time is up; queued messages are still sent.

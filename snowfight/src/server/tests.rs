@@ -666,6 +666,82 @@ fn who_leaves_and_what_breaks_is_told_as_dead_among_the_changes() {
     assert!(told);
 }
 
+/// An action that acknowledges the snapshot of a tick.
+fn acknowledge(server: &mut Server<Key>, from: Key, time: u32) {
+    let action = ClientMessage::Action(Action { kind: ActionKind::Break(Break::default()) });
+    let mut bytes = to_vec(&action).expect("it packs");
+    let length = bytes.len();
+    bytes.resize(16, 0);
+    let length = SnapshotAck { time }.write(&mut bytes, length);
+    deliver(server, from, &bytes[..length]);
+}
+
+/// Who gets a snapshot in each of so many ticks, if `a` acknowledges every one, and `b` none.
+fn snapshots(server: &mut Server<Key>, ticks: u32) -> [u32; 2] {
+    let mut counts = [0; 2];
+    for _ in 0..ticks {
+        server.tick();
+        for done in poll(server) {
+            let Done::Sent(to, Delivery::Unreliable, _) = done else { panic!("{done:?} is no snapshot") };
+            counts[usize::from(to == 'b')] += 1;
+        }
+        let time = server.world.time();
+        acknowledge(server, 'a', time);
+    }
+    counts
+}
+
+#[test]
+fn a_client_that_is_behind_gets_fewer_snapshots_and_nobody_else_does() {
+    let mut server = joined(&['a', 'b']);
+    assert_eq!(snapshots(&mut server, 120), [120, 120], "who never acknowledges gets everything");
+    let time = server.world.time();
+    acknowledge(&mut server, 'b', time);
+    let [a, b] = snapshots(&mut server, 600);
+    assert_eq!(a, 600);
+    assert!((30..60).contains(&b), "{b}");
+    assert_eq!(server.stats().thinned, u64::from(600 - b));
+    // Its requests are answered nevertheless.
+    ask(&mut server, 'b', 5, RequestKind::Ping);
+    assert_eq!(message(&poll(&mut server)[0]), pong(5));
+    // It has caught up.
+    for _ in 0..180 {
+        server.tick();
+        poll(&mut server);
+        let time = server.world.time();
+        ['a', 'b'].into_iter().for_each(|key| acknowledge(&mut server, key, time));
+    }
+    assert_eq!(snapshots(&mut server, 1), [1, 1]);
+}
+
+#[test]
+fn a_client_with_a_backlog_gets_no_snapshots_until_it_is_gone() {
+    let mut server = joined(&['a', 'b']);
+    server.handle_congestion(|key| key == 'b');
+    assert_eq!(snapshots(&mut server, 60), [60, 0]);
+    server.handle_congestion(|_| false);
+    assert_eq!(snapshots(&mut server, 60), [60, 60]);
+}
+
+#[test]
+fn without_pacing_everybody_gets_everything() {
+    let mut server = joined(&['a', 'b']);
+    server.set_pacing(Pacing::Unpaced);
+    snapshots(&mut server, 1);
+    let time = server.world.time();
+    acknowledge(&mut server, 'b', time);
+    assert_eq!(snapshots(&mut server, 600), [600, 600]);
+}
+
+#[test]
+fn false_acknowledgements_change_nothing_for_others() {
+    for time in [0, 1, 1_000, u32::MAX / 2, u32::MAX] {
+        let done =
+            attack(|server| (0..100).for_each(|more| acknowledge(server, 'x', time.wrapping_add(more))));
+        assert!(!is_closed(&done));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 

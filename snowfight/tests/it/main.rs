@@ -5,6 +5,7 @@ mod lent;
 #[path = "../model/mod.rs"]
 #[allow(unreachable_pub, reason = "the fuzz targets use it from their own crate")]
 mod model;
+mod pacing;
 mod prediction;
 mod support;
 mod transports;

@@ -102,7 +102,11 @@ enum Change {
 #[derive(Debug)]
 pub struct Game {
     client: Client,
+    /// The newest whole snapshot since the last frame, and its tick: a frame shows one state.
+    waiting: Option<(u32, Vec<u8>)>,
     view: Box<View<MAX_ENTITIES>>,
+    /// The tick of the view, if the last frame was before it.
+    unshown: Option<u32>,
     prediction: Option<Box<Prediction>>,
     /// The remaining part of corrections, which are smoothed.
     correction: Point,
@@ -123,7 +127,9 @@ impl Game {
         let scope = if changes { Scope::Changes } else { Scope::Whole };
         Self {
             client: Client::with_scope(scope),
+            waiting: None,
             view: Box::new(View::new()),
+            unshown: None,
             prediction: None,
             correction: Point::default(),
             largest_correction: 0.0,
@@ -140,10 +146,11 @@ impl Game {
         self.client.handle_connected();
     }
 
-    /// Handles a message of the server.
+    /// Handles a message of the server. The state of the world changes with the next frame, by the newest snapshot until
+    /// then.
     pub fn handle(&mut self, message: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> GameUpdate {
         let update = GameUpdate::new();
-        match self.take(message, instant(now_ms)) {
+        match self.receive(message, instant(now_ms)) {
             Change::Nothing => update.set_kind("none"),
             Change::Joined(player) => {
                 update.set_kind("joined");
@@ -207,7 +214,7 @@ impl Game {
         self.newest
     }
 
-    /// The number of received snapshots.
+    /// The number of shown snapshots.
     #[wasm_bindgen(getter)]
     pub fn snapshots(&self) -> u32 {
         self.snapshots
@@ -227,6 +234,16 @@ impl Game {
 }
 
 impl Game {
+    /// Handles a message, or keeps it for the next frame if it is a whole snapshot.
+    fn receive(&mut self, message: &[u8], now: Instant) -> Change {
+        let Some(time) = self.client.whole_snapshot_time(&message) else { return self.take(message, now) };
+        let is_older = |waiting: u32| time.wrapping_sub(waiting) > u32::MAX / 2;
+        if self.waiting.as_ref().is_none_or(|(waiting, _)| !is_older(*waiting)) {
+            self.waiting = Some((time, message.to_vec()));
+        }
+        Change::Nothing
+    }
+
     fn take(&mut self, message: &[u8], now: Instant) -> Change {
         match self.client.handle_message(now, &message) {
             Ok(Update::Joined { player, entities }) => {
@@ -238,7 +255,7 @@ impl Game {
             }
             Ok(Update::Snapshot { time, entities, scope }) => {
                 self.view.take(time, &entities, scope);
-                self.snapshot(time);
+                self.unshown = Some(time);
                 Change::Nothing
             }
             Ok(Update::Over(result)) => Change::Over(result),
@@ -291,6 +308,12 @@ impl Game {
     }
 
     fn pass(&mut self, now: Instant, input: Input) {
+        if let Some((_, snapshot)) = self.waiting.take() {
+            self.take(&snapshot, now);
+        }
+        if let Some(time) = self.unshown.take() {
+            self.snapshot(time);
+        }
         self.client.handle_frame(now, input);
         self.correction = self.correction * CORRECTION_DECAY;
         if let Some(prediction) = &mut self.prediction {
@@ -401,7 +424,7 @@ mod tests {
             while let Some(output) = server.poll_output(&mut buffer) {
                 let Output::Send { to, payload, .. } = output else { panic!("no connection is closed") };
                 if to == 0 {
-                    game.take(payload, now);
+                    game.receive(payload, now);
                 } else {
                     other.handle_message(now, &payload).unwrap();
                 }
@@ -445,6 +468,42 @@ mod tests {
         let game = play(false, 120, |_, _| {});
         assert!(game.largest_correction() < 0.1, "{}", game.largest_correction());
         assert_eq!(game.player(), Some(1));
+    }
+
+    /// Of the snapshots of several ticks a frame shows the newest, in whatever order they came, and acknowledges it.
+    #[test]
+    fn a_frame_shows_one_state() {
+        for changes in [false, true] {
+            let mut server = Box::new(Server::new(5));
+            let mut game = Game::new(changes);
+            game.connected();
+            server.handle_connected(0_u8).unwrap();
+            while let Some(message) = game.poll_message() {
+                server.handle_message(0, &&*message.bytes);
+            }
+            let mut buffer = vec![0; MAX_MESSAGE];
+            let mut snapshots = Vec::new();
+            for _ in 0..10 {
+                while let Some(Output::Send { payload, .. }) = server.poll_output(&mut buffer) {
+                    snapshots.push(payload.to_vec());
+                }
+                server.tick();
+            }
+            // The first message is not a snapshot.
+            let now = Instant::ZERO;
+            assert_eq!(game.receive(&snapshots.remove(0), now), Change::Joined(PlayerId(1)));
+            let newest = snapshots.len() - 1;
+            snapshots.swap(newest, newest / 2);
+            for snapshot in &snapshots {
+                assert_eq!(game.receive(snapshot, now), Change::Nothing);
+            }
+            assert_eq!((game.snapshots(), game.time()), (0, 0), "nothing changes between frames");
+            game.pass(now, Input::default());
+            assert_eq!((game.snapshots(), game.time()), (1, 9));
+            while game.poll_message().is_some() {}
+            game.pass(now, Input::default());
+            assert_eq!(game.snapshots(), 1);
+        }
     }
 
     #[test]

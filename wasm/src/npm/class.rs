@@ -1,64 +1,101 @@
 //! What the classes of both protocols have in common.
 
-/// Defines the methods of a class that are the same for both protocols; `$names` are the words for what happens, and
-/// `$measure` makes numbers of the statistics. `wasm_bindgen` takes no generic class.
+/// Defines the methods of a class that are the same for both protocols. `wasm_bindgen` takes no generic class.
+///
+/// What a method returns as an address is that of a record: four numbers of 32 bits, the last of which counts the bytes that
+/// follow. It is good until the next call; 0 means that there is nothing.
 macro_rules! class {
-    ($class:ident, $names:expr, $measure:expr) => {
+    ($class:ident, $protocol:ty) => {
         #[wasm_bindgen]
         impl $class {
-            /// Begins to connect.
-            ///
-            /// # Errors
-            /// `already-connected` when it was called before, `bad-option` when the password is too long, `no-memory` when
-            /// the memory is too small for it.
-            pub fn connect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Result<(), JsValue> {
-                self.client.connect(instant(now_ms)).map_err(connect_error)
+            /// Where 16 bytes and then so many bytes can be written, for the next call that takes bytes; 0 if there is no
+            /// such memory.
+            pub fn reserve(&mut self, length: u32) -> *const u8 {
+                self.buffer.reserve(length as usize)
             }
 
-            /// Takes a datagram that arrived.
-            pub fn handle(&mut self, datagram: &[u8], #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-                self.client.handle(instant(now_ms), datagram);
+            /// Begins to connect, with the password that stands in the buffer. Returns 0, or the number of an error plus 1.
+            pub fn connect(&mut self, length: u32, now: f64) -> u8 {
+                self.client.set_password(self.buffer.read(length));
+                match self.client.connect(instant(now)) {
+                    Ok(()) => 0,
+                    Err(cause) => connect_error(cause) + 1,
+                }
+            }
+
+            /// Takes a datagram that arrived and stands in the buffer.
+            pub fn handle(&mut self, length: u32, now: f64) {
+                self.client.handle(instant(now), self.buffer.read(length));
             }
 
             /// Does what is due.
             #[wasm_bindgen(js_name = handleTimeout)]
-            pub fn handle_timeout(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-                self.client.handle_timeout(instant(now_ms));
+            pub fn handle_timeout(&mut self, now: f64) {
+                self.client.handle_timeout(instant(now));
             }
 
             /// Ends the connection once what was sent reliably has arrived.
-            pub fn disconnect(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) {
-                self.client.disconnect(instant(now_ms));
+            pub fn disconnect(&mut self, now: f64) {
+                self.client.disconnect(instant(now));
             }
 
-            /// The next datagram to send, if any.
+            /// The address of the next datagram to send, or 0.
             #[wasm_bindgen(js_name = pollTransmit)]
-            pub fn poll_transmit(&mut self, #[wasm_bindgen(js_name = nowMs)] now_ms: f64) -> Option<Bytes> {
-                self.client.poll_transmit(instant(now_ms)).map(Bytes::copy)
+            pub fn poll_transmit(&mut self, now: f64) -> *const u8 {
+                let Some(datagram) = self.client.poll_transmit(instant(now)) else {
+                    return core::ptr::null();
+                };
+                self.buffer.write([0; 3], datagram.len(), core::iter::once(datagram))
             }
 
-            /// What happened next, if anything.
+            /// The address of what happened next, or 0.
             #[wasm_bindgen(js_name = pollEvent)]
-            pub fn poll_event(&mut self) -> Option<PeerEvent> {
-                PeerEvent::describe(&self.client.poll_event()?, &$names)
+            pub fn poll_event(&mut self) -> *const u8 {
+                let Some(event) = self.client.poll_event() else { return core::ptr::null() };
+                record::write(&event, &mut self.buffer)
             }
 
-            /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now.
+            /// When `handleTimeout` and `pollTransmit` want to be called next, in milliseconds; a time gone by means now,
+            /// infinity never.
             #[wasm_bindgen(js_name = pollTimeout)]
-            pub fn poll_timeout(&self) -> Option<f64> {
-                self.client.poll_timeout().map(millis)
+            pub fn poll_timeout(&self) -> f64 {
+                self.client.poll_timeout().map_or(f64::INFINITY, millis)
             }
 
             /// Whether the connection is over, so that no more can come than the events that wait already.
-            #[wasm_bindgen(getter, js_name = isOver)]
+            #[wasm_bindgen(js_name = isOver)]
             pub fn is_over(&self) -> bool {
                 self.client.is_over()
             }
 
-            /// The counters.
-            pub fn stats(&self) -> PeerStats {
+            /// Takes the message in the buffer for sending. The delivery is the reliability in three bits, 0 to 4 as on the
+            /// wire or 5 to 7 with a receipt; the priority in two, 0 is first; and the channel. Returns 0, one more than the
+            /// number of its receipt, or -1 minus the number of an error.
+            pub fn send(&mut self, length: u32, delivery: u32, now: f64) -> f64 {
+                let Some(delivery) = <$protocol>::delivery(delivery) else {
+                    return sent::<u32>(Err(INVALID_DELIVERY));
+                };
+                let result = self.client.send(instant(now), self.buffer.read(length), delivery);
+                sent(result.map(|receipt| receipt.map(|receipt| receipt.0)).map_err(send_error))
+            }
+
+            /// Whether `send` would take a message of so many bytes now: 1 for yes, 0 for what waiting changes, or -1 minus
+            /// the number of an error.
+            #[wasm_bindgen(js_name = canSend)]
+            pub fn can_send(&mut self, length: u32, delivery: u32) -> i32 {
+                match <$protocol>::delivery(delivery) {
+                    Some(delivery) => accepted(self.client.can_send(length as usize, delivery)),
+                    None => -1 - i32::from(INVALID_DELIVERY),
+                }
+            }
+
+            /// The address of the counters, as numbers of 64 bits: those of the connection, the bytes sent and received,
+            /// and how often something was dropped, for each reason.
+            pub fn stats(&mut self) -> *const u8 {
                 let (connection, peer) = self.client.stats();
-                PeerStats::describe(&$measure(&connection), peer)
+                let of_peer = [count(peer.bytes_sent), count(peer.bytes_received)];
+                let measures = <$protocol>::measure(&connection).into_iter().chain(of_peer);
+                self.buffer.write_floats(measures.chain(peer.drops().map(|(_, times)| count(times))))
             }
         }
     };

@@ -2,10 +2,17 @@
 
 use crate::client::Memory;
 
-/// The default with what is given instead.
-pub(super) fn memory(default: Memory, blocks: Option<u32>, block_size: Option<u32>) -> Memory {
-    Memory {
-        blocks: blocks.map_or(default.blocks, |blocks| blocks as usize),
-        block_size: block_size.map_or(default.block_size, |bytes| bytes as usize),
+/// The default, with what is given instead; 0 stands for what is not given.
+pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
+    let given = |number: u32, default: usize| if number == 0 { default } else { number as usize };
+    Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
+}
+
+/// The random bytes of a peer.
+pub(super) fn entropy(words: [u64; 4]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
     }
+    bytes
 }

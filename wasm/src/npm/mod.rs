@@ -1,19 +1,21 @@
-//! What JavaScript sees: a class for each protocol, plain objects, times in milliseconds.
+//! What JavaScript sees: a class for each protocol, which exchanges numbers and bytes and no objects, so that neither side
+//! pays for converting them. Reasons are numbers, whose names and texts `ts/reasons.ts` has.
 
 #[cfg(target_arch = "wasm32")]
 mod allocator;
-mod bytes;
+mod buffer;
 mod class;
-mod error;
-mod event;
+#[cfg(feature = "npm-game-protocol")]
 mod game_protocol;
 mod memory;
+mod numbers;
+#[cfg(all(target_arch = "wasm32", not(feature = "web")))]
 mod panic;
+#[cfg(feature = "npm-raknet")]
 mod raknet;
-mod stats;
+mod record;
 
-pub use bytes::Bytes;
-pub use event::PeerEvent;
+#[cfg(feature = "npm-game-protocol")]
 pub use game_protocol::GameProtocolPeer;
+#[cfg(feature = "npm-raknet")]
 pub use raknet::RakNetPeer;
-pub use stats::PeerStats;

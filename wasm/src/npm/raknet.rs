@@ -1,20 +1,21 @@
 //! The class `RakNetPeer`.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use rakwire::raknet::{
     Channel, ConnectFailure, ConnectionStats, Delivery, DisconnectReason, Priority, RakNet, Refusal,
-    Reliability,
+    Reliability, Waiting,
 };
 use wasm_bindgen::prelude::*;
 
-use super::bytes::Bytes;
+use super::buffer::Buffer;
 use super::class::class;
-use super::error::{connect_error, error, is_accepted, out_of_memory, read_entropy, send_error};
-use super::event::{Names, PeerEvent};
-use super::memory::memory;
-use super::panic::report_panics;
-use super::stats::{PeerStats, count, ms};
+use super::memory::{entropy, memory};
+use super::numbers::{
+    INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
+};
+use super::record;
 use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 
 /// One connection to one RakNet server, without socket, timer or clock.
@@ -25,54 +26,36 @@ use crate::client::{Client, Memory, RakNetSettings, instant, millis};
 #[derive(Debug)]
 pub struct RakNetPeer {
     client: Client<RakNet>,
+    buffer: Buffer,
 }
 
 #[wasm_bindgen]
 impl RakNetPeer {
-    /// A peer that is not connected, from 32 bytes of `crypto.getRandomValues`. Every so many parts of a large message
-    /// it tells how far that has come; 0 is never. The server is told the password, of at most 255 bytes, unless it is
-    /// empty. The memory has 16,384 blocks of 512 bytes unless it is told otherwise.
-    ///
-    /// # Errors
-    /// `bad-entropy` when there are not 32 bytes, `no-memory` when there is not so much memory.
-    #[wasm_bindgen(constructor)]
-    pub fn new(
-        entropy: &[u8],
-        #[wasm_bindgen(js_name = protocolVersion)] protocol_version: u8,
-        #[wasm_bindgen(js_name = progressInterval)] progress_interval: u32,
-        password: &[u8],
-        blocks: Option<u32>,
-        #[wasm_bindgen(js_name = blockSize)] block_size: Option<u32>,
-    ) -> Result<Self, JsValue> {
-        report_panics();
+    /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. Every so many parts of
+    /// a large message it tells how far that has come; 0 is never. The memory has 16,384 blocks of 512 bytes where it is
+    /// told 0.
+    #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    pub fn create(
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        blocks: u32,
+        block_size: u32,
+        protocol_version: u8,
+        progress_interval: u32,
+    ) -> Option<Self> {
         let memory = memory(Memory::RAKNET, blocks, block_size);
-        let settings = RakNetSettings { protocol_version, progress_interval, password, memory };
-        let client = Client::raknet(read_entropy(entropy)?, settings).map_err(out_of_memory)?;
-        Ok(Self { client })
+        let settings = RakNetSettings { protocol_version, progress_interval, password: &[], memory };
+        let client = Client::raknet(entropy([a, b, c, d]), settings).ok()?;
+        Some(Self { client, buffer: Buffer::new() })
     }
 
-    /// Takes a message for sending: reliability 0 to 4 as on the wire or 5 to 7 with a receipt, whose number comes back;
-    /// channel 0 to 31, priority 0 (first) to 3.
-    ///
-    /// # Errors
-    /// An `Error` whose `code` says why nothing was taken.
-    pub fn send(
-        &mut self,
-        message: &[u8],
-        reliability: u8,
-        channel: u8,
-        priority: u8,
-        #[wasm_bindgen(js_name = nowMs)] now_ms: f64,
-    ) -> Result<Option<u32>, JsValue> {
-        let delivery = read_delivery(reliability, channel, priority)?;
-        let receipt = self.client.send(instant(now_ms), message, delivery).map_err(send_error)?;
-        Ok(receipt.map(|receipt| receipt.0))
-    }
-
-    /// The addresses that the server has said are its own: 18 bytes each, an IPv6 address and the port in network order.
-    /// IPv4 addresses stand inside IPv6. JavaScript writes them as text, since Rust's code for that takes 2 KB.
+    /// The address of the addresses that the server has said are its own: 18 bytes each, an IPv6 address and the port in
+    /// network order. IPv4 addresses stand inside IPv6. JavaScript writes them as text, since Rust's code for that takes
+    /// 2 KB.
     #[wasm_bindgen(js_name = internalAddresses)]
-    pub fn internal_addresses(&self) -> Vec<u8> {
+    pub fn internal_addresses(&mut self) -> *const u8 {
         let mut bytes = Vec::new();
         for address in self.client.internal_addresses() {
             let ip = match address.ip() {
@@ -82,124 +65,105 @@ impl RakNetPeer {
             bytes.extend_from_slice(&ip.octets());
             bytes.extend_from_slice(&address.port().to_be_bytes());
         }
-        bytes
+        self.buffer.write([0; 3], bytes.len(), core::iter::once(&bytes[..]))
     }
 
-    /// The GUID of the server, while there is a connection.
-    #[wasm_bindgen(getter, js_name = serverGuid)]
-    pub fn server_guid(&self) -> Option<u64> {
-        self.client.server_guid().map(|guid| guid.0)
-    }
-
-    /// Whether `send` would take a message of so many bytes now.
-    ///
-    /// # Errors
-    /// An `Error` whose `code` says why it never would.
-    #[wasm_bindgen(js_name = canSend)]
-    pub fn can_send(
-        &mut self,
-        length: u32,
-        reliability: u8,
-        channel: u8,
-        priority: u8,
-    ) -> Result<bool, JsValue> {
-        is_accepted(self.client.can_send(length as usize, read_delivery(reliability, channel, priority)?))
+    /// The address of the GUID of the server, 8 bytes, little-endian; 0 while there is no connection.
+    #[wasm_bindgen(js_name = serverGuid)]
+    pub fn server_guid(&mut self) -> *const u8 {
+        let Some(guid) = self.client.server_guid() else { return core::ptr::null() };
+        self.buffer.write([0; 3], size_of_val(&guid.0), core::iter::once(&guid.0.to_le_bytes()[..]))
     }
 }
 
-class!(RakNetPeer, NAMES, measure);
+class!(RakNetPeer, RakNet);
 
-/// What JavaScript is told of a connection, in the order of the names in `stats`.
-fn measure(connection: &ConnectionStats) -> [f64; 12] {
-    [
-        ms(connection.round_trip),
-        ms(connection.last_ping),
-        ms(connection.lowest_ping),
-        f64::from(connection.congestion_window),
-        f64::from(connection.in_flight),
-        f64::from(connection.mtu),
-        count(connection.messages_sent),
-        count(connection.messages_received),
-        count(connection.datagrams_sent),
-        count(connection.datagrams_received),
-        count(connection.datagrams_lost),
-        count(connection.datagrams_acknowledged),
-    ]
-}
-
-fn read_delivery(reliability: u8, channel: u8, priority: u8) -> Result<Delivery, JsValue> {
-    Ok(Delivery {
-        reliability: read_reliability(reliability)?,
-        channel: Channel::new(channel).ok_or_else(|| error("bad-channel", &"a channel is 0 to 31"))?,
-        priority: read_priority(priority)?,
-    })
-}
-
-fn read_reliability(number: u8) -> Result<Reliability, JsValue> {
-    Ok(match number {
-        0 => Reliability::Unreliable,
-        1 => Reliability::UnreliableSequenced,
-        2 => Reliability::Reliable,
-        3 => Reliability::ReliableOrdered,
-        4 => Reliability::ReliableSequenced,
-        5 => Reliability::UnreliableWithReceipt,
-        6 => Reliability::ReliableWithReceipt,
-        7 => Reliability::ReliableOrderedWithReceipt,
-        _ => return Err(error("bad-reliability", &"a reliability is 0 to 7")),
-    })
-}
-
-fn read_priority(number: u8) -> Result<Priority, JsValue> {
-    Ok(match number {
-        0 => Priority::Immediate,
-        1 => Priority::High,
-        2 => Priority::Medium,
-        3 => Priority::Low,
-        _ => return Err(error("bad-priority", &"a priority is 0 to 3")),
-    })
-}
-
-const NAMES: Names<RakNet> = Names {
-    failure: failure_code,
-    end: end_code,
-    delivery: |delivery| (delivery.reliability as u8, delivery.channel.number()),
-};
-
-fn failure_code(reason: ConnectFailure) -> &'static str {
-    match reason {
-        ConnectFailure::NoAnswer => "no-answer",
-        ConnectFailure::Refused(refusal) => refusal_code(refusal),
-        ConnectFailure::IncompatibleProtocol { .. } | ConnectFailure::SilentSinceIncompatible { .. } => {
-            "incompatible-protocol"
+impl Numbers for RakNet {
+    fn failure(reason: ConnectFailure) -> (u32, u32) {
+        match reason {
+            ConnectFailure::NoAnswer => (1, 0),
+            ConnectFailure::Cancelled => (2, 0),
+            ConnectFailure::Refused(refusal) => (refusal_number(refusal), 0),
+            ConnectFailure::IncompatibleProtocol { server } => (8, server.into()),
+            ConnectFailure::SilentSinceIncompatible { server } => (9, server.into()),
+            ConnectFailure::SecurityRequired => (10, 0),
+            ConnectFailure::IdentityRequired => (11, 0),
+            ConnectFailure::InvalidIdentity => (12, 0),
+            ConnectFailure::PublicKeyMismatch => (13, 0),
+            ConnectFailure::InvalidPassword => (14, 0),
+            ConnectFailure::Closed => (15, 0),
+            _ => (0, 0),
         }
-        ConnectFailure::SecurityRequired => "security-required",
-        ConnectFailure::IdentityRequired => "identity-required",
-        ConnectFailure::InvalidIdentity => "invalid-identity",
-        ConnectFailure::PublicKeyMismatch => "public-key-mismatch",
-        ConnectFailure::InvalidPassword => "invalid-password",
-        ConnectFailure::Closed => "closed-by-server",
-        ConnectFailure::Cancelled => "cancelled",
-        _ => "failed",
+    }
+
+    fn end(reason: DisconnectReason) -> u32 {
+        match reason {
+            DisconnectReason::Local => 1,
+            DisconnectReason::Remote => 2,
+            DisconnectReason::Lost => 3,
+            DisconnectReason::MessageTooLarge => 4,
+            DisconnectReason::ReceiveMemory => 5,
+            _ => 0,
+        }
+    }
+
+    fn delivery_numbers(delivery: Delivery) -> (u32, u32) {
+        (delivery.reliability as u32, delivery.channel.number().into())
+    }
+
+    fn delivery(number: u32) -> Option<Delivery> {
+        let reliability = match number & 7 {
+            0 => Reliability::Unreliable,
+            1 => Reliability::UnreliableSequenced,
+            2 => Reliability::Reliable,
+            3 => Reliability::ReliableOrdered,
+            4 => Reliability::ReliableSequenced,
+            5 => Reliability::UnreliableWithReceipt,
+            6 => Reliability::ReliableWithReceipt,
+            _ => Reliability::ReliableOrderedWithReceipt,
+        };
+        let priority = match number >> 3 & 3 {
+            0 => Priority::Immediate,
+            1 => Priority::High,
+            2 => Priority::Medium,
+            _ => Priority::Low,
+        };
+        let channel = u8::try_from(number >> 5).ok().and_then(Channel::new)?;
+        Some(Delivery { reliability, channel, priority })
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "no clock of milliseconds reaches 2^53")]
+    fn measure(connection: &ConnectionStats) -> [f64; MEASURES] {
+        let waiting = connection.waiting.iter().chain([&connection.waiting_resends]);
+        let waiting: u32 = waiting.map(|waiting: &Waiting| waiting.bytes).sum();
+        [
+            ms(connection.round_trip),
+            ms(connection.last_ping),
+            ms(connection.lowest_ping),
+            f64::from(connection.congestion_window),
+            f64::from(connection.in_flight),
+            f64::from(waiting),
+            f64::from(connection.mtu),
+            count(connection.messages_sent),
+            count(connection.messages_received),
+            count(connection.datagrams_sent),
+            count(connection.datagrams_received),
+            count(connection.datagrams_lost),
+            count(connection.datagrams_acknowledged),
+            connection.clock_difference.map_or(UNKNOWN, |difference| difference as f64),
+            f64::from(connection.actual_bytes_sent.last_second),
+            f64::from(connection.actual_bytes_received.last_second),
+            connection.loss_last_second(),
+        ]
     }
 }
 
-fn refusal_code(refusal: Refusal) -> &'static str {
+fn refusal_number(refusal: Refusal) -> u32 {
     match refusal {
-        Refusal::AttemptFailed => "failed",
-        Refusal::AlreadyConnected => "already-connected",
-        Refusal::NoFreeIncomingConnections => "server-full",
-        Refusal::Banned => "banned",
-        Refusal::RecentlyConnected => "recently-connected",
-    }
-}
-
-fn end_code(reason: DisconnectReason) -> &'static str {
-    match reason {
-        DisconnectReason::Local => "local",
-        DisconnectReason::Remote => "remote",
-        DisconnectReason::Lost => "lost",
-        DisconnectReason::MessageTooLarge => "message-too-large",
-        DisconnectReason::ReceiveMemory => "receive-memory",
-        _ => "ended",
+        Refusal::AttemptFailed => 3,
+        Refusal::AlreadyConnected => 4,
+        Refusal::NoFreeIncomingConnections => 5,
+        Refusal::Banned => 6,
+        Refusal::RecentlyConnected => 7,
     }
 }

@@ -1,6 +1,8 @@
 /** The page of the game: joins, plays, and says how it ended. */
 
 import "./style.css";
+import type { ConnectionStats } from "rakwire";
+
 import init, { Game } from "../../../snowfight/wasm/pkg/snowfight_wasm.js";
 
 import { element } from "../dom.js";
@@ -181,6 +183,10 @@ function showNumbers(before: number): void {
 /** The state of the page for tests and debugging. */
 export interface Probe {
   readonly player: number | undefined;
+  /** The tick of the shown snapshot. */
+  readonly time: number;
+  readonly roundTripMs: number | undefined;
+  readonly stats: ConnectionStats | undefined;
   readonly scene: readonly Figure[];
   readonly largestCorrection: number;
   readonly coarseness: number;
@@ -194,6 +200,15 @@ declare global {
 window.snowfight = {
   get player() {
     return round?.game.player;
+  },
+  get time() {
+    return round?.game.time ?? 0;
+  },
+  get roundTripMs() {
+    return round?.game.roundTripMs;
+  },
+  get stats() {
+    return round?.net?.stats();
   },
   get scene() {
     return round?.scene ?? [];

@@ -19,25 +19,42 @@ struct Interface {
 impl Package {
     /// Reads the file that exports everything, and the files that it names.
     pub(super) fn read(index: &str, source: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
-        let text = source(index).with_context(|| format!("{index} cannot be read"))?;
-        let folder = index.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut package = Self { exports: BTreeSet::new(), interfaces: BTreeMap::new() };
-        // Each statement is `export { … } from "./FILE.js"`, or `export type { … }`.
-        for statement in text.split("export ").skip(1) {
-            let names = statement.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
-            let (names, rest) = names.with_context(|| format!("{index} exports more than names"))?;
-            package
-                .exports
-                .extend(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()));
-            let file = rest.split('"').nth(1).and_then(|file| file.strip_prefix("./")?.strip_suffix(".js"));
-            let file = file.with_context(|| format!("{index} exports from no file of its folder"))?;
-            let file = format!("{folder}/{file}.ts");
-            package.add_interfaces(&source(&file).with_context(|| format!("{file} cannot be read"))?);
-        }
+        package.add_exports(index, source)?;
         if package.exports.is_empty() {
             bail!("{index} exports nothing");
         }
         Ok(package)
+    }
+
+    /// Each export is `export { … } from "./FILE.js"`, `export type { … }` of the same kind, `export * from "./FILE.js"`, or a
+    /// function.
+    fn add_exports(&mut self, index: &str, source: &dyn Fn(&str) -> Option<String>) -> Result<()> {
+        let text = source(index).with_context(|| format!("{index} cannot be read"))?;
+        let folder = index.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let beside = |rest: &str| {
+            let file = rest.split('"').nth(1).and_then(|file| file.strip_prefix("./")?.strip_suffix(".js"));
+            let file = file.with_context(|| format!("{index} exports from no file of its folder"))?;
+            anyhow::Ok(format!("{folder}/{file}.ts"))
+        };
+        for statement in text.split("\nexport ").skip(1) {
+            if let Some(rest) = statement.strip_prefix("* from ") {
+                self.add_exports(&beside(rest)?, source)?;
+                continue;
+            }
+            let function = statement.strip_prefix("async ").unwrap_or(statement).strip_prefix("function ");
+            if let Some((name, _)) = function.and_then(|rest| rest.split_once('(')) {
+                self.exports.insert(name.to_owned());
+                continue;
+            }
+            let names = statement.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+            let (names, rest) = names.with_context(|| format!("{index} exports more than names"))?;
+            let names = names.split(',').map(|name| name.trim().to_owned());
+            self.exports.extend(names.filter(|name| !name.is_empty()));
+            let file = beside(rest)?;
+            self.add_interfaces(&source(&file).with_context(|| format!("{file} cannot be read"))?);
+        }
+        Ok(())
     }
 
     /// Whether the package exports `NAME`, or `NAME.MEMBER`.
@@ -87,7 +104,8 @@ mod tests {
     fn exports_and_members_are_found() {
         let source = |path: &str| {
             match path {
-            "ts/index.ts" => Some("/** Text. */\nexport { connect } from \"./a.js\";\nexport type {\n  Options,\n  Pong,\n} from \"./b.js\";".to_owned()),
+            "ts/index.ts" => Some("/** Text. */\nexport { connect } from \"./a.js\";\nexport * from \"./c.js\";\nexport async function init(\n): void {}\n".to_owned()),
+            "ts/c.ts" => Some("/** Text. */\nexport type {\n  Options,\n  Pong,\n} from \"./b.js\";".to_owned()),
             "ts/a.ts" => Some("export function connect() {}".to_owned()),
             "ts/b.ts" => Some(
                 "interface Base {\n  signal?: AbortSignal;\n}\nexport interface Options extends Base {\n  /** The name: text. */\n  target: string;\n}\nexport interface Pong {\n  readonly data: Uint8Array;\n  read<T>(): T;\n}\nexport interface Hidden {\n  a: string;\n}\n".to_owned(),
@@ -96,7 +114,9 @@ mod tests {
         }
         };
         let package = Package::read("ts/index.ts", &source).unwrap();
-        for name in ["connect", "Options", "Options.target", "Options.signal", "Pong.data", "Pong.read"] {
+        for name in
+            ["connect", "init", "Options", "Options.target", "Options.signal", "Pong.data", "Pong.read"]
+        {
             assert!(package.has(name), "{name}");
         }
         for name in ["Hidden", "Hidden.a", "Base.signal", "Options.data", "connect.data", "Options.The"] {

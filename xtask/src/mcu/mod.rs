@@ -65,7 +65,13 @@ fn run(result: &Shell, options: &Options) -> Result<()> {
     let folder = firmware::build(shell, EMULATED, THUMB_M4, &[])?;
     let built = |name| firmware::built(&folder, THUMB_M4, name);
     let peers = shell.path(PEERS);
-    let scenarios = Scenarios { shell, firmware: built("scenarios")?, rakwire: programs.rakwire, peers };
+    let scenarios = Scenarios {
+        shell,
+        firmware: built("scenarios")?,
+        quickstart: built("quickstart")?,
+        rakwire: programs.rakwire,
+        peers,
+    };
     let games = Games { shell, firmware: built("player")?, server: programs.snowfight };
     for run in 0..options.repeat {
         let line = smoke(&scenarios, &games)?;
@@ -128,6 +134,7 @@ fn smoke(scenarios: &Scenarios<'_>, games: &Games<'_>) -> Result<String> {
     scenarios.restart()?;
     scenarios.link_loss()?;
     scenarios.telemetry()?;
+    scenarios.quickstart()?;
     scenarios.wrong_servers()?;
     let result = json!({
         "ok": true,

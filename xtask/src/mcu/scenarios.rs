@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::emulator::{Machine, Report};
+use super::games;
 use super::link::NetworkLink;
 use crate::process::describe;
 use crate::service::Service;
@@ -22,6 +23,8 @@ const BAD_NETWORK: &str = "loss=30%,latency=2ms,jitter=4ms,reorder=10%,duplicate
 pub(crate) struct Scenarios<'a> {
     pub(crate) shell: &'a Shell,
     pub(crate) firmware: PathBuf,
+    /// The single-file example.
+    pub(crate) quickstart: PathBuf,
     pub(crate) rakwire: PathBuf,
     pub(crate) peers: PathBuf,
 }
@@ -151,6 +154,15 @@ impl Scenarios<'_> {
             bail!("few of the values came back");
         }
         Ok(())
+    }
+
+    /// The single-file example of the boards: what it sends comes back.
+    pub(crate) fn quickstart(&self) -> Result<()> {
+        let server = self.serve("127.0.0.1:0", &[])?;
+        let arguments = [games::at(&server.address)];
+        let mut machine = Machine::start(self.shell, &self.quickstart, &arguments, &[], LIMIT)?;
+        machine.wait_for("sent message 2")?;
+        machine.wait_for("received [0x90, 0x02]")
     }
 
     /// Servers that are none, or none for this client: the firmware says so and ends, without a panic.

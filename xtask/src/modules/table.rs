@@ -255,8 +255,11 @@ const XTASK: Crate = Crate {
         Layer::together(&["stage"]),
         Layer::together(&["tasks"]),
         Layer::together(&["runner"]),
+        // What several stages and commands do.
+        Layer::together(&["npm_size"]),
         // What the stages and the commands do.
         Layer::apart(&[
+            "boards",
             "checks",
             "citations",
             "features",
@@ -268,10 +271,10 @@ const XTASK: Crate = Crate {
             "msrv",
             "own_files",
             "package",
-            "npm_size",
             "quickstarts",
             "relay_package",
             "size",
+            "slow_page",
             "smoke",
             "words",
         ]),

@@ -105,7 +105,7 @@ fn architecture(shell: &Shell) -> Result<String> {
 /// The packages that the program needs: the C library in the newest version of which it uses something.
 fn depends(program: &[u8]) -> Result<String> {
     let (major, minor) = newest_glibc(program).context("the program names no version of the C library")?;
-    Ok(format!("libc6 (>= {major}.{minor}), libgcc-s1, passwd"))
+    Ok(format!("libc6 (>= {major}.{minor}), libgcc-s1, passwd, procps"))
 }
 
 fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {

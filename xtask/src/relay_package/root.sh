@@ -24,7 +24,7 @@ cp /usr/share/base-passwd/group.master etc/group
 : > etc/gshadow
 : > var/lib/dpkg/available
 # The packages that it may depend on, as they are on this machine.
-for name in libc6 libgcc-s1 passwd; do
+for name in libc6 libgcc-s1 passwd procps; do
     dpkg-query --status "$name"
     echo
 done > var/lib/dpkg/status
@@ -43,7 +43,8 @@ inside rakwire-relay check --config /etc/rakwire-relay/relay.toml
 inside systemd-analyze verify --man=no /usr/lib/systemd/system/rakwire-relay.service \
     /usr/lib/systemd/system/rakwire-relay.socket
 inside systemd-analyze security --offline=true --threshold=20 --no-pager \
-    /usr/lib/systemd/system/rakwire-relay.service | tail -n 1
+    /usr/lib/systemd/system/rakwire-relay.service > run/exposure
+tail -n 1 run/exposure
 
 sed -i "s/127.0.0.1:8080/$listen/; s/127.0.0.1:9464/$admin/; s/^drain_timeout.*/drain_timeout = \"1s\"/" \
     etc/rakwire-relay/relay.toml

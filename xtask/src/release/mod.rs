@@ -2,7 +2,7 @@
 
 mod changelog;
 mod checks;
-mod semver;
+pub(crate) mod semver;
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Only warn that the repository has no public address yet.
     #[arg(long)]
     dry_run: bool,
+    /// Compare the interfaces of the libraries with this revision, not with the last tag of a release.
+    #[arg(long, value_name = "REV")]
+    baseline: Option<String>,
 }
 
 /// `cargo xtask release`.
@@ -44,7 +47,7 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
 
     let installs = package::packed(shell, &packages, Tree::Committed)?;
     package::test(shell, &packages, &installs)?;
-    let compared = semver::check(shell, &packages)?;
+    let compared = semver::check(shell, &packages, options.baseline.as_deref())?;
     tasks::set_up(shell, &[Need::Node, Need::NpmPackage])?;
     let folder = shell.path("target/package");
     let folder = folder.to_string_lossy();

@@ -2,27 +2,37 @@
 
 use anyhow::{Result, bail};
 
-use crate::package::Published;
+use crate::package::{self, Published};
 use crate::setup::Need;
 use crate::shell::Shell;
 use crate::tasks;
 
-/// Compares the libraries with the last release, and says what was done. Only a release does this: the tool takes
-/// minutes to build.
-pub(super) fn check(shell: &Shell, packages: &[Published]) -> Result<String> {
+const NOTHING_TO_COMPARE: &str = "NOT COMPARED: there is no tag of a release, so there is no interface to compare with; \
+     `cargo xtask release --dry-run --baseline REV` compares with a revision";
+
+/// The stage of `cargo xtask ci`. The tool takes minutes to build, and is not even fetched before there is a release.
+pub(crate) fn stage(shell: &Shell) -> Result<()> {
+    let packages = package::published(shell)?;
+    let compared = check(shell, &packages, None)?;
+    shell.print(compared);
+    Ok(())
+}
+
+/// Compares the libraries with a revision, which is the last release if none is given, and says what was done.
+pub(super) fn check(shell: &Shell, packages: &[Published], baseline: Option<&str>) -> Result<String> {
     let output = shell.cmd("git", ["tag", "--list", "v*", "--merged", "HEAD"]).output()?;
     if !output.status.success() {
         bail!("`git tag` failed");
     }
-    let Some(tag) = last(output.stdout.lines()) else {
-        return Ok("there is no tag of a release, so there is no interface to compare with".to_owned());
+    let Some(baseline) = baseline.or_else(|| last(output.stdout.lines())) else {
+        return Ok(NOTHING_TO_COMPARE.to_owned());
     };
     tasks::set_up(shell, &[Need::CargoSemverChecks])?;
     let libraries = packages.iter().filter(|package| package.has_library);
     let names = libraries.flat_map(|package| ["--package", package.name.as_str()]);
-    let args = ["semver-checks", "check-release", "--all-features", "--baseline-rev", tag];
+    let args = ["semver-checks", "check-release", "--all-features", "--baseline-rev", baseline];
     shell.cmd("cargo", args.into_iter().chain(names)).run()?;
-    Ok(format!("the interface is compatible with {tag} as far as the version promises"))
+    Ok(format!("the interface is compatible with {baseline} as far as the version promises"))
 }
 
 /// The tag of the highest version.

@@ -1,4 +1,4 @@
-//! Chromium, for the tests that run in a browser.
+//! The browsers for the tests that run in one.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,56 @@ use super::done::Done;
 use super::system;
 use crate::shell::Shell;
 
-const NAMES: [&str; 4] = ["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"];
-
-/// Finds Chromium, or has the system's package manager install it, and names it to all children as `CHROMIUM`.
-pub(super) fn chromium(shell: &Shell) -> Result<Done> {
-    if let Some(named) = shell.variable("CHROMIUM") {
-        let named = PathBuf::from(named);
-        if !named.is_file() {
-            bail!("CHROMIUM names {}, which is not there", named.display());
-        }
-        return Ok(Done::Present(format!("CHROMIUM names {}", named.display())));
-    }
-    if let Some(found) = find(shell) {
-        shell.set("CHROMIUM", &found);
-        return Ok(Done::Present(format!("{} is there", found.display())));
-    }
-    system::install(shell, "chromium")?;
-    let found = find(shell).context("the package is installed, but there is no `chromium`")?;
-    shell.set("CHROMIUM", &found);
-    Ok(Done::Installed(found.display().to_string()))
+/// A browser.
+struct Browser {
+    /// The variable that names it to all children, and by which a person may choose another one.
+    variable: &'static str,
+    /// What its program may be called.
+    names: &'static [&'static str],
+    /// The package of the distribution.
+    package: &'static str,
 }
 
-fn find(shell: &Shell) -> Option<PathBuf> {
-    NAMES.iter().find_map(|name| shell.find_program(name))
+const CHROMIUM: Browser = Browser {
+    variable: "CHROMIUM",
+    names: &["chromium", "google-chrome", "google-chrome-stable", "chromium-browser"],
+    package: "chromium",
+};
+const FIREFOX: Browser =
+    Browser { variable: "FIREFOX", names: &["firefox-esr", "firefox"], package: "firefox-esr" };
+
+pub(super) fn chromium(shell: &Shell) -> Result<Done> {
+    CHROMIUM.install(shell)
+}
+
+pub(super) fn firefox(shell: &Shell) -> Result<Done> {
+    FIREFOX.install(shell)
+}
+
+impl Browser {
+    /// Finds the browser, or has the system's package manager install it.
+    fn install(&self, shell: &Shell) -> Result<Done> {
+        let variable = self.variable;
+        if let Some(named) = shell.variable(variable) {
+            let named = PathBuf::from(named);
+            if !named.is_file() {
+                bail!("{variable} names {}, which is not there", named.display());
+            }
+            return Ok(Done::Present(format!("{variable} names {}", named.display())));
+        }
+        if let Some(found) = self.find(shell) {
+            shell.set(variable, &found);
+            return Ok(Done::Present(format!("{} is there", found.display())));
+        }
+        system::install(shell, self.package)?;
+        let found = self.find(shell);
+        let found = found
+            .with_context(|| format!("the package {} is installed, but has no program", self.package))?;
+        shell.set(variable, &found);
+        Ok(Done::Installed(found.display().to_string()))
+    }
+
+    fn find(&self, shell: &Shell) -> Option<PathBuf> {
+        self.names.iter().find_map(|name| shell.find_program(name))
+    }
 }

@@ -32,6 +32,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::WasmTarget => rust::target(shell, WASM),
         Need::FirmwareTargets => rust::targets(shell, &[THUMB_M4, THUMB_M33, RISCV]),
         Need::Chromium => browser::chromium(shell),
+        Need::Firefox => browser::firefox(shell),
         Need::CppCompiler => system::program(shell, "c++", "g++"),
         Need::Nginx => system::daemon(shell, "nginx", "nginx-light"),
         Need::HaProxy => system::daemon(shell, "haproxy", "haproxy"),
@@ -81,6 +82,10 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         Need::Chromium => {
             "install Chromium, for example `apt-get install chromium`, or set CHROMIUM to its path".to_owned()
         }
+        Need::Firefox => {
+            "install Firefox, for example `apt-get install firefox-esr`, or set FIREFOX to its path"
+                .to_owned()
+        }
         Need::CppCompiler => "install a C++ compiler, for example `apt-get install g++`".to_owned(),
         Need::Nginx => "install nginx, for example `apt-get install nginx-light`".to_owned(),
         Need::HaProxy => "install HAProxy, for example `apt-get install haproxy`".to_owned(),
@@ -103,7 +108,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
             format!("`cargo install --locked cargo-semver-checks@{}`", tools::CARGO_SEMVER_CHECKS)
         }
         Need::Miri => rust::miri_by_hand(),
-        Need::Packages => "`npm ci` in wasm/ and in web/".to_owned(),
+        Need::Packages => "`npm ci` in wasm/, wasm/tests/bundlers/ and web/".to_owned(),
         Need::Peers => format!("`bash {}`, and read what it says", peers::SCRIPT),
         Need::NpmPackage
         | Need::GamePackage

@@ -12,6 +12,7 @@ pub(crate) enum Need {
     WasmTarget,
     FirmwareTargets,
     Chromium,
+    Firefox,
     /// What the fuzzer's own code is built with.
     CppCompiler,
     /// The reverse proxies that the relay is tested behind.
@@ -61,6 +62,7 @@ impl Need {
         Self::WasmTarget,
         Self::FirmwareTargets,
         Self::Chromium,
+        Self::Firefox,
         Self::CppCompiler,
         Self::Nginx,
         Self::HaProxy,
@@ -91,6 +93,7 @@ impl Need {
             Self::WasmTarget => ("rust target for browsers", Load::None, Some(Resource::Toolchains), &[]),
             Self::FirmwareTargets => ("rust targets of the firmwares", Load::None, Some(Resource::Toolchains), &[]),
             Self::Chromium => ("chromium", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Firefox => ("firefox", Load::None, Some(Resource::SystemPackages), &[]),
             Self::CppCompiler => ("C++ compiler", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Nginx => ("nginx", Load::None, Some(Resource::SystemPackages), &[]),
             Self::HaProxy => ("haproxy", Load::None, Some(Resource::SystemPackages), &[]),
@@ -119,7 +122,7 @@ impl Need {
         }
     }
 
-    const FOR_NPM_PACKAGE: [Self; 4] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack, Self::Packages];
+    const FOR_NPM_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::Packages];
     const FOR_GAME_PACKAGE: [Self; 3] = [Self::WasmTarget, Self::WasmBindgen, Self::WasmPack];
 
     pub(crate) fn name(self) -> &'static str {

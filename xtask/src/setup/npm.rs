@@ -1,4 +1,4 @@
-//! Node, and the npm packages of the two folders which have any.
+//! Node, and the npm packages of the folders which have any.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::done::Done;
 use crate::shell::Shell;
 
-const FOLDERS: [&str; 2] = ["wasm", "web"];
+const FOLDERS: [&str; 3] = ["wasm", "wasm/tests/bundlers", "web"];
 const OLDEST_NODE: u32 = 20;
 
 pub(super) fn node(shell: &Shell) -> Result<Done> {

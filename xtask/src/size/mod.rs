@@ -14,6 +14,7 @@ use serde_json::json;
 use self::elf::Program;
 use crate::firmware::{self, EMULATED, NUCLEO, PICO, SIZE_PROGRAMS};
 use crate::measurements::Measurements;
+use crate::npm_size;
 use crate::setup::Need;
 use crate::shell::Shell;
 use crate::targets::{RISCV, THUMB, THUMB_M4, THUMB_M33};
@@ -76,14 +77,21 @@ pub(crate) struct Options {
 enum Part {
     /// Flash and RAM on microcontrollers.
     Mcu,
+    /// The entries of the npm package.
+    Npm,
 }
 
 /// `cargo xtask size`.
 pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
-    tasks::set_up(shell, &NEEDS)?;
-    match options.part {
-        None | Some(Part::Mcu) => mcu(shell, options.update),
+    if !matches!(options.part, Some(Part::Npm)) {
+        tasks::set_up(shell, &NEEDS)?;
+        mcu(shell, options.update)?;
     }
+    if !matches!(options.part, Some(Part::Mcu)) {
+        tasks::set_up(shell, &[Need::NpmPackage])?;
+        npm_size::check(shell)?;
+    }
+    Ok(())
 }
 
 /// The stage of `cargo xtask test`.

@@ -215,16 +215,42 @@ fn a_network_has_its_half_open_connections_at_all_peers_together() {
     assert_eq!(talk(&mut late, &mut servers[1], network(9), &mut now), LastEvent::Connected);
 }
 
-/// Passes two requests of a client and the answers to them.
-fn open_half(client: &mut Peer<'_, RakNet>, server: &mut Peer<'_, RakNet>, from: SocketAddr, now: Instant) {
+#[test]
+fn clients_without_a_cookie_are_rationed_for_all_peers_together() {
+    let mut config = raknet_config();
+    config.max_incoming = 8;
+    config.cookies = CookiePolicy::UnderLoad { unproved: 3 };
+    let (mut servers, admission) = servers::<RakNet>(&config);
+    let now = Instant::from_micros(1_000_000);
+    let replies: Vec<_> = (0..5_u8)
+        .map(|number| {
+            let mut client = raknet_client(u64::from(number) + 1, now);
+            open_half(&mut client, &mut servers[usize::from(number % 2)], address(number), now)
+        })
+        .collect();
+    // The fourth finds a cookie in reply 1, which has four bytes more.
+    assert_eq!(replies, [[28, 35], [28, 35], [28, 35], [32, 35], [32, 35]]);
+    assert_eq!(admission.incoming(), 5);
+}
+
+/// Passes two requests of a client and the answers to them, of which the lengths come back.
+fn open_half(
+    client: &mut Peer<'_, RakNet>,
+    server: &mut Peer<'_, RakNet>,
+    from: SocketAddr,
+    now: Instant,
+) -> Vec<usize> {
     let mut buffer = [0; 2_048];
+    let mut lengths = Vec::new();
     for _ in 0..2 {
         let request = client.poll_transmit(now, &mut buffer).expect("a request");
         server.handle_datagram(now, from, request.payload);
         if let Some(reply) = server.poll_transmit(now, &mut buffer) {
             client.handle_datagram(now, SERVER.into(), reply.payload);
+            lengths.push(reply.payload.len());
         }
     }
+    lengths
 }
 
 #[test]

@@ -68,6 +68,35 @@ fn all_are_named_in_turns_when_the_pool_has_room<P: Protocol>(mut star: Star<P>,
     assert!(!named.contains(&hog));
 }
 
+/// A conversation beside connections that wait for what others hold. It gives none of that back, so nobody is named and
+/// nobody is even looked at, however often the conversation has memory and gives it back.
+fn a_conversation_has_none_of_those_that_wait_looked_at<P: Protocol>(
+    mut star: Star<P>,
+    reliable: P::Delivery,
+) {
+    star.clients[0].is_alive = false;
+    fill(&mut star, 0, 1_000, reliable);
+    for client in 1..39 {
+        star.clients[client].is_alive = false;
+        while star.send_to(client, &[0x86; 500], reliable).is_ok() {}
+        assert!(star.send_to(client, &[0x86; 60_000], reliable).is_err());
+    }
+    star.run_for(Duration::from_secs(1));
+    writable(&mut star);
+    let (mut named, mut looks) = (0, 0);
+    for _ in 0..100 {
+        star.send_to(39, &[0x86; 2_000], reliable).expect("room for what is guaranteed");
+        for _ in 0..50 {
+            star.run_for(Duration::from_millis(1));
+            named += usize::from(star.server.poll_writable().is_some());
+            // All that is due has been done, but for those who are to be looked at.
+            looks += usize::from(star.server.poll_timeout().is_some_and(|at| at <= star.now));
+        }
+    }
+    assert_eq!((named, looks), (0, 0));
+    assert_eq!(star.clients[39].received, 100);
+}
+
 fn capacity(connections: usize) -> Capacity {
     Capacity { connections, blocks: connections * 128, block_size: 512 }
 }
@@ -108,4 +137,16 @@ fn connections_of_raknet_are_named_in_turns_when_the_pool_has_room() {
 fn connections_of_the_game_protocol_are_named_in_turns_when_the_pool_has_room() {
     let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
     all_are_named_in_turns_when_the_pool_has_room(star, game_protocol::Reliability::Reliable);
+}
+
+#[test]
+fn a_conversation_of_raknet_costs_no_look_at_those_that_wait() {
+    let star = Star::<RakNet>::connected(capacity(40), raknet_config(None), 40);
+    a_conversation_has_none_of_those_that_wait_looked_at(star, raknet::Delivery::RELIABLE);
+}
+
+#[test]
+fn a_conversation_of_the_game_protocol_costs_no_look_at_those_that_wait() {
+    let star = Star::<GameProtocol>::connected(capacity(40), game_config(None), 40);
+    a_conversation_has_none_of_those_that_wait_looked_at(star, game_protocol::Reliability::Reliable);
 }

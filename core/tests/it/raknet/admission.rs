@@ -306,9 +306,12 @@ fn read_with_security(reply: &[u8]) -> Option<u16> {
 }
 
 #[test]
-fn a_client_that_was_built_with_security_needs_a_server_without_cookies() {
+fn a_client_that_was_built_with_security_needs_a_server_that_asks_for_no_cookie() {
     let from = "192.0.2.1:1".parse().expect("a literal address");
-    for (cookies, expected) in [(CookiePolicy::Required, None), (CookiePolicy::Off, Some(1492))] {
+    let under_load = CookiePolicy::UnderLoad { unproved: 1 };
+    let policies =
+        [(CookiePolicy::Required, None), (under_load, Some(1492)), (CookiePolicy::Off, Some(1492))];
+    for (cookies, expected) in policies {
         let mut config = server_config();
         config.cookies = cookies;
         let mut server = peer(config);
@@ -326,4 +329,31 @@ fn a_client_that_was_built_with_security_needs_a_server_without_cookies() {
         assert_eq!((reply[0], reply.len(), reply[34]), (8, 35, 0));
         assert_eq!(server.connections().count(), 1);
     }
+}
+
+/// Who knows no cookies is turned away under load, and let in when as much time has passed as a handshake may take.
+#[test]
+fn a_client_without_cookies_comes_in_when_the_load_is_over() {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::UnderLoad { unproved: 2 };
+    let mut server = peer(config);
+    let from = |number: u8| SocketAddr::from(([203, 0, number, 1], 9));
+    let now = Instant::from_micros(1_000_000);
+    for number in 0..2 {
+        request_2(&mut server, now, from(number), number.into());
+        assert_eq!(answers(&mut server, now).len(), 1);
+    }
+    server.handle_datagram(now, from(2), &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
+    assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply.len()), Some(32), "a cookie");
+    // Those who were let in are asked for none if they repeat themselves.
+    let security = ClientSecurity::None;
+    let request =
+        |guid| written(&Offline::Request2 { security, server: from(0), mtu: 576, guid: Guid(guid) });
+    server.handle_datagram(now, from(1), &request(1));
+    assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply[0]), Some(0x08));
+    let later = now + Duration::from_secs(5);
+    server.handle_timeout(later);
+    request_2(&mut server, later, from(3), 3);
+    assert_eq!(answers(&mut server, later).len(), 1, "half of the time, one of two");
+    assert_eq!(server.connections().count(), 3);
 }

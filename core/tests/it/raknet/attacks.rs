@@ -4,10 +4,11 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rakwire::raknet::{
-    BanList, Capacity, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Guid, Peer,
+    BanList, Capacity, ConnectionId, CookiePolicy, Delivery, DisconnectReason, DropReason, Event, Guid, Peer,
     Reliability, SendError,
 };
 use rakwire::sim::Conditions;
+use rakwire::wire::address::AddressList;
 use rakwire::wire::capsule::Split;
 use rakwire::wire::control::Control;
 use rakwire::wire::datagram::DatagramHeader;
@@ -96,7 +97,15 @@ fn a03_complaints_cost_few_resends_within_the_window() {
 /// Of every length and kind, what an unknown address sends brings no more bytes than it had, and nothing later.
 #[test]
 fn a04_no_request_is_worth_more_than_its_own_bytes() {
-    let mut server = peer(server_config());
+    for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unproved: 0 }] {
+        no_request_is_worth_more_than_its_own_bytes(cookies);
+    }
+}
+
+fn no_request_is_worth_more_than_its_own_bytes(cookies: CookiePolicy) {
+    let mut config = server_config();
+    config.cookies = cookies;
+    let mut server = peer(config);
     let mut now = Instant::from_micros(1_000_000);
     let full = written(&Offline::Request1 { protocol: 6, mtu: 1_492 });
     let unknown = written(&Offline::Request1 { protocol: 77, mtu: 1_492 });
@@ -129,10 +138,13 @@ fn a05_pongs_may_be_switched_off() {
 /// addresses ever gets more bytes than came from it.
 #[test]
 fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
-    let mut config = server_config();
-    config.cookies = CookiePolicy::Off;
-    for from in ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address")) {
-        let mut server = peer(config.clone());
+    let addresses = ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address"));
+    let policies = [CookiePolicy::Off, CookiePolicy::UnderLoad { unproved: 8 }];
+    for (from, cookies) in addresses.into_iter().flat_map(|from| policies.map(|cookies| (from, cookies))) {
+        let from: SocketAddr = from;
+        let mut config = server_config();
+        config.cookies = cookies;
+        let mut server = peer(config);
         let (request_1, request_2) =
             (written(&Offline::Request1 { protocol: 6, mtu: 576 }), request_2(ClientSecurity::None, 5));
         let (mut bytes_in, mut bytes) = (0, 0);
@@ -159,28 +171,118 @@ fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
 /// into the void until its timeout. What that costs is known.
 #[test]
 fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
-    let mut config = server_config();
-    config.cookies = CookiePolicy::Off;
-    let mut server = peer(config);
-    let now = Instant::ZERO;
-    let control = Control::Request { guid: Guid(5), time: 0, proof: None, password: b"" };
+    assert_eq!(cost_of_forged_handshakes(CookiePolicy::Off, 1), (94, 620), "as in docs/attacks.md");
+}
+
+/// Under load a server sends nothing more of that to anybody: who forges a hundred handshakes at once has two of them go
+/// on, and a cookie for each of the others.
+#[test]
+fn a04_under_load_forged_handshakes_cost_what_the_documentation_says() {
+    let under_load = CookiePolicy::UnderLoad { unproved: 2 };
+    assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 620 + 98 * 32));
+}
+
+/// The first three datagrams of a client's handshake, which it writes without having heard anything.
+fn forged_handshake(guid: u64) -> [Vec<u8>; 3] {
+    let control = Control::Request { guid: Guid(guid), time: 0, proof: None, password: b"" };
     let mut request_1 = written(&Offline::Request1 { protocol: 6, mtu: 576 });
     // The shortest that is answered.
     request_1.truncate(32);
-    let forged = [
+    [
         request_1,
-        request_2(ClientSecurity::None, 5),
+        request_2(ClientSecurity::None, guid),
         data(0, capsule(Reliability::Reliable, 0, 0), &written(&control)),
-    ];
-    let bytes_in: usize = forged.iter().map(Vec::len).sum();
-    forged.iter().for_each(|datagram| server.handle_datagram(now, UNKNOWN_SOURCE.into(), datagram));
-    let mut bytes = bytes_out(&mut server, now);
+    ]
+}
+
+/// The bytes of handshakes from as many networks, all at once, and those that the server ever sends for them.
+fn cost_of_forged_handshakes(cookies: CookiePolicy, count: u8) -> (usize, usize) {
+    let mut config = server_config();
+    config.cookies = cookies;
+    let mut server = peer(config);
+    let (mut bytes_in, mut bytes) = (0, 0);
+    for number in 0..count {
+        let from = SocketAddr::from(([203, 0, number, 1], 4_000));
+        for datagram in forged_handshake(number.into()) {
+            server.handle_datagram(Instant::ZERO, from, &datagram);
+            bytes_in += datagram.len();
+        }
+        bytes += bytes_out(&mut server, Instant::ZERO);
+    }
     while let Some(due) = server.poll_timeout() {
         server.handle_timeout(due);
         bytes += bytes_out(&mut server, due);
     }
-    assert_eq!(server.connections().count(), 0, "it was given up");
-    assert_eq!((bytes_in, bytes), (94, 620), "as in docs/attacks.md");
+    assert_eq!(server.connections().count(), 0, "they were given up");
+    (bytes_in, bytes)
+}
+
+/// Passes what a player and the server have to say to each other; what the server says to others is counted.
+fn exchange(player: &mut Peer<'_>, server: &mut Peer<'_>, now: Instant) -> usize {
+    let (here, there) = (SocketAddr::from(([192, 0, 2, 1], 1)), SocketAddr::from(([192, 0, 2, 2], 2)));
+    player.handle_timeout(now);
+    server.handle_timeout(now);
+    answers(player, now).iter().for_each(|(_, bytes)| server.handle_datagram(now, here, bytes));
+    let (own, others): (Vec<_>, Vec<_>) = answers(server, now).into_iter().partition(|(to, _)| *to == here);
+    own.iter().for_each(|(_, bytes)| player.handle_datagram(now, there, bytes));
+    others.iter().map(|(_, bytes)| bytes.len()).sum()
+}
+
+/// How many connections have opened.
+fn opened(peer: &mut Peer<'_>) -> usize {
+    let mut count = 0;
+    while let Some(event) = peer.poll_event() {
+        count += usize::from(matches!(event, Event::Connected { .. }));
+    }
+    count
+}
+
+/// Handshakes that are forged to the end, thirty times a second. They get the places that the policy leaves to those who
+/// prove nothing, and players come in at any time.
+#[test]
+fn a04_under_load_players_come_in_beside_a_flood() {
+    const SECONDS: usize = 30;
+    const UNPROVED: u16 = 2;
+    let mut config = server_config();
+    config.cookies = CookiePolicy::UnderLoad { unproved: UNPROVED };
+    let mut server = peer(config);
+    let mut player = peer(client_config());
+    let there = SocketAddr::from(([192, 0, 2, 2], 2));
+    let (mut bytes_in, mut bytes, mut at_server) = (0, 0, 0);
+    let last = Control::NewIncoming {
+        server: there,
+        addresses: AddressList::unassigned(10),
+        accepted_time: 0,
+        time: 0,
+    };
+    let last = data(1, capsule(Reliability::ReliableOrdered, 1, 0), &written(&last));
+    let mut now = Instant::from_micros(1_000_000);
+    for second in 0..SECONDS {
+        let id = player.connect(now, there).expect("a free slot");
+        let mut here = 0;
+        for step in 0..100 {
+            now = now + Duration::from_millis(10);
+            if step % 3 == 0 {
+                let number = u64::try_from(second * 100 + step).expect("few steps");
+                let [.., high, low] = number.to_be_bytes();
+                let forged = forged_handshake(number + 1_000);
+                for datagram in forged.iter().chain([&last]) {
+                    server.handle_datagram(now, SocketAddr::from(([10, high, low, 1], 1)), datagram);
+                    bytes_in += datagram.len();
+                }
+            }
+            bytes += exchange(&mut player, &mut server, now);
+            here += opened(&mut player);
+            at_server += opened(&mut server);
+            if step == 50 {
+                player.disconnect(now, id);
+            }
+        }
+        assert_eq!(here, 1, "a player comes in within half a second");
+    }
+    let most = usize::from(UNPROVED) * (1 + SECONDS / 10);
+    assert!((SECONDS + 2..=SECONDS + most).contains(&at_server), "{at_server} connections opened");
+    assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
 }
 
 /// A pong has as many bytes as its ping, and those of the advertisement. A ping that is shorter than a bare pong gets

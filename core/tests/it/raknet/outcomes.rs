@@ -248,6 +248,10 @@ fn one_half_open(config: &mut Config) {
     config.max_half_open_per_network = 1;
 }
 
+fn one_unproved(config: &mut Config) {
+    config.cookies = CookiePolicy::UnderLoad { unproved: 1 };
+}
+
 const fn one(config: &mut Config) {
     config.max_incoming = 1;
 }
@@ -271,7 +275,7 @@ type Row = (fn(&mut Config), Before, Whose, Proof, Outcome);
 
 /// What decides about a newcomer, whose address and GUID nobody knows.
 #[rustfmt::skip]
-const NEWCOMERS: [Row; 16] = [
+const NEWCOMERS: [Row; 21] = [
     (as_it_is,      Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
     (as_it_is,      Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (as_it_is,      Before::Came(Connected),  SAME_HOST,  Proof::Given,   Accepted),
@@ -289,6 +293,12 @@ const NEWCOMERS: [Row; 16] = [
     (rarely,        Before::Came(Connected),  SAME_HOST,  Proof::Given,   Refused(0x1A)),
     (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
+    // The first needs no cookie and is given none; from then on everybody needs one.
+    (one_unproved,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
+    (one_unproved,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
+    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
+    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
+    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
 ];
 
 #[test]

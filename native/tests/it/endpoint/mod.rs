@@ -5,10 +5,12 @@ mod hooks;
 mod incoming;
 mod lifecycle;
 mod messages;
+mod meters;
 #[cfg(target_os = "linux")]
 mod shards;
 mod simulation;
 mod sockets;
+mod spans;
 mod streams;
 pub(crate) mod subject;
 

@@ -1,5 +1,9 @@
 //! One address, several endpoints.
 
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
 use rakwire::raknet::{ConnectFailure, ConnectOptions, Guid, RakNet, Refusal};
 use rakwire_native::endpoint::{ConnectError, Endpoint, Options};
 
@@ -9,6 +13,7 @@ use super::subject::{Subject, client, echo_all, message, receive, until};
 by_both_protocols!(
     clients_spread_over_the_shards_of_a_server_and_stay_where_they_are,
     the_shards_of_a_server_admit_no_more_than_max_incoming_together,
+    the_application_decides_about_the_clients_of_each_shard,
 );
 
 const SHARDS: usize = 4;
@@ -72,6 +77,46 @@ async fn the_shards_of_a_server_admit_no_more_than_max_incoming_together<P: Subj
     let place = tokio::time::timeout(crate::support::DEADLINE, find_place).await;
     let _late = place.expect("there is a place");
     until("eight are there again", || count() == 8).await;
+}
+
+/// Each shard asks about the clients that come to it. Those who are let in count for all shards, also where the
+/// application would let in another one.
+async fn the_application_decides_about_the_clients_of_each_shard<P: Subject>() {
+    let mut options = Options::<P>::server(CLIENTS / 2).expect("random bytes");
+    options.defer_incoming = true;
+    let shards = Endpoint::bind_shards("127.0.0.1:0", &options, SHARDS).await.expect("a free port");
+    let address = shards.first().expect("a shard").local_addr();
+    let welcome = Arc::<Mutex<HashSet<SocketAddr>>>::default();
+    let asked = Arc::<Mutex<HashSet<usize>>>::default();
+    for (number, shard) in shards.iter().cloned().enumerate() {
+        let (welcome, asked) = (Arc::clone(&welcome), Arc::clone(&asked));
+        tokio::spawn(async move {
+            while let Some(incoming) = shard.incoming().await {
+                asked.lock().expect("no panic").insert(number);
+                let is_welcome = welcome.lock().expect("no panic").contains(&incoming.remote());
+                if is_welcome { incoming.accept() } else { incoming.refuse() }
+            }
+        });
+    }
+    let mut clients = Vec::new();
+    for number in 0..=CLIENTS {
+        let client = client::<P>(|_| {}).await;
+        // Every second one, and so one more than there are places.
+        if number % 2 == 0 {
+            welcome.lock().expect("no panic").insert(client.local_addr());
+        }
+        let is_let_in = number % 2 == 0 && number < CLIENTS;
+        match client.connect(address).await {
+            Ok(connection) if is_let_in => clients.push((client, connection)),
+            // A client of the Game Protocol learns it later.
+            Ok(connection) => assert_eq!(connection.closed().await, P::REMOTE),
+            Err(error) => assert!(!is_let_in, "client {number}: {error}"),
+        }
+    }
+    let count = || shards.iter().map(|shard| shard.stats().connections).sum::<usize>();
+    until("all that are welcome are there", || count() == usize::from(CLIENTS / 2)).await;
+    assert!(clients.iter().all(|(_, connection)| connection.closed_reason().is_none()));
+    assert!(asked.lock().expect("no panic").len() > 1, "one shard alone was asked");
 }
 
 /// A RakNet server of several shards, and the shard that each of many clients comes to.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use rakwire_native::Simulation;
+use snowfight::server::Pacing;
 use snowfight_server::program::{self, Failure, Printer, print};
 use snowfight_server::{Host, Options, OptionsError, Protocol};
 
@@ -33,6 +34,9 @@ struct Arguments {
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
+    /// Send every snapshot to every client, also to those that do not keep up, like the original
+    #[arg(long)]
+    unpaced: bool,
     /// Print the duration of ticks as a line of JSON at this interval
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3_600))]
     report: Option<u64>,
@@ -49,7 +53,8 @@ async fn serve(arguments: Arguments) -> Result<(), Failure> {
         None => getrandom::u64().map_err(|error| Failure::runtime(format!("no random bytes: {error}")))?,
     };
     let Arguments { listen: game, listen_raknet: raknet, bots, simulate, .. } = arguments;
-    let options = Options { game, raknet, seed, bots, simulate };
+    let pacing = if arguments.unpaced { Pacing::Unpaced } else { Pacing::Acknowledged };
+    let options = Options { game, raknet, seed, bots, simulate, pacing };
     let host = Host::bind(&options).await.map_err(explain)?;
     let stop = program::stop_signal()?;
     let [game, raknet] = [Protocol::GameProtocol, Protocol::RakNet].map(|protocol| host.address(protocol));

@@ -1,0 +1,12 @@
+//! Copies memory.x to a folder in which the linker finds it.
+
+use std::path::PathBuf;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
+    fs::copy("memory.x", out.join("memory.x"))?;
+    println!("cargo:rustc-link-discovery={}", out.display());
+    println!("cargo:rerun-if-changed=memory.x");
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Spans and events for the crate `tracing` (feature `tracing`). Nothing is said of a single message or datagram, and
+//! nothing of peers that have not proved their address: a forged datagram must not write a log.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+
+use rakwire::endpoint::{Client, Decision, Side};
+use tracing::field::{Empty, display};
+use tracing::{Span, debug, info_span};
+
+const TARGET: &str = "rakwire_native";
+
+/// The span of an endpoint, which belongs to no other one.
+#[derive(Clone, Debug)]
+pub(crate) struct EndpointSpan {
+    span: Span,
+    protocol: &'static str,
+}
+
+impl EndpointSpan {
+    pub(crate) fn new(protocol: &'static str) -> Self {
+        let span = info_span!(target: TARGET, parent: None, "endpoint", protocol, local = Empty);
+        Self { span, protocol }
+    }
+
+    /// The endpoint uses a socket with this address from now on.
+    pub(crate) fn bound(&self, local: SocketAddr) {
+        self.span.record("local", display(local));
+        debug!(target: TARGET, parent: &self.span, %local, "bound");
+    }
+
+    /// The socket is closed.
+    pub(crate) fn closed(&self) {
+        debug!(target: TARGET, parent: &self.span, "closed");
+    }
+
+    /// The span of a new connection.
+    pub(crate) fn connection(&self, remote: SocketAddr, side: Side) -> ConnectionSpan {
+        let (protocol, side) = (self.protocol, side_name(side));
+        ConnectionSpan(info_span!(
+            target: TARGET, parent: &self.span, "connection", protocol, %remote, side, guid = Empty
+        ))
+    }
+
+    /// A client waits for the decision of the application.
+    pub(crate) fn asked(&self, client: &Client) {
+        let guid = client.guid.map(|guid| display(format!("{guid:016x}")));
+        debug!(target: TARGET, parent: &self.span, remote = %client.remote, guid, "a client asks for a connection");
+    }
+
+    /// The application has decided about a client.
+    pub(crate) fn decided(&self, remote: SocketAddr, decision: Decision) {
+        debug!(target: TARGET, parent: &self.span, %remote, ?decision, "decided about a client");
+    }
+
+    /// A connection that opened is closed at once.
+    pub(crate) fn backlog_full(&self, remote: SocketAddr) {
+        debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");
+    }
+
+    pub(crate) fn send_failed(&self, to: SocketAddr, error: &std::io::Error) {
+        debug!(target: TARGET, parent: &self.span, %to, %error, "datagrams could not be sent");
+    }
+
+    pub(crate) fn receive_failed(&self, error: &std::io::Error) {
+        debug!(target: TARGET, parent: &self.span, %error, "datagrams could not be received");
+    }
+}
+
+const fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+/// The span of a connection, in that of its endpoint.
+#[derive(Debug)]
+pub(crate) struct ConnectionSpan(pub(super) Span);
+
+#[cfg(test)]
+impl Default for ConnectionSpan {
+    fn default() -> Self {
+        Self(Span::none())
+    }
+}
+
+impl ConnectionSpan {
+    /// The handshake begins.
+    pub(crate) fn connecting(&self) {
+        debug!(target: TARGET, parent: &self.0, "connecting");
+    }
+
+    /// The handshake is over, with a peer that has this GUID if it has one.
+    pub(crate) fn connected(&self, guid: Option<u64>) {
+        if let Some(guid) = guid {
+            self.0.record("guid", display(format_args!("{guid:016x}")));
+        }
+        debug!(target: TARGET, parent: &self.0, "connected");
+    }
+
+    pub(crate) fn failed(&self, reason: &dyn Display) {
+        debug!(target: TARGET, parent: &self.0, %reason, "not connected");
+    }
+
+    /// This side begins to end the connection.
+    pub(crate) fn closing(&self) {
+        debug!(target: TARGET, parent: &self.0, "closing");
+    }
+
+    /// The application has dropped the connection, and is told nothing more of it.
+    pub(crate) fn abandoned(&self) {
+        debug!(target: TARGET, parent: &self.0, "closing: the last handle was dropped");
+    }
+
+    pub(crate) fn ended(&self, reason: &dyn Display) {
+        debug!(target: TARGET, parent: &self.0, %reason, "ended");
+    }
+}

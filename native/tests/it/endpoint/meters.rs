@@ -1,0 +1,105 @@
+//! What a recorder of `metrics` is told.
+
+use std::collections::BTreeMap;
+use std::net::UdpSocket;
+
+use metrics::Unit;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+
+use super::subject::{Subject, client, join, message, receive, server, until};
+
+/// What was recorded, by names with their labels as in `name{label=value}`. The recorder tells what has changed since it
+/// was last asked, of gauges too.
+struct Recorded {
+    snapshotter: Snapshotter,
+    values: BTreeMap<String, (Option<Unit>, f64)>,
+}
+
+impl Recorded {
+    fn update(&mut self) {
+        for (key, unit, _, value) in self.snapshotter.snapshot().into_vec() {
+            let (_, key) = key.into_parts();
+            let mut labels: Vec<_> =
+                key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            labels.sort();
+            let change = match value {
+                DebugValue::Counter(count) => u32::try_from(count).map(f64::from).expect("a small count"),
+                DebugValue::Gauge(level) => level.into_inner(),
+                DebugValue::Histogram(_) => panic!("{key} is a histogram"),
+            };
+            let name = format!("{}{{{}}}", key.name(), labels.join(","));
+            self.values.entry(name).or_insert((unit, 0.0)).1 += change;
+        }
+    }
+
+    /// The value by the protocol, and by these labels.
+    fn value<P: Subject>(&self, name: &str, labels: &str) -> f64 {
+        let name = format!("{name}{{protocol={}{labels}}}", P::NAME);
+        self.values.get(&name).unwrap_or_else(|| panic!("no {name} in {:#?}", self.values)).1
+    }
+}
+
+/// Runs everything on this thread, for which the recorder counts.
+fn record<P: Subject>() {
+    let recorder = DebuggingRecorder::new();
+    let recorded = Recorded { snapshotter: recorder.snapshotter(), values: BTreeMap::new() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    metrics::with_local_recorder(&recorder, || runtime.block_on(play::<P>(recorded)));
+}
+
+#[test]
+fn raknet_tells_a_recorder_what_it_counts() {
+    record::<RakNet>();
+}
+
+#[test]
+fn the_game_protocol_tells_a_recorder_what_it_counts() {
+    record::<GameProtocol>();
+}
+
+async fn play<P: Subject>(mut recorded: Recorded) {
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    for number in 0..20 {
+        here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
+        receive(&there).await;
+    }
+    let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    unconnected.send_to(&[1], server.local_addr()).expect("a server");
+    // While they run they tell it every now and then.
+    until("the recorder was told of the junk", || {
+        recorded.update();
+        recorded.value::<P>("rakwire_dropped_total", ",reason=TooShort") > 0.0
+    })
+    .await;
+    assert_eq!(recorded.value::<P>("rakwire_connections", ""), 2.0);
+    assert_eq!(recorded.value::<P>("rakwire_connections_opened_total", ",side=client"), 1.0);
+    assert_eq!(recorded.value::<P>("rakwire_connections_opened_total", ",side=server"), 1.0);
+    here.disconnect().await;
+    there.closed().await;
+    let stats = [client.stats(), server.stats()];
+    tokio::join!(client.close(), server.close());
+    // At their end they tell it the rest.
+    recorded.update();
+    let total = |count: fn(&rakwire_native::endpoint::EndpointStats<P>) -> u64| {
+        stats.iter().map(|stats| count(stats) as f64).sum::<f64>()
+    };
+    let sent = recorded.value::<P>("rakwire_datagrams_sent_total", "");
+    assert!(sent >= total(|stats| stats.peer.datagrams_sent) && sent > 40.0, "{sent}");
+    let bytes = recorded.value::<P>("rakwire_bytes_received_total", "");
+    assert!(bytes >= total(|stats| stats.peer.bytes_received) && bytes > 40_000.0, "{bytes}");
+    assert_eq!(recorded.value::<P>("rakwire_dropped_total", ",reason=TooShort"), 1.0);
+    for (name, labels, value) in [
+        ("rakwire_connections_ended_total", ",reason=Local", 1.0),
+        ("rakwire_connections_ended_total", ",reason=Remote", 1.0),
+        ("rakwire_queue_full_total", ",queue=arrival", 0.0),
+        ("rakwire_connections", "", 0.0),
+        ("rakwire_blocks_used", "", 0.0),
+    ] {
+        assert_eq!(recorded.value::<P>(name, labels), value, "{name}{labels}");
+    }
+    let has = |unit| recorded.values.values().filter(|(of_one, _)| *of_one == unit).count();
+    assert_eq!((has(Some(Unit::Bytes)), has(None)), (2, 0), "{:#?}", recorded.values);
+}

@@ -1,0 +1,151 @@
+//! What a subscriber of `tracing` is told.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use rakwire::game_protocol::GameProtocol;
+use rakwire::raknet::RakNet;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
+
+use super::subject::{Subject, client, join, message, receive, server, until};
+
+/// Collects what is told on this thread.
+#[derive(Clone, Default)]
+struct Collector(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Collector {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no panic").extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Collector {
+    fn start() -> (Self, DefaultGuard) {
+        // Of a single subscriber `tracing` asks the thread that comes to a line of code first, and that may be one of
+        // another test, which has none. With a second one it asks all that there are.
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
+        LazyLock::force(&SECOND);
+        let collector = Self::default();
+        let writer = collector.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::TRACE)
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .with_level(false)
+            .with_target(true)
+            .without_time()
+            .finish();
+        (collector, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines of this library, without its name.
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().expect("no panic").clone()).expect("UTF-8");
+        let ours = text.lines().filter(|line| line.contains("rakwire_native: "));
+        ours.map(|line| line.trim().replace("rakwire_native: ", "")).collect()
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.lines().iter().any(|other| other == line)
+    }
+}
+
+#[tokio::test]
+async fn raknet_tells_the_life_of_a_connection_in_its_span() {
+    let guid = |endpoint: &rakwire_native::Endpoint| format!(" guid={}", endpoint.guid());
+    the_life_of_a_connection_is_told::<RakNet>(guid).await;
+}
+
+#[tokio::test]
+async fn the_game_protocol_tells_the_life_of_a_connection_in_its_span() {
+    the_life_of_a_connection_is_told::<GameProtocol>(|_| String::new()).await;
+}
+
+async fn the_life_of_a_connection_is_told<P: Subject>(
+    guid: fn(&rakwire_native::endpoint::Endpoint<P>) -> String,
+) {
+    let (collector, _guard) = Collector::start();
+    let (server, client) = (server::<P>(|_| {}).await, client::<P>(|_| {}).await);
+    let (here, there) = join(&client, &server).await;
+    let span = |from: &rakwire_native::endpoint::Endpoint<P>,
+                to: &rakwire_native::endpoint::Endpoint<P>,
+                side,
+                guid| {
+        let (name, from, to) = (P::NAME, from.local_addr(), to.local_addr());
+        let endpoint = format!("endpoint{{protocol=\"{name}\" local={from}}}");
+        format!("{endpoint}:connection{{protocol=\"{name}\" remote={to} side=\"{side}\"{guid}}}")
+    };
+    let at_client = span(&client, &server, "client", guid(&server));
+    let at_server = span(&server, &client, "server", guid(&client));
+    let opening = span(&client, &server, "client", String::new());
+    for line in [
+        format!("{opening}: connecting"),
+        format!("{at_client}: connected"),
+        format!("{at_server}: connected"),
+    ] {
+        assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
+    }
+    // Neither a message nor what comes without a connection is worth a line.
+    let lines = collector.lines().len();
+    for number in 0..50 {
+        here.send(&message(2_000, number), P::RELIABLE).await.expect("an open connection");
+        receive(&there).await;
+    }
+    let unconnected = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let before = server.stats().peer.datagrams_received;
+    for junk in [&[1][..], &[0x84; 30], &[5; 100], &[0x40, 1, 2, 3]] {
+        unconnected.send_to(junk, server.local_addr()).expect("a server");
+    }
+    until("the junk has arrived", || server.stats().peer.datagrams_received >= before + 4).await;
+    assert_eq!(collector.lines().len(), lines, "{:#?}", collector.lines());
+
+    let noted = here.span().clone();
+    here.disconnect().await;
+    there.closed().await;
+    noted.in_scope(|| tracing::info!(target: "rakwire_native", "the application's own"));
+    let (local, remote) = (P::LOCAL, P::REMOTE);
+    for line in [
+        format!("{at_client}: closing"),
+        format!("{at_client}: ended reason={local}"),
+        format!("{at_server}: ended reason={remote}"),
+        format!("{at_client}: the application's own"),
+    ] {
+        assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
+    }
+}
+
+#[tokio::test]
+async fn what_becomes_of_clients_is_told() {
+    let (collector, _guard) = Collector::start();
+    let server = server::<RakNet>(|options| options.defer_incoming = true).await;
+    let client = client::<RakNet>(|_| {}).await;
+    let refuse = async { server.incoming().await.expect("a client").refuse() };
+    let (refused, ()) = tokio::join!(client.connect(server.local_addr()), refuse);
+    let reason = match refused {
+        Err(rakwire_native::ConnectError::Failed(failure)) => failure.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let (at_server, at_client) = (server.local_addr(), client.local_addr());
+    let server_span = format!("endpoint{{protocol=\"RakNet\" local={at_server}}}");
+    let guid = client.guid();
+    let connection = format!("connection{{protocol=\"RakNet\" remote={at_server} side=\"client\"}}");
+    for line in [
+        format!("{server_span}: bound local={at_server}"),
+        format!("{server_span}: a client asks for a connection remote={at_client} guid={guid}"),
+        format!("{server_span}: decided about a client remote={at_client} decision=Refuse"),
+        format!(
+            "endpoint{{protocol=\"RakNet\" local={at_client}}}:{connection}: not connected reason={reason}"
+        ),
+    ] {
+        assert!(collector.has(&line), "no {line} in {:#?}", collector.lines());
+    }
+    server.close().await;
+    assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
+}

@@ -1,0 +1,47 @@
+//! What an open TCP connection is known by, and what it takes from others.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::admission::Share;
+
+/// An open connection. A WebSocket that takes it over keeps a clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Connected {
+    peer: SocketAddr,
+    is_websocket: Arc<AtomicBool>,
+    _place: Arc<Place>,
+}
+
+/// What an open connection takes from others.
+#[derive(Debug)]
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+impl Connected {
+    pub(super) fn new(peer: SocketAddr, permit: OwnedSemaphorePermit, share: Option<Share>) -> Self {
+        let place = Arc::new(Place { _permit: permit, _share: share });
+        Self { peer, is_websocket: Arc::default(), _place: place }
+    }
+
+    /// The other end of the connection: the client that a trusted proxy names in a PROXY protocol header, or the other end
+    /// of the TCP connection.
+    pub(crate) const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// From now on the connection carries no HTTP.
+    pub(crate) fn set_websocket(&self) {
+        self.is_websocket.store(true, Ordering::Relaxed);
+    }
+
+    /// What [`Connected::set_websocket`] sets.
+    pub(super) fn is_websocket(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_websocket)
+    }
+}

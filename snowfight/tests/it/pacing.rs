@@ -1,0 +1,197 @@
+//! Snapshots for a client that does not keep up, over the real transports (docs/game.md#pacing): a bottleneck stands for the
+//! queue of a relay and the page behind it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rakwire::Instant;
+use rakwire::sim::{Bottleneck, Conditions, LinkStats};
+use snowfight::bot;
+use snowfight::client::{Client, Update, View};
+use snowfight::message::{Entity, EntityKind, Scope};
+use snowfight::server::{MAX_MESSAGE, Output, Pacing, Server, Stats};
+use snowfight::world::MAX_ENTITIES;
+
+use crate::transports::{End, Game, Play, RakNet, TICK, WAYS};
+
+const ONE_WAY: Duration = Duration::from_millis(5);
+/// About 256 datagrams of the Game Protocol.
+const QUEUE: u64 = 130_000;
+/// The limit of the age of what a client shows, in ticks: half a second, of which a fifth is the snapshot itself in the
+/// bottleneck.
+const MAX_AGE: u32 = 30;
+
+/// What happened in one phase.
+#[derive(Debug)]
+struct Phase {
+    /// The age of the oldest snapshot that was the newest one of the client, in ticks.
+    worst_age: u32,
+    shown: usize,
+    sent: u64,
+    thinned: u64,
+    path: LinkStats,
+}
+
+/// A game whose time goes on from phase to phase.
+struct Slow<E: End> {
+    play: Play<E>,
+    ticks: u32,
+}
+
+impl<E: End> Slow<E> {
+    fn new(client: E, server: E, scope: Scope, pacing: Pacing) -> Self {
+        let mut play = Play::new(client, server, ONE_WAY, scope, 7);
+        play.server.set_pacing(pacing);
+        play.is_slow = true;
+        let mut slow = Self { play, ticks: 0 };
+        // It joins.
+        slow.run(1, None);
+        slow
+    }
+
+    /// Runs some seconds with a path to the client of so many bits per second.
+    fn run(&mut self, seconds: u32, bits_per_second: Option<u64>) -> Phase {
+        let bottleneck = bits_per_second.map(|bits_per_second| Bottleneck { bits_per_second, queue: QUEUE });
+        let conditions = Conditions { latency: ONE_WAY, bottleneck, ..Conditions::default() };
+        self.play.pair.back().set_conditions(conditions);
+        self.play.pair.back().take_stats();
+        let (shown, before) = (self.play.shown.len(), self.play.server.stats());
+        let start = self.play.pair.now;
+        let mut worst_age = 0;
+        for tick in 0..60 * seconds {
+            self.play.run_to(start + TICK * tick);
+            self.play.tick();
+            self.play.frame(WAYS[(self.ticks / 40) as usize % WAYS.len()]);
+            self.ticks += 1;
+            if let Some(newest) = self.play.shown.last() {
+                worst_age = worst_age.max(self.play.server.world().time() - newest);
+            }
+        }
+        let Stats { snapshots, thinned, .. } = self.play.server.stats();
+        Phase {
+            worst_age,
+            shown: self.play.shown.len() - shown,
+            sent: snapshots - before.snapshots,
+            thinned: thinned - before.thinned,
+            path: self.play.pair.back().take_stats(),
+        }
+    }
+}
+
+fn paced<E: End>(client: E, server: E) {
+    let mut slow = Slow::new(client, server, Scope::Whole, Pacing::Acknowledged);
+    let before = slow.run(10, None);
+    assert_eq!((before.sent, before.thinned), (600, 0), "{before:?}");
+    slow.run(5, Some(800_000));
+    let during = slow.run(20, Some(800_000));
+    // A snapshot is about 7,000 bytes with headers: the path carries fourteen a second.
+    assert!((140..300).contains(&during.shown), "{during:?}");
+    assert!(during.thinned > 800 && during.path.overflowed == 0, "{during:?}");
+    assert!(during.worst_age <= MAX_AGE, "{during:?}");
+    slow.run(12, None);
+    let after = slow.run(10, None);
+    assert_eq!((after.sent, after.thinned), (600, 0), "{after:?}");
+    assert!(after.worst_age <= before.worst_age + 1, "{after:?}, {before:?} before");
+}
+
+#[test]
+fn a_slow_client_gets_fewer_snapshots_in_time_by_the_game_protocol() {
+    paced(Game::new(0), Game::new(1));
+}
+
+#[test]
+fn a_slow_client_gets_fewer_snapshots_in_time_by_raknet() {
+    paced(RakNet::new(0), RakNet::new(1));
+}
+
+/// Without pacing most snapshots of the Game Protocol lose a datagram to the full queue, and the others are old.
+#[test]
+fn without_pacing_the_queue_before_a_slow_client_is_always_full() {
+    let mut slow = Slow::new(Game::new(0), Game::new(1), Scope::Whole, Pacing::Unpaced);
+    slow.run(10, None);
+    let during = slow.run(20, Some(800_000));
+    assert!(during.worst_age > 2 * MAX_AGE && during.path.overflowed > 10_000, "{during:?}");
+    assert_eq!(during.thinned, 0);
+}
+
+/// The path is cut for eight seconds: after the first few snapshots one a second is tried, and afterwards everything is as
+/// before.
+fn cut<E: End>(client: E, server: E, scope: Scope) {
+    let mut slow = Slow::new(client, server, scope, Pacing::Acknowledged);
+    let all = slow.run(10, None).sent;
+    let during = slow.run(8, Some(0));
+    assert!(during.sent < all / 5, "{during:?}");
+    slow.run(5, None);
+    let after = slow.run(10, None);
+    assert_eq!((after.sent, after.thinned), (all, 0), "{after:?}");
+}
+
+#[test]
+fn a_client_recovers_from_a_path_that_was_cut() {
+    for scope in [Scope::Whole, Scope::Changes] {
+        cut(Game::new(0), Game::new(1), scope);
+        cut(RakNet::new(0), RakNet::new(1), scope);
+    }
+}
+
+/// A client without a network that takes a snapshot of changes from its queue every twelfth tick, in which five are due.
+struct Sluggish {
+    server: Server<u8>,
+    client: Client,
+    view: Box<View<MAX_ENTITIES>>,
+    queue: VecDeque<Vec<u8>>,
+    longest_queue: usize,
+}
+
+impl Sluggish {
+    fn tick(&mut self, number: u32) {
+        let now = Instant::from_micros(u64::from(number) * 16_667);
+        let mut buffer = vec![0; MAX_MESSAGE];
+        while let Some((_, message)) = self.client.poll_message(&mut buffer) {
+            self.server.handle_message(0, &message);
+        }
+        self.server.tick();
+        while let Some(Output::Send { payload, .. }) = self.server.poll_output(&mut buffer) {
+            self.queue.push_back(payload.to_vec());
+        }
+        self.longest_queue = self.longest_queue.max(self.queue.len());
+        if number.is_multiple_of(12)
+            && let Some(message) = self.queue.pop_front()
+        {
+            match self.client.handle_message(now, &message.as_slice()) {
+                Ok(Update::Joined { entities, .. }) => self.view.update(&entities),
+                Ok(Update::Snapshot { time, entities, scope }) => self.view.take(time, &entities, scope),
+                other => assert!(matches!(other, Ok(Update::Pong { .. }))),
+            }
+        }
+        let entities = self.view.entities();
+        let input = self.client.player().map(|player| bot::decide(entities, player)).unwrap_or_default();
+        self.client.handle_frame(now, input);
+    }
+}
+
+/// A client that gets few snapshots of changes still has every entity as it is.
+#[test]
+fn few_snapshots_of_changes_add_up_to_the_world() {
+    let (mut server, mut client) = (Server::new(7), Client::with_scope(Scope::Changes));
+    server.handle_connected(0).unwrap();
+    client.handle_connected();
+    let (view, queue) = (Box::new(View::new()), VecDeque::new());
+    let mut slow = Sluggish { server, client, view, queue, longest_queue: 0 };
+    (0..1_200).for_each(|number| slow.tick(number));
+    slow.longest_queue = 0;
+    (1_200..6_000).for_each(|number| slow.tick(number));
+    let Stats { snapshots, thinned, .. } = slow.server.stats();
+    assert!((300..700).contains(&snapshots) && thinned > 2_000, "{snapshots} snapshots, {thinned} left out");
+    assert!(slow.longest_queue < 12, "{} in the queue", slow.longest_queue);
+    let world = slow.server.world().entities();
+    let is_object = |entity: &&Entity| matches!(entity.kind, EntityKind::Object(_));
+    let objects = world.iter().filter(is_object);
+    assert!(objects.clone().count() > 250);
+    // What has changed in the last second may be on its way.
+    let wrong = objects.filter(|object| slow.view.entity(object.id) != Some(&object.kind)).count();
+    assert!(wrong <= 2, "{wrong} objects are not as they are");
+    let dead = slow.view.entities().iter().filter(is_object);
+    let dead = dead.filter(|shown| !world.iter().any(|entity| entity.id == shown.id)).count();
+    assert!(dead <= 2, "{dead} objects have ended");
+}

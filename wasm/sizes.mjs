@@ -1,0 +1,46 @@
+// Prints as JSON how large each entry of the built package is for those who use it: the WebAssembly, and the glue, which is
+// all JavaScript of the entry in one minified file; both compressed with gzip at its highest level, in bytes.
+
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+import { build } from "esbuild";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+/** The module of each entry, and the name of the WebAssembly that is inside of it or goes with it. */
+const ENTRIES = {
+  ".": ["index", "rakwire"],
+  "./raknet": ["raknet", "raknet"],
+  "./game-protocol": ["game-protocol", "game-protocol"],
+  "./slim": ["slim", "rakwire"],
+  "./ping": ["ping"],
+  "./worker": ["worker"],
+  "./codec": ["codec/index"],
+};
+
+const gzip = (bytes) => gzipSync(bytes, { level: 9 }).length;
+
+/** Leaves the WebAssembly out. */
+const withoutWasm = {
+  name: "without-wasm",
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]pkg[\\/](rakwire|raknet|game-protocol)\.js$/ }, () => ({ contents: 'export default "";' }));
+  },
+};
+
+/** All JavaScript of a module in one file. */
+async function bundle(module, plugins) {
+  const options = { entryPoints: [join(HERE, "dist", `${module}.js`)], bundle: true, minify: true, format: "esm", target: "es2022", write: false };
+  const { outputFiles } = await build({ ...options, plugins });
+  return outputFiles[0].contents;
+}
+
+const sizes = {};
+for (const [entry, [module, name]] of Object.entries(ENTRIES)) {
+  const wasm = name === undefined ? 0 : gzip(readFileSync(join(HERE, "pkg", `${name}.wasm`)));
+  const glue = gzip(await bundle(module, [withoutWasm]));
+  sizes[entry] = { wasm, glue, total: wasm + glue, file: gzip(await bundle(module, [])) };
+}
+console.log(JSON.stringify(sizes));

@@ -1,0 +1,25 @@
+//! The Game Protocol: the configuration of a client.
+
+use core::time::Duration;
+
+use rakwire::endpoint::Protocol;
+use rakwire::game_protocol::GameProtocol;
+
+use super::{Client, Memory, OutOfMemory, SERVER};
+
+/// How long one attempt to connect waits. The next one needs another WebSocket, for which the relay calls the server from
+/// another port: an original server does not hear a client twice from the same one.
+pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
+
+impl Client<GameProtocol> {
+    /// A client that is not connected; the bytes must be random.
+    pub(crate) fn game_protocol(entropy: [u8; 32], memory: Memory) -> Result<Self, OutOfMemory> {
+        let mut config = GameProtocol::config(entropy);
+        config.handshake_timeout = ATTEMPT;
+        #[cfg(feature = "npm-server")]
+        {
+            config.max_incoming = 1;
+        }
+        Self::new(memory, config, &[], |peer, now, _| peer.connect(now, SERVER))
+    }
+}

@@ -1,0 +1,86 @@
+//! The memory through which a peer and JavaScript exchange bytes.
+
+use alloc::vec::Vec;
+
+/// What precedes the bytes: four numbers of 32 bits, little-endian.
+const HEADER: usize = 16;
+/// Where the length of the bytes stands, the last of the numbers.
+const LENGTH: usize = 12;
+/// A buffer that had to grow beyond this becomes small again.
+const KEPT: usize = 64 * 1024;
+
+/// Four numbers and some bytes, at an address that JavaScript is told.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+}
+
+impl Buffer {
+    pub(super) const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Where JavaScript may write so many bytes, behind the four numbers; null when there is no such memory.
+    pub(super) fn reserve(&mut self, length: usize) -> *const u8 {
+        if self.bytes.len() > KEPT && length < KEPT {
+            self.bytes = Vec::new();
+        }
+        let needed = length.saturating_add(HEADER);
+        if let Some(missing) = needed.checked_sub(self.bytes.len()) {
+            if self.bytes.try_reserve(missing).is_err() {
+                return core::ptr::null();
+            }
+            self.bytes.resize(needed, 0);
+        }
+        self.bytes.as_ptr()
+    }
+
+    /// What JavaScript has written; nothing of it if it is more than was reserved.
+    pub(super) fn read(&self, length: u32) -> &[u8] {
+        self.bytes.get(HEADER..).and_then(|bytes| bytes.get(..length as usize)).unwrap_or_default()
+    }
+
+    /// Writes three numbers, the length, and bytes in several pieces, and returns where; null when there is no memory.
+    pub(super) fn write<'a>(
+        &mut self,
+        numbers: [u32; 3],
+        length: usize,
+        pieces: impl Iterator<Item = &'a [u8]>,
+    ) -> *const u8 {
+        let pointer = self.reserve(length);
+        if pointer.is_null() {
+            return pointer;
+        }
+        self.put(0, numbers);
+        self.write_length(length);
+        let mut at = HEADER;
+        for piece in pieces {
+            if let Some(place) = self.bytes.get_mut(at..at + piece.len()) {
+                place.copy_from_slice(piece);
+            }
+            at += piece.len();
+        }
+        pointer
+    }
+
+    /// Writes numbers of 64 bits, and returns where.
+    pub(super) fn write_floats(&mut self, floats: impl Iterator<Item = f64>) -> *const u8 {
+        self.bytes.clear();
+        self.bytes.resize(HEADER, 0);
+        floats.for_each(|float| self.bytes.extend_from_slice(&float.to_le_bytes()));
+        self.write_length(self.bytes.len() - HEADER);
+        self.bytes.as_ptr()
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "it comes from 32-bit memory")]
+    fn write_length(&mut self, length: usize) {
+        self.put(LENGTH, [length as u32]);
+    }
+
+    fn put<const N: usize>(&mut self, at: usize, numbers: [u32; N]) {
+        let places = self.bytes.iter_mut().skip(at);
+        places
+            .zip(numbers.iter().flat_map(|number| number.to_le_bytes()))
+            .for_each(|(place, byte)| *place = byte);
+    }
+}

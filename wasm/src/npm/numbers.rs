@@ -1,0 +1,198 @@
+//! The numbers by which JavaScript knows reasons and errors: places in the lists of `ts/reasons.ts`.
+
+use core::time::Duration;
+
+use rakwire::endpoint::{ConnectError, Protocol, SendError};
+
+/// How many numbers JavaScript is told of a connection, in the order of the names in `ts/stats.ts`.
+pub(super) const MEASURES: usize = 17;
+/// What is not known, or not measured by the protocol.
+pub(super) const UNKNOWN: f64 = f64::NAN;
+
+/// A protocol whose words have numbers.
+pub(super) trait Numbers: Protocol {
+    /// Why a connection could not be opened, and a number that belongs to the reason.
+    fn failure(reason: Self::ConnectFailure) -> (u32, u32);
+    /// Why a connection ended.
+    fn end(reason: Self::DisconnectReason) -> u32;
+    /// The numbers of a reliability and a channel.
+    fn delivery_numbers(delivery: Self::Delivery) -> (u32, u32);
+    /// The delivery that a number stands for: the reliability in three bits, 0 to 4 as on the wire or 5 to 7 with a receipt;
+    /// the priority in two, 0 is first; and the channel.
+    fn delivery(number: u32) -> Option<Self::Delivery>;
+    /// What JavaScript is told of a connection.
+    fn measure(connection: &Self::ConnectionStats) -> [f64; MEASURES];
+}
+
+/// The error of a number that stands for no delivery.
+pub(super) const INVALID_DELIVERY: u8 = 8;
+
+/// The number of an error of `connect`.
+pub(super) fn connect_error(cause: ConnectError) -> u8 {
+    match cause {
+        ConnectError::PasswordTooLong => 9,
+        ConnectError::NoMemory => 10,
+        ConnectError::AlreadyConnected | ConnectError::Full | _ => 11,
+    }
+}
+
+/// The number of an error of `send`.
+pub(super) fn send_error(cause: SendError) -> u8 {
+    match cause {
+        SendError::NotConnected => 1,
+        SendError::Empty => 2,
+        SendError::ReservedId => 3,
+        SendError::TooLong => 4,
+        SendError::NeverFits => 5,
+        SendError::QuotaExceeded => 6,
+        SendError::PoolExhausted => 7,
+        SendError::Filtered | _ => 0,
+    }
+}
+
+/// A result of `send` as a number: 0, one more than the number of a receipt, or -1 for the first error.
+pub(super) fn sent<R: Into<f64>>(result: Result<Option<R>, u8>) -> f64 {
+    match result {
+        Ok(receipt) => receipt.map_or(0.0, |receipt| receipt.into() + 1.0),
+        Err(number) => -1.0 - f64::from(number),
+    }
+}
+
+/// A result of `canSend` as a number: 1 for yes, 0 for what waiting changes, or -1 for the first error.
+pub(super) fn accepted(result: Result<(), SendError>) -> i32 {
+    match result {
+        Ok(()) => 1,
+        Err(SendError::QuotaExceeded | SendError::PoolExhausted) => 0,
+        Err(cause) => -1 - i32::from(send_error(cause)),
+    }
+}
+
+pub(super) fn ms(duration: Duration) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "exact for 285 years")]
+    let micros = duration.as_micros() as u64 as f64;
+    micros / 1_000.0
+}
+
+#[allow(clippy::cast_precision_loss, reason = "no counter of a page reaches 2^53")]
+pub(super) fn count(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(all(test, feature = "npm"))]
+mod tests {
+    use std::fmt::Debug;
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+    use std::{format, vec};
+
+    use rakwire::endpoint::{ConnectError, DropReasons, SendError};
+    use rakwire::game_protocol::{self, GameProtocol};
+    use rakwire::raknet::{self, RakNet, Refusal};
+
+    use super::*;
+
+    const REASONS: &str = include_str!("../../ts/reasons.ts");
+
+    /// The texts of a list of the file.
+    fn texts(list: &str) -> Vec<&'static str> {
+        let (_, rest) = REASONS.split_once(&format!("export const {list}")).expect("the list");
+        let (list, _) = rest.split_once("\n];").expect("its end");
+        list.lines()
+            .filter(|line| line.starts_with("  ["))
+            .map(|line| line.split('"').nth(3).unwrap())
+            .collect()
+    }
+
+    /// What JavaScript says of these reasons is what the core says.
+    fn check<R: ToString + Copy>(list: &str, reasons: &[R], number: impl Fn(R) -> (u32, u32)) {
+        let texts = texts(list);
+        for reason in reasons {
+            let (number, detail) = number(*reason);
+            let text = texts[number as usize].replace("{}", &detail.to_string());
+            assert_eq!(text, reason.to_string(), "{list}");
+        }
+    }
+
+    #[test]
+    fn the_texts_of_failures_and_ends_are_those_of_the_core() {
+        use raknet::ConnectFailure as Failure;
+        let refusals = [
+            Refusal::AttemptFailed,
+            Refusal::AlreadyConnected,
+            Refusal::NoFreeIncomingConnections,
+            Refusal::Banned,
+            Refusal::RecentlyConnected,
+        ];
+        let mut failures = vec![
+            Failure::NoAnswer,
+            Failure::IncompatibleProtocol { server: 7 },
+            Failure::SilentSinceIncompatible { server: 250 },
+            Failure::SecurityRequired,
+            Failure::IdentityRequired,
+            Failure::InvalidIdentity,
+            Failure::PublicKeyMismatch,
+            Failure::InvalidPassword,
+            Failure::Closed,
+            Failure::Cancelled,
+        ];
+        failures.extend(refusals.map(Failure::Refused));
+        check("FAILURES", &failures, RakNet::failure);
+        use game_protocol::ConnectFailure as GameFailure;
+        check("FAILURES", &[GameFailure::NoAnswer, GameFailure::Cancelled], GameProtocol::failure);
+        use raknet::DisconnectReason as Reason;
+        let ends =
+            [Reason::Local, Reason::Remote, Reason::Lost, Reason::MessageTooLarge, Reason::ReceiveMemory];
+        check("ENDS", &ends, |reason| (RakNet::end(reason), 0));
+        use game_protocol::DisconnectReason as GameReason;
+        let ends = [
+            GameReason::Local,
+            GameReason::Remote,
+            GameReason::Lost,
+            GameReason::MessageTooLarge,
+            GameReason::MessageUnfinished,
+        ];
+        check("ENDS", &ends, |reason| (GameProtocol::end(reason), 0));
+    }
+
+    #[test]
+    fn the_texts_of_errors_are_those_of_the_core() {
+        let errors = [
+            SendError::NotConnected,
+            SendError::Empty,
+            SendError::ReservedId,
+            SendError::TooLong,
+            SendError::NeverFits,
+            SendError::QuotaExceeded,
+            SendError::PoolExhausted,
+        ];
+        check("ERRORS", &errors, |error| (send_error(error).into(), 0));
+        let errors = [ConnectError::PasswordTooLong, ConnectError::NoMemory, ConnectError::AlreadyConnected];
+        check("ERRORS", &errors, |error| (connect_error(error).into(), 0));
+        assert!(texts("ERRORS")[usize::from(INVALID_DELIVERY)].contains("reliability"));
+    }
+
+    #[test]
+    fn the_names_of_drops_are_those_of_the_core() {
+        fn names<R: DropReasons + Debug>() -> String {
+            let name = |reason: &R| {
+                let name = format!("{reason:?}");
+                format!("{}{}", name[..1].to_lowercase(), &name[1..])
+            };
+            R::REASONS.iter().map(name).collect::<Vec<_>>().join(" ")
+        }
+        assert!(REASONS.contains(&format!("\"{}\"", names::<raknet::DropReason>())));
+        assert!(REASONS.contains(&format!("game: \"{}\"", names::<game_protocol::DropReason>())));
+    }
+
+    #[test]
+    fn results_are_numbers_that_do_not_collide() {
+        assert_eq!(sent::<u32>(Ok(None)), 0.0);
+        assert_eq!(sent(Ok(Some(0_u32))), 1.0);
+        assert_eq!(sent(Ok(Some(u32::MAX))), 4_294_967_296.0);
+        assert_eq!(sent::<u32>(Err(0)), -1.0);
+        assert_eq!(accepted(Ok(())), 1);
+        assert_eq!(accepted(Err(SendError::PoolExhausted)), 0);
+        assert_eq!(accepted(Err(SendError::NotConnected)), -2);
+        assert_eq!(ms(Duration::from_micros(1_500)), 1.5);
+    }
+}

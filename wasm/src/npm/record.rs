@@ -1,0 +1,45 @@
+//! Events as records: a kind, two numbers and bytes.
+
+use rakwire::endpoint::{Direction, Event, Outcome};
+
+use super::buffer::Buffer;
+use super::numbers::Numbers;
+
+/// The kinds of events. `ts/peer.ts` has the same.
+const CONNECTED: u32 = 1;
+const FAILED: u32 = 2;
+const ENDED: u32 = 3;
+const MESSAGE: u32 = 4;
+const RECEIPT: u32 = 5;
+const SENDING: u32 = 6;
+const RECEIVING: u32 = 7;
+/// One that a client cannot have.
+const OTHER: u32 = 8;
+
+/// Writes an event and returns where it stands.
+pub(super) fn write<P: Numbers>(event: &Event<'_, P>, buffer: &mut Buffer) -> *const u8 {
+    let (numbers, more) = match event {
+        Event::Connected { .. } => ([CONNECTED, 0, 0], 0),
+        Event::ConnectFailed { reason, .. } => {
+            let (number, detail) = P::failure(*reason);
+            ([FAILED, number, detail], 0)
+        }
+        Event::Disconnected { reason, .. } => ([ENDED, P::end(*reason), 0], 0),
+        Event::Message { delivery, message, .. } => {
+            let (reliability, channel) = P::delivery_numbers(*delivery);
+            let numbers = [MESSAGE, reliability, channel];
+            return buffer.write(numbers, message.len(), message.chunks());
+        }
+        Event::Receipt { receipt, outcome, .. } => {
+            ([RECEIPT, receipt.0, u32::from(*outcome == Outcome::Acknowledged)], 0)
+        }
+        Event::Progress { progress, .. } => {
+            let kind = if progress.direction == Direction::Sending { SENDING } else { RECEIVING };
+            let parts = progress.parts.to_le_bytes();
+            let numbers = [kind, progress.message.into(), progress.done];
+            return buffer.write(numbers, parts.len(), core::iter::once(&parts[..]));
+        }
+        Event::Pong { .. } | _ => ([OTHER, 0, 0], 0),
+    };
+    buffer.write(numbers, more, core::iter::empty())
+}

@@ -1,0 +1,146 @@
+// The packed package in each bundler, as it serves and as it builds, in Chromium and in Firefox.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+
+import { launch } from "../browser.mjs";
+import { openFirefox } from "../firefox.mjs";
+import { startEcho, startRelay } from "../support.mjs";
+import { serve } from "./serve.mjs";
+import { TOOLS } from "./tools.mjs";
+
+const HERE = fileURLToPath(new URL(".", import.meta.url));
+const PACKAGE = fileURLToPath(new URL("../..", import.meta.url));
+const EXPECTED = {
+  ".": "7 snow local",
+  ". game": "7 snow local",
+  "./raknet": "7 snow local",
+  "./game-protocol": "7 snow local",
+  "./worker": "7 snow local",
+  "./worker game": "7 snow local",
+};
+
+/** What is stopped at the end. */
+const stops = [];
+let folder;
+let root;
+let relay;
+let browser;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "rakwire-bundlers-"));
+  root = join(folder, "page");
+  cpSync(join(HERE, "fixture"), root, { recursive: true });
+  writeFileSync(join(root, "package.json"), JSON.stringify({ name: "page", private: true, type: "module", "@parcel/resolver-default": { packageExports: true } }));
+  const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" }));
+  execFileSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(folder, filename)], { cwd: root, stdio: "ignore" });
+  const context = { after: (stop) => stops.push(stop) };
+  const [raknet, game] = [await startEcho(context), await startEcho(context, "--protocol", "game")];
+  relay = await startRelay(context, { raknet: raknet.address, game: game.address });
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  stops.forEach((stop) => stop());
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const withRelay = (url) => `${url}?relay=${encodeURIComponent(`ws://${relay.address}/ws`)}`;
+
+function check(title) {
+  assert.match(title, /^done /);
+  assert.deepEqual(JSON.parse(title.slice("done ".length)), EXPECTED);
+}
+
+/** What a page says of itself. */
+async function play(url) {
+  const page = await browser.newPage();
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  try {
+    await page.goto(withRelay(url));
+    await page.waitForFunction(() => /^(done|failed)/.test(document.title), null, { timeout: 30_000 }).catch((error) => errors.push(error.message));
+    assert.deepEqual(errors, []);
+    check(await page.title());
+  } finally {
+    await page.close();
+  }
+}
+
+async function built(name, tool) {
+  const out = join(folder, name.replace(" ", "-"));
+  mkdirSync(out, { recursive: true });
+  const page = await tool.build(root, out);
+  if (page !== undefined) {
+    writeFileSync(join(out, "index.html"), page);
+  }
+  return out;
+}
+
+for (const [name, tool] of Object.entries(TOOLS)) {
+  test(`${name} builds a page that plays`, { timeout: 120_000 }, async () => {
+    const server = await serve(await built(name, tool));
+    try {
+      await play(server.url);
+    } finally {
+      await server.stop();
+    }
+  });
+  if (tool.dev !== undefined) {
+    test(`${name} serves a page that plays`, { timeout: 120_000 }, async () => {
+      const server = await tool.dev(root);
+      try {
+        if (server.page !== undefined) {
+          writeFileSync(join(root, server.page[0]), server.page[1]);
+        }
+        await play(server.url);
+      } finally {
+        await server.stop();
+      }
+    });
+  }
+}
+
+test("a page without a bundler plays, by an import map", async () => {
+  const names = ["codec", "game-protocol", "raknet", "worker"];
+  const entry = (name) => `/node_modules/rakwire/dist/${name}.js`;
+  const imports = Object.fromEntries(names.map((name) => [`rakwire/${name}`, entry(name === "codec" ? "codec/index" : name)]));
+  const map = JSON.stringify({ imports: { rakwire: entry("index"), ...imports } });
+  const page = `<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="importmap">${map}</script><script type="module" src="./main.js"></script>`;
+  writeFileSync(join(root, "plain.html"), page);
+  const server = await serve(root);
+  try {
+    await play(`${server.url}plain.html`);
+  } finally {
+    await server.stop();
+  }
+});
+
+test("Firefox plays", { timeout: 120_000, skip: existsSync(process.env.FIREFOX ?? "/usr/bin/firefox-esr") ? false : "there is no Firefox" }, async () => {
+  const server = await serve(await built("firefox", TOOLS.esbuild));
+  const firefox = await openFirefox();
+  try {
+    check(await firefox.titleOf(withRelay(server.url), /^(done|failed)/));
+  } finally {
+    await firefox.close();
+    await server.stop();
+  }
+});
+
+test("publint and arethetypeswrong find nothing", () => {
+  const bin = join(HERE, "node_modules/.bin");
+  const [{ filename }] = JSON.parse(execFileSync("npm", ["pack", "--json", "--pack-destination", folder], { cwd: PACKAGE, encoding: "utf8" }));
+  for (const [program, ...args] of [["publint", "run", join(folder, filename), "--strict"], ["attw", join(folder, filename), "--profile", "esm-only", "--exclude-entrypoints", "./worker-script.js", "./rakwire.wasm", "./raknet.wasm", "./game-protocol.wasm"]]) {
+    try {
+      execFileSync(join(bin, program), args, { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    } catch (error) {
+      assert.fail(`${program}: ${error.stdout}${error.stderr}`);
+    }
+  }
+});

@@ -1,0 +1,106 @@
+// How each tool makes a page of the fixture: `dev` serves it as while somebody writes it, `build` leaves files in a folder.
+
+import { join } from "node:path";
+
+import * as esbuild from "esbuild";
+
+/** A tool serves `root` until `stop`. */
+function vite(version) {
+  return {
+    async dev(root) {
+      const { createServer } = await import(`vite${version}`);
+      const server = await createServer({ root, configFile: false, logLevel: "error", server: { port: 0, host: "127.0.0.1" } });
+      await server.listen();
+      return { url: server.resolvedUrls.local[0], stop: () => server.close() };
+    },
+    async build(root, outDir) {
+      const { build } = await import(`vite${version}`);
+      await build({ root, configFile: false, logLevel: "error", base: "./", build: { outDir, emptyOutDir: true } });
+    },
+  };
+}
+
+const webpackOptions = (root, mode) => ({
+  mode,
+  context: root,
+  entry: "./main.js",
+  output: { path: join(root, "webpack"), filename: "main.js" },
+  performance: { hints: false },
+});
+
+const PAGE = '<!doctype html><meta charset="utf-8"><title>rakwire</title><script type="module" src="main.js"></script>';
+
+const webpack = {
+  async dev(root) {
+    const [{ default: compile }, { default: Server }] = await Promise.all([import("webpack"), import("webpack-dev-server")]);
+    const compiler = compile({ ...webpackOptions(root, "development"), infrastructureLogging: { level: "error" } });
+    const setupMiddlewares = (middlewares) => [
+      { name: "page", path: "/", middleware: (request, response, next) => (request.path === "/" ? response.send(PAGE) : next()) },
+      ...middlewares,
+    ];
+    const options = { host: "127.0.0.1", port: 0, static: false, hot: false, liveReload: false, setupMiddlewares };
+    const server = new Server(options, compiler);
+    await server.start();
+    return { url: `http://127.0.0.1:${server.server.address().port}/`, stop: () => server.stop() };
+  },
+  async build(root, outDir) {
+    const { default: compile } = await import("webpack");
+    const compiler = compile({ ...webpackOptions(root, "production"), output: { path: outDir, filename: "main.js" } });
+    const stats = await new Promise((resolve, reject) => compiler.run((error, done) => (error ? reject(error) : resolve(done))));
+    await new Promise((resolve) => compiler.close(resolve));
+    if (stats.hasErrors() || stats.hasWarnings()) {
+      throw new Error(stats.toString());
+    }
+    return PAGE;
+  },
+};
+
+const esbuildOptions = (root) => ({ entryPoints: [join(root, "main.js")], bundle: true, format: "esm", logLevel: "error" });
+
+const withEsbuild = {
+  async dev(root) {
+    const context = await esbuild.context({ ...esbuildOptions(root), outdir: join(root, "served"), write: false });
+    const { port } = await context.serve({ host: "127.0.0.1", port: 0, servedir: root });
+    return { url: `http://127.0.0.1:${port}/served.html`, page: ["served.html", PAGE.replace('src="', 'src="served/')], stop: () => context.dispose() };
+  },
+  async build(root, outDir) {
+    await esbuild.build({ ...esbuildOptions(root), minify: true, outdir: outDir });
+    return PAGE;
+  },
+};
+
+const withRollup = {
+  async build(root, outDir) {
+    const [{ rollup }, { nodeResolve }] = await Promise.all([import("rollup"), import("@rollup/plugin-node-resolve")]);
+    const onwarn = (warning) => {
+      throw new Error(warning.message);
+    };
+    const bundle = await rollup({ input: join(root, "main.js"), plugins: [nodeResolve({ browser: true })], onwarn });
+    await bundle.write({ file: join(outDir, "main.js"), format: "es" });
+    await bundle.close();
+    return PAGE;
+  },
+};
+
+const parcelOptions = async (root, outDir, mode) => {
+  const { createRequire } = await import("node:module");
+  return {
+    entries: join(root, "index.html"),
+    defaultConfig: createRequire(import.meta.url).resolve("@parcel/config-default"),
+    projectRoot: root,
+    cacheDir: join(root, ".parcel-cache"),
+    mode,
+    shouldAutoInstall: false,
+    shouldDisableCache: true,
+    defaultTargetOptions: { distDir: outDir, publicUrl: "./", shouldOptimize: mode === "production" },
+  };
+};
+
+const parcel = {
+  async build(root, outDir) {
+    const { Parcel } = await import("@parcel/core");
+    await new Parcel(await parcelOptions(root, outDir, "production")).run();
+  },
+};
+
+export const TOOLS = { "vite 6": vite(6), "vite 7": vite(7), "vite 8": vite(8), webpack, "esbuild": withEsbuild, "rollup": withRollup, parcel };

@@ -1,0 +1,86 @@
+// Headless Firefox for tests, by WebDriver BiDi, which the browser of the distribution speaks by itself.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+
+const START_MS = 60_000;
+const ANSWER_MS = 30_000;
+
+/** A browser with an empty profile. */
+export async function openFirefox() {
+  const profile = mkdtempSync(join(tmpdir(), "rakwire-firefox-"));
+  const program = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
+  const args = ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"];
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, MOZ_REMOTE_ALLOW_SYSTEM_ACCESS: "1" } });
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  const address = await new Promise((resolve, reject) => {
+    let printed = "";
+    const timer = setTimeout(() => reject(new Error(`Firefox does not start: ${printed}`)), START_MS);
+    child.stderr.on("data", (chunk) => {
+      printed += chunk;
+      const [, found] = /WebDriver BiDi listening on (ws:\S+)/.exec(printed) ?? [];
+      if (found !== undefined) {
+        clearTimeout(timer);
+        resolve(found);
+      }
+    });
+    child.once("exit", (code) => reject(new Error(`Firefox ended (${code}): ${printed}`)));
+  });
+  const bidi = await connectBidi(`${address}/session`);
+  await bidi.ask("session.new", { capabilities: {} });
+  const { contexts } = await bidi.ask("browsingContext.getTree", {});
+  const context = contexts[0].context;
+  return {
+    /** The title of a page, once it is like this. */
+    async titleOf(url, pattern) {
+      await bidi.ask("browsingContext.navigate", { context, url, wait: "complete" });
+      const end = Date.now() + ANSWER_MS;
+      let title = "";
+      while (Date.now() < end && !pattern.test(title)) {
+        const script = { expression: "document.title", target: { context }, awaitPromise: false };
+        ({ result: { value: title } } = await bidi.ask("script.evaluate", script));
+        await sleep(100);
+      }
+      return title;
+    },
+    async close() {
+      bidi.close();
+      child.kill();
+      await exited;
+      rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}
+
+async function connectBidi(address) {
+  const socket = new WebSocket(address);
+  await new Promise((resolve, reject) => {
+    socket.once("open", resolve);
+    socket.once("error", reject);
+  });
+  const waiting = new Map();
+  socket.on("message", (text) => {
+    const { id, type, result, error, message } = JSON.parse(text);
+    const wait = waiting.get(id);
+    waiting.delete(id);
+    if (type === "error") {
+      wait?.reject(new Error(`${error}: ${message}`));
+    } else {
+      wait?.resolve(result);
+    }
+  });
+  let last = 0;
+  return {
+    ask: (method, params) =>
+      new Promise((resolve, reject) => {
+        const id = ++last;
+        waiting.set(id, { resolve, reject });
+        socket.send(JSON.stringify({ id, method, params }));
+      }),
+    close: () => socket.close(),
+  };
+}

@@ -1,0 +1,200 @@
+// What happens when the way to the relay is lost, and what a relay can do to a client: a real relay behind a proxy that cuts
+// connections, and relays that the test plays.
+
+import assert from "node:assert/strict";
+import { createConnection, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { test } from "node:test";
+import { WebSocket, WebSocketServer } from "ws";
+
+import { connect } from "rakwire";
+
+import { openTransport } from "../dist/transport/transport.js";
+import { PROTOCOLS } from "./protocols.mjs";
+import { fails, next, numbered, pattern, startEcho, startRelay } from "./support.mjs";
+
+/** A way to a relay that can be cut, and stay cut for a while. */
+async function startWay(t, relay) {
+  const [host, port] = relay.address.split(":");
+  const sockets = new Set();
+  const way = { isOpen: true, opened: 0 };
+  const server = createServer((near) => {
+    if (!way.isOpen) {
+      near.destroy();
+      return;
+    }
+    way.opened += 1;
+    const far = createConnection({ host, port: Number(port) });
+    for (const [one, other] of [[near, far], [far, near]]) {
+      sockets.add(one);
+      one.on("error", () => undefined);
+      one.on("close", () => other.destroy());
+      one.pipe(other);
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  way.url = `ws://127.0.0.1:${server.address().port}/ws`;
+  way.cut = () => sockets.forEach((socket) => socket.destroy());
+  t.after(() => {
+    way.cut();
+    server.close();
+  });
+  return way;
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a connection goes on over another WebSocket, and loses no message`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const way = await startWay(t, await startRelay(t, { game: echo.address }));
+    const connection = await connect(way.url, { target: "game", webSocket: WebSocket, ...protocol.options });
+    const events = [];
+    for (const name of ["interrupted", "resumed", "close"]) {
+      connection.addEventListener(name, ({ type }) => events.push(type));
+    }
+    const heard = new Set();
+    connection.onMessage = ({ bytes }) => heard.add((bytes[1] << 8) | bytes[2]);
+    for (let number = 0; number < 90; number++) {
+      connection.send(numbered(number), { reliability: "reliable" });
+      if (number % 30 === 15) {
+        way.isOpen = false;
+        way.cut();
+        setTimeout(() => (way.isOpen = true), 150);
+      }
+      await sleep(20);
+    }
+    while (heard.size < 90) await sleep(20);
+    assert.deepEqual(events, Array(3).fill(["interrupted", "resumed"]).flat());
+    assert.equal(way.opened, 4);
+    assert.equal((await connection.close()).code, "local");
+    assert.equal(connection.stats().messagesSent, 90);
+  });
+}
+
+test("a connection that cannot go on ends, and says why", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { game: echo.address });
+  const way = await startWay(t, relay);
+  const open = (options) => connect(way.url, { target: "game", webSocket: WebSocket, ...options });
+  const patient = await open();
+  const impatient = await open({ resume: false });
+  way.cut();
+  assert.equal((await impatient.closed).relayCode, 1006);
+  patient.addEventListener("interrupted", () => assert.fail("twice"));
+  await new Promise((resolve) => patient.addEventListener("resumed", resolve));
+  // The relay says that it ends, which is meant.
+  relay.stop("SIGTERM");
+  const { code, relayCode } = await patient.closed;
+  assert.deepEqual([code, relayCode], ["relay-closed", 1001]);
+});
+
+/** A relay that the test plays: `play(socket, request, count)` for each WebSocket. */
+async function startFakeRelay(t, play) {
+  const server = new WebSocketServer({ host: "127.0.0.1", port: 0, handleProtocols: (offered) => [...offered][0] });
+  let count = 0;
+  server.on("connection", (socket, request) => play(socket, request, ++count));
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => {
+    server.clients.forEach((client) => client.terminate());
+    server.close();
+  });
+  return `ws://127.0.0.1:${server.address().port}/ws?target=game`;
+}
+
+const flow = (more) => JSON.stringify({ type: "flow", resume: "secret", resume_within_ms: 5_000, resumed: false, max_datagram: 1472, ...more });
+
+/** A transport to a relay, and a list of what happens. */
+function watch(t, url, more) {
+  const events = [];
+  let settle;
+  const ended = new Promise((resolve) => (settle = resolve));
+  const transport = openTransport({ url, resume: true, webSocket: WebSocket, ...more }, {
+    onOpen: () => events.push("open"),
+    onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
+    onInterrupted: () => events.push("interrupted"),
+    onResumed: () => events.push("resumed"),
+    onClose: (end) => settle(end),
+  });
+  t.after(() => transport.close());
+  return { events, ended, transport };
+}
+
+test("the secret of a flow and a token reach the relay, and no token stands in a URL", async (t) => {
+  const requests = [];
+  const url = await startFakeRelay(t, (socket, { url: path, headers }, count) => {
+    requests.push([new URL(path, "ws://relay").searchParams.get("resume"), headers["sec-websocket-protocol"], path.includes("t0k.en")]);
+    socket.send(flow({ resumed: count > 1 }));
+    if (count === 1) setTimeout(() => socket.terminate(), 20);
+  });
+  const { events } = watch(t, url, { token: "t0k.en-_" });
+  while (!events.includes("resumed")) await sleep(10);
+  assert.deepEqual(events, ["open", "interrupted", "resumed"]);
+  const protocols = "rakwire.relay.1,rakwire.token.t0k.en-_";
+  assert.deepEqual(requests.map(([resume, offered, leaks]) => [resume, offered.replaceAll(" ", ""), leaks]), [[null, protocols, false], ["secret", protocols, false]]);
+  await assert.rejects(connect(url, { target: "game", token: "a b", webSocket: WebSocket }), fails("bad-option", /token/));
+});
+
+test("a flow that the relay has forgotten ends the connection", async (t) => {
+  const url = await startFakeRelay(t, (socket, request, count) => {
+    socket.send(flow());
+    if (count === 1) setTimeout(() => socket.terminate(), 20);
+  });
+  const { ended } = watch(t, url);
+  const { code, reason } = await ended;
+  assert.equal(code, "relay-closed");
+  assert.match(reason, /no longer knew the flow/);
+});
+
+test("a relay that does not come back is given up in its time", async (t) => {
+  let isGone = false;
+  const url = await startFakeRelay(t, (socket) => {
+    if (isGone) {
+      socket.terminate();
+      return;
+    }
+    isGone = true;
+    socket.send(flow({ resume_within_ms: 700 }));
+    setTimeout(() => socket.terminate(), 20);
+  });
+  const { ended, events, transport } = watch(t, url);
+  const { code, relayCode } = await ended;
+  assert.deepEqual([code, relayCode], ["relay-closed", 1006]);
+  assert.deepEqual(events, ["open", "interrupted"]);
+  assert.equal(transport.hasRoom, false);
+});
+
+test("nothing that a relay says breaks a client", async (t) => {
+  const texts = ["", "{", "null", "7", "[]", '"flow"', "{}", '{"type":"flow"}', '{"type":"flow","resume":7,"resume_within_ms":1}', '{"type":"flow","resume":"x","resume_within_ms":"1"}', '{"type":"drops"}', '{"type":"later","more":[1]}', "x".repeat(100_000)];
+  const url = await startFakeRelay(t, (socket) => {
+    texts.forEach((text) => socket.send(text));
+    for (const length of [0, 1, 1_400, 65_535, 65_536, 200_000]) socket.send(new Uint8Array(length).fill(0x84));
+    setTimeout(() => socket.close(4400, "enough"), 50);
+  });
+  const { events, ended } = watch(t, url);
+  assert.deepEqual(await ended, { code: "relay-closed", reason: "relay closed: enough (code 4400)", relayCode: 4400 });
+  assert.equal(events.filter((event) => event.startsWith("datagram")).length, 6);
+  // The same to a whole connection, which counts what it drops and goes on trying.
+  const attempt = connect(url, { target: "game", webSocket: WebSocket, timeoutMs: 2_000 });
+  await assert.rejects(attempt, fails("relay-closed", /enough/));
+});
+
+test("a page that waits while its relay is gone keeps its messages within its memory", async (t) => {
+  const echo = await startEcho(t);
+  const way = await startWay(t, await startRelay(t, { game: echo.address }));
+  const connection = await connect(way.url, { target: "game", webSocket: WebSocket, memory: { blocks: 256 } });
+  way.isOpen = false;
+  way.cut();
+  await new Promise((resolve) => connection.addEventListener("interrupted", resolve));
+  let accepted = 0;
+  assert.throws(() => {
+    for (;;) {
+      connection.send(pattern(1_000));
+      accepted += 1;
+    }
+  }, fails("queue-full", /later/));
+  assert.ok(connection.bufferedAmount >= accepted * 500, `${connection.bufferedAmount} of ${accepted} messages`);
+  way.isOpen = true;
+  for (let received = 0; received < accepted; received++) {
+    assert.deepEqual((await next(connection)).bytes, pattern(1_000));
+  }
+  assert.equal((await connection.close()).code, "local");
+});

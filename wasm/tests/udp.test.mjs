@@ -1,0 +1,86 @@
+// The package as a native client in Node: UDP straight to real servers, with both protocols.
+
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { test } from "node:test";
+
+import { connect, ping } from "rakwire";
+import { connect as connectGame } from "rakwire/game-protocol";
+import { connect as connectRakNet } from "rakwire/raknet";
+import { connect as connectSlim, init } from "rakwire/slim";
+
+import { PROTOCOLS } from "./protocols.mjs";
+import { fails, next, pattern, startCpp, startEcho } from "./support.mjs";
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: messages are echoed over UDP without a relay`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const connection = await connect(`udp://${echo.address}`, protocol.options);
+    for (const length of [1, 20, 100_000]) {
+      connection.send(pattern(length));
+      assert.deepEqual((await next(connection)).bytes, pattern(length));
+    }
+    assert.ok(connection.bufferedAmount >= 0);
+    assert.equal((await connection.close()).code, "local");
+    assert.equal(connection.bufferedAmount, 0);
+  });
+
+  test(`${protocol.name}: a server that is not there does not answer over UDP`, async (t) => {
+    const gone = createSocket("udp4");
+    await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
+    const { port } = gone.address();
+    await new Promise((resolve) => gone.close(resolve));
+    const attempt = connect(`udp://127.0.0.1:${port}`, { ...protocol.options, timeoutMs: 1500 });
+    await assert.rejects(attempt, fails("timeout", /1500 ms/));
+    const closing = await startEcho(t, ...protocol.echo);
+    const connection = await connect(`udp://${closing.address}`, protocol.options);
+    closing.stop("SIGTERM");
+    assert.equal((await connection.whenClosed({ signal: AbortSignal.timeout(20_000) })).code, "remote");
+  });
+}
+
+test("a name of a server is looked up, and one that nobody knows is an error", async (t) => {
+  const echo = await startEcho(t);
+  const [, port] = echo.address.split(":");
+  const connection = await connect(`udp://localhost:${port}`);
+  assert.equal((await connection.close()).code, "local");
+  await assert.rejects(connect("udp://nowhere.invalid:19132"), fails("server-unreachable", /nowhere\.invalid:19132/));
+});
+
+test("the entries with one protocol connect over UDP, and refuse the other one", async (t) => {
+  const [raknet, game] = [await startEcho(t), await startEcho(t, "--protocol", "game")];
+  for (const [open, { address }, wrong] of [[connectRakNet, raknet, "game"], [connectGame, game, "raknet"]]) {
+    const connection = await open(`udp://${address}`);
+    connection.send(pattern(9));
+    assert.deepEqual((await next(connection)).bytes, pattern(9));
+    await connection.close();
+    await assert.rejects(open(`udp://${address}`, { protocol: wrong }), fails("bad-option", /only the protocol/));
+  }
+});
+
+test("the slim entry wants a WebAssembly, and takes a smaller one", async (t) => {
+  const echo = await startEcho(t, "--protocol", "game");
+  const open = () => connectSlim(`udp://${echo.address}`, { protocol: "game" });
+  await assert.rejects(open(), fails("wasm-unavailable", /option wasm, or to init/));
+  await assert.rejects(init(new Uint8Array(8)), fails("wasm-unavailable", /./));
+  await init(new URL(import.meta.resolve("rakwire/game-protocol.wasm")));
+  const connection = await open();
+  assert.equal((await connection.close()).code, "local");
+  await assert.rejects(connectSlim(`udp://${echo.address}`), fails("bad-option", /without the protocol raknet/));
+});
+
+test("a C++ server echoes over UDP, and answers a ping", async (t) => {
+  const cpp = await startCpp(t);
+  const { data } = await ping(`udp://${cpp.address}`, { target: "cpp" });
+  assert.notEqual(data.length, 0);
+  const connection = await connect(`udp://${cpp.address}`);
+  connection.send(pattern(50_000));
+  assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(50_000)));
+  assert.equal((await connection.close()).code, "local");
+});
+
+test("wrong addresses are errors", async () => {
+  for (const url of ["udp://127.0.0.1", "udp://:7", "udp://"]) {
+    await assert.rejects(connect(url), fails("bad-option", /udp:\/\/HOST:PORT|not a URL/), url);
+  }
+});

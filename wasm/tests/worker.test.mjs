@@ -1,0 +1,176 @@
+// Connections whose protocol runs in a Web Worker, in Chromium, through a real relay, with real servers.
+
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { test } from "node:test";
+
+import { openPage } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
+import { PROTOCOLS } from "./protocols.mjs";
+import { startEcho, startRelay } from "./support.mjs";
+
+const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+
+/** A page that can import the package, and the relay that it may use. `headers` are those of the page. */
+async function openWith(t, targets, headers) {
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-worker-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  for (const part of ["dist", "pkg"]) {
+    cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
+  }
+  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
+  const server = await serve(folder, headers);
+  t.after(() => server.stop());
+  const relay = await startRelay(t, targets);
+  const page = await openPage(t);
+  await page.goto(server.url);
+  return { page, relay, url: `ws://${relay.address}/ws` };
+}
+
+for (const protocol of PROTOCOLS) {
+  test(`${protocol.name}: a worker passes every message once, in both directions, whatever the page does`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const { page, url } = await openWith(t, { game: echo.address });
+    const result = await page.evaluate(async ([relay, options]) => {
+      const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
+      const connection = await connect(relay, { target: "game", worker, ...options });
+      const count = 1_200;
+      const heard = [];
+      let refused = 0;
+      const done = (async () => {
+        for await (const { bytes } of connection) {
+          heard.push((bytes[1] << 8) | bytes[2]);
+          if (heard.length === count) {
+            return;
+          }
+        }
+      })();
+      for (let number = 0; number < count; number++) {
+        const message = new Uint8Array(1_000).fill(0xfe);
+        message.set([number >> 8, number & 0xff], 1);
+        try {
+          connection.send(message, { reliability: "reliable" });
+        } catch (error) {
+          if (error.code !== "queue-full") {
+            throw error;
+          }
+          refused += 1;
+          await connection.ready();
+          connection.send(message, { reliability: "reliable" });
+        }
+      }
+      await done;
+      const buffered = connection.bufferedAmount;
+      const { code } = await connection.close();
+      const { messagesSent, messagesReceived, messagesQueued } = connection.stats();
+      return { heard, refused, buffered, code, messagesSent, messagesReceived, messagesQueued };
+    }, [url, protocol.options]);
+    assert.deepEqual(result.heard.sort((a, b) => a - b), Array.from({ length: 1_200 }, (_, number) => number));
+    assert.ok(result.refused > 0, "1.2 MB at once are more than a page may have on the way to its worker");
+    const { code, messagesSent, messagesReceived, messagesQueued } = result;
+    assert.deepEqual([code, messagesSent, messagesReceived, messagesQueued], ["local", 1_200, 1_200, 0]);
+  });
+
+  test(`${protocol.name}: a worker says of errors what a page says`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const { page, relay, url } = await openWith(t, { game: echo.address });
+    const open = page.evaluateHandle(async ([address, options]) => {
+      const [{ connect }, { worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
+      const codes = [];
+      const note = (error) => codes.push(error.code);
+      await connect(address, { target: "missing", worker, ...options }).catch(note);
+      await connect(address, { target: "game", worker, memory: { blocks: 65_535, blockSize: 65_535 }, ...options }).catch(note);
+      await connect(address, { target: "game", worker, webSocket: WebSocket, ...options }).catch(note);
+      const connection = await connect(address, { target: "game", worker, resume: false, memory: { blocks: 64 }, ...options });
+      for (const bytes of [new Uint8Array(0), new Uint8Array(20_000).fill(0xfe), "text"]) {
+        try {
+          connection.send(bytes);
+          codes.push("sent");
+        } catch (error) {
+          note(error);
+        }
+      }
+      return { codes, connection };
+    }, [url, protocol.options]);
+    const handle = await open;
+    const codes = await handle.evaluate(({ codes: found }) => found);
+    assert.deepEqual(codes, ["relay-closed", "no-memory", "bad-option", "empty-message", "too-long", "bad-option"]);
+    const ended = handle.evaluate(({ connection }) => connection.closed.then(({ code, relayCode }) => [code, relayCode]));
+    relay.stop();
+    assert.deepEqual(await ended, ["relay-closed", 1006]);
+    assert.equal(await handle.evaluate(({ connection }) => connection.receive()), undefined);
+  });
+}
+
+test("receipts, the GUID, the addresses and the statistics of a server come from the worker", async (t) => {
+  const echo = await startEcho(t);
+  const { page, url } = await openWith(t, { game: echo.address });
+  const result = await page.evaluate(async (address) => {
+    const [{ connect }, { createWorker }] = await Promise.all([import("/dist/raknet.js"), import("/dist/worker.js")]);
+    const connection = await connect(address, { target: "game", worker: createWorker() });
+    const outcome = await connection.sendWithReceipt(Uint8Array.of(0xfe, 1));
+    const refusals = [];
+    await connection.sendWithReceipt(Uint8Array.of(0xfe), { reliability: "reliable-sequenced" }).catch(({ code }) => refusals.push(code));
+    await connection.sendWithReceipt(Uint8Array.of(0)).catch(({ code }) => refusals.push(code));
+    let trips = 0;
+    for await (const { roundTripMs } of connection.statistics({ intervalMs: 50 })) {
+      trips = roundTripMs;
+      if (trips > 0) {
+        break;
+      }
+    }
+    const { serverGuid } = connection;
+    const addresses = connection.internalAddresses();
+    await connection.close();
+    return { outcome, refusals, trips, guid: typeof serverGuid, addresses, after: [typeof connection.serverGuid, connection.internalAddresses()] };
+  }, url);
+  assert.equal(result.outcome, "acknowledged");
+  assert.deepEqual(result.refusals, ["bad-option", "reserved-id"]);
+  assert.ok(result.trips > 0);
+  assert.equal(result.guid, "bigint");
+  assert.match(result.addresses[0], /^127\.0\.0\.1:\d+$/);
+  assert.deepEqual(result.after, ["undefined", []]);
+});
+
+test("where no worker can start from a text, the error says so, and its file does", async (t) => {
+  const echo = await startEcho(t);
+  const policy = "worker-src 'self'; script-src 'self' 'unsafe-eval'";
+  const { page, url } = await openWith(t, { game: echo.address }, { "content-security-policy": policy });
+  const codes = await page.evaluate(async (address) => {
+    const [{ connect }, { createWorker, worker }] = await Promise.all([import("/dist/index.js"), import("/dist/worker.js")]);
+    const code = await connect(address, { target: "game", worker }).catch((error) => error.code);
+    const connection = await connect(address, { target: "game", worker: createWorker(() => new Worker("/pkg/worker.js")) });
+    return [code, (await connection.close()).code];
+  }, url);
+  assert.deepEqual(codes, ["worker-unavailable", "local"]);
+});
+
+test("where WebAssembly is forbidden, the error says so", async (t) => {
+  const { page, url } = await openWith(t, { game: "127.0.0.1:9" }, { "content-security-policy": "script-src 'self'" });
+  const open = (entry) => page.evaluate(async ([name, address]) => {
+    const { connect } = await import(`/dist/${name}.js`);
+    return connect(address, { target: "game", ...(name === "slim" && { wasm: "/pkg/missing.wasm" }) }).catch(({ code, name: kind }) => `${kind} ${code}`);
+  }, [entry, url]);
+  assert.equal(await open("index"), "RakwireError wasm-unavailable");
+  assert.equal(await open("slim"), "RakwireError wasm-unavailable");
+});
+
+test("a page's own module worker uses the package as a page does", async (t) => {
+  const echo = await startEcho(t);
+  const { page, url } = await openWith(t, { game: echo.address });
+  const answer = await page.evaluate(async (address) => {
+    const source = `
+      import { connect } from "${location.origin}/dist/raknet.js";
+      const connection = await connect(${JSON.stringify(address)}, { target: "game" });
+      connection.send(Uint8Array.of(0xfe, 7));
+      const { bytes } = await connection.receive();
+      await connection.close();
+      postMessage(bytes[1]);`;
+    const own = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })), { type: "module" });
+    return new Promise((resolve) => own.addEventListener("message", ({ data }) => resolve(data)));
+  }, url);
+  assert.equal(answer, 7);
+});

@@ -1,0 +1,209 @@
+/** Cursors over bytes, and the id before a message. */
+
+import { CodecError } from "./error.js";
+
+const FIRST_SIZE = 64;
+const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The message with an id before it, as RakNet wants it; 0x86 and above are free for applications. */
+export function withId(id: number, body: Uint8Array): Uint8Array<ArrayBuffer> {
+  const message = new Uint8Array(1 + body.length);
+  message[0] = id;
+  message.set(body, 1);
+  return message;
+}
+
+/** The id of a message and what follows it, without a copy. */
+export function splitId(message: Uint8Array): { id: number; body: Uint8Array } {
+  if (message.length === 0) {
+    throw new CodecError("truncated", "a message has no byte");
+  }
+  return { id: message[0] as number, body: message.subarray(1) };
+}
+
+/** Writes numbers, texts and bytes one after the other; little-endian unless it is told otherwise. */
+export class ByteWriter {
+  readonly #isLittle: boolean;
+  #bytes = new Uint8Array(FIRST_SIZE);
+  #view = new DataView(this.#bytes.buffer);
+  #at = 0;
+
+  constructor(order: "little" | "big" = "little") {
+    this.#isLittle = order === "little";
+  }
+
+  /** How many bytes were written. */
+  get position(): number {
+    return this.#at;
+  }
+
+  u8(value: number): this {
+    this.#view.setUint8(this.#take(1), value);
+    return this;
+  }
+
+  i8(value: number): this {
+    this.#view.setInt8(this.#take(1), value);
+    return this;
+  }
+
+  u16(value: number): this {
+    this.#view.setUint16(this.#take(2), value, this.#isLittle);
+    return this;
+  }
+
+  i16(value: number): this {
+    this.#view.setInt16(this.#take(2), value, this.#isLittle);
+    return this;
+  }
+
+  u32(value: number): this {
+    this.#view.setUint32(this.#take(4), value, this.#isLittle);
+    return this;
+  }
+
+  i32(value: number): this {
+    this.#view.setInt32(this.#take(4), value, this.#isLittle);
+    return this;
+  }
+
+  u64(value: bigint): this {
+    this.#view.setBigUint64(this.#take(8), value, this.#isLittle);
+    return this;
+  }
+
+  i64(value: bigint): this {
+    this.#view.setBigInt64(this.#take(8), value, this.#isLittle);
+    return this;
+  }
+
+  f32(value: number): this {
+    this.#view.setFloat32(this.#take(4), value, this.#isLittle);
+    return this;
+  }
+
+  f64(value: number): this {
+    this.#view.setFloat64(this.#take(8), value, this.#isLittle);
+    return this;
+  }
+
+  bytes(bytes: Uint8Array): this {
+    const at = this.#take(bytes.length);
+    this.#bytes.set(bytes, at);
+    return this;
+  }
+
+  /** UTF-8 of at most 65,535 bytes, with their number as `u16` before them. */
+  text(text: string): this {
+    const bytes = new TextEncoder().encode(text);
+    if (bytes.length > 0xffff) {
+      throw new CodecError("too-many", `a text has at most 65,535 bytes, not ${bytes.length}`);
+    }
+    return this.u16(bytes.length).bytes(bytes);
+  }
+
+  /** A copy of what was written. */
+  finish(): Uint8Array<ArrayBuffer> {
+    return this.#bytes.slice(0, this.#at);
+  }
+
+  #take(length: number): number {
+    const at = this.#at;
+    this.#at += length;
+    if (this.#at > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(this.#at, 2 * this.#bytes.length));
+      grown.set(this.#bytes);
+      this.#bytes = grown;
+      this.#view = new DataView(grown.buffer);
+    }
+    return at;
+  }
+}
+
+/** Reads what a {@link ByteWriter} wrote. A read beyond the end throws a {@link CodecError} and takes nothing. */
+export class ByteReader {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  readonly #isLittle: boolean;
+  #at = 0;
+
+  constructor(bytes: Uint8Array, order: "little" | "big" = "little") {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#isLittle = order === "little";
+  }
+
+  get position(): number {
+    return this.#at;
+  }
+
+  get remaining(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#take(1));
+  }
+
+  i8(): number {
+    return this.#view.getInt8(this.#take(1));
+  }
+
+  u16(): number {
+    return this.#view.getUint16(this.#take(2), this.#isLittle);
+  }
+
+  i16(): number {
+    return this.#view.getInt16(this.#take(2), this.#isLittle);
+  }
+
+  u32(): number {
+    return this.#view.getUint32(this.#take(4), this.#isLittle);
+  }
+
+  i32(): number {
+    return this.#view.getInt32(this.#take(4), this.#isLittle);
+  }
+
+  u64(): bigint {
+    return this.#view.getBigUint64(this.#take(8), this.#isLittle);
+  }
+
+  i64(): bigint {
+    return this.#view.getBigInt64(this.#take(8), this.#isLittle);
+  }
+
+  f32(): number {
+    return this.#view.getFloat32(this.#take(4), this.#isLittle);
+  }
+
+  f64(): number {
+    return this.#view.getFloat64(this.#take(8), this.#isLittle);
+  }
+
+  /** Bytes, without a copy. */
+  bytes(count: number): Uint8Array {
+    const at = this.#take(count);
+    return this.#bytes.subarray(at, at + count);
+  }
+
+  text(): string {
+    const before = this.#at;
+    const bytes = this.u16();
+    try {
+      return decoder.decode(this.bytes(bytes));
+    } catch (error) {
+      this.#at = before;
+      throw error instanceof CodecError ? error : new CodecError("bad-utf8", "a text is not UTF-8");
+    }
+  }
+
+  #take(length: number): number {
+    if (length > this.remaining) {
+      throw new CodecError("truncated", `${length} bytes are wanted at byte ${this.#at}, and ${this.remaining} are left`);
+    }
+    const at = this.#at;
+    this.#at += length;
+    return at;
+  }
+}

@@ -1,0 +1,21 @@
+/** The Game Protocol alone, with a smaller WebAssembly inside. */
+
+import packed from "../pkg/game-protocol.js";
+import { connectWith } from "./connect.js";
+import { inflate } from "./inflate.js";
+import type { Connection, ConnectOptions } from "./types.js";
+import { Wasm } from "./wasm.js";
+
+export * from "./public.js";
+
+const wasm = /* @__PURE__ */ new Wasm(() => inflate(packed));
+
+/**
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
+ * `udp://HOST:PORT`.
+ *
+ * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ */
+export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
+  return connectWith(wasm, "game", url, options);
+}

@@ -1,0 +1,70 @@
+/**
+ * Starts a compiled WebAssembly. Between it and JavaScript only numbers pass, so nothing of the code that wasm-bindgen
+ * generates for other types is needed.
+ */
+
+/** The functions of a class of Rust. The first number of each but `create` is what `create` returned. */
+export interface RustPeer {
+  /** 0 if there is no memory. */
+  create(
+    a: bigint,
+    b: bigint,
+    c: bigint,
+    d: bigint,
+    blocks: number,
+    blockSize: number,
+    protocolVersion: number,
+    progressInterval: number,
+  ): number;
+  reserve(peer: number, length: number): number;
+  connect(peer: number, length: number, now: number): number;
+  handle(peer: number, length: number, now: number): void;
+  handleTimeout(peer: number, now: number): void;
+  disconnect(peer: number, now: number): void;
+  pollTransmit(peer: number, now: number): number;
+  pollEvent(peer: number): number;
+  pollTimeout(peer: number): number;
+  isOver(peer: number): number;
+  send(peer: number, length: number, delivery: number, now: number): number;
+  canSend(peer: number, length: number, delivery: number): number;
+  stats(peer: number): number;
+  internalAddresses?(peer: number): number;
+  serverGuid?(peer: number): number;
+  free(peer: number, ownership: 0): void;
+}
+
+/** What Rust exports: its memory, and a class for each protocol that is in the WebAssembly. */
+export interface Rust {
+  memory: WebAssembly.Memory;
+  raknet: RustPeer | undefined;
+  game: RustPeer | undefined;
+}
+
+export function instantiate(module: WebAssembly.Module): Rust {
+  const imports: Record<string, Record<string, () => void>> = {};
+  for (const { module: from, name } of WebAssembly.Module.imports(module)) {
+    (imports[from] ??= {})[name] = name.includes("throw") ? fail : () => undefined;
+  }
+  const exports = new WebAssembly.Instance(module, imports).exports as Record<string, never>;
+  (exports["__wbindgen_start"] as undefined | (() => void))?.();
+  return {
+    memory: exports["memory"] as unknown as WebAssembly.Memory,
+    raknet: classOf(exports, "raknetpeer"),
+    game: classOf(exports, "gameprotocolpeer"),
+  };
+}
+
+/** What Rust calls where JavaScript would be told of a mistake of its own. */
+function fail(): void {
+  throw new Error("a peer was used after its end");
+}
+
+/** The functions of a class, by the names of its methods. */
+function classOf(exports: Record<string, unknown>, name: string): RustPeer | undefined {
+  const prefix = `${name}_`;
+  const methods = Object.entries(exports).filter(([exported]) => exported.startsWith(prefix));
+  const free = exports[`__wbg_${name}_free`];
+  return free === undefined
+    ? undefined
+    : (Object.fromEntries([...methods.map(([exported, method]) => [exported.slice(prefix.length), method]), ["free", free]]) as RustPeer);
+}

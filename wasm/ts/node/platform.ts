@@ -1,0 +1,10 @@
+/** What Node has beyond browsers: UDP, and files. */
+
+import { readFile } from "node:fs/promises";
+
+import { registerTransport } from "../transport/transport.js";
+import { setFileReader } from "../wasm.js";
+import { openUdp } from "./udp.js";
+
+registerTransport("udp:", openUdp);
+setFileReader(async (url) => new Uint8Array(await readFile(url)));

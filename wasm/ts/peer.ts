@@ -1,0 +1,227 @@
+/** A peer of Rust: exchanges numbers and bytes with the WebAssembly, and makes of them what the package works with. */
+
+import { readAddresses } from "./addresses.js";
+import { reliabilityName } from "./delivery.js";
+import { RakwireError } from "./errors.js";
+import type { Rust, RustPeer } from "./instance.js";
+import { DROPS, ENDS, ERRORS, FAILURES } from "./reasons.js";
+import type { PeerStats } from "./stats.js";
+import { describeStats } from "./stats.js";
+import type { CloseCode, MemoryOptions, Message, Outcome, Progress, Protocol } from "./types.js";
+
+/** What a peer is made with. */
+export interface PeerSettings {
+  protocol: Protocol;
+  protocolVersion: number;
+  progressInterval: number;
+  password: Uint8Array;
+  memory: MemoryOptions;
+}
+
+/** Who is told what happened. */
+export interface PeerEvents {
+  onConnected(): void;
+  onFailed(code: RakwireError["code"], reason: string): void;
+  onEnded(code: CloseCode, reason: string): void;
+  onMessage(message: Message): void;
+  onReceipt(receipt: number, outcome: Outcome): void;
+  onProgress(progress: Progress): void;
+}
+
+/** One connection to one server, without socket and timers. */
+export type Peer = Pick<RustPeerHandle, keyof RustPeerHandle>;
+
+/** The kinds of events, as in `src/npm/record.rs`. */
+const CONNECTED = 1;
+const FAILED = 2;
+const ENDED = 3;
+const MESSAGE = 4;
+const RECEIPT = 5;
+const SENDING = 6;
+const RECEIVING = 7;
+
+/** The bytes of the four numbers before other bytes. */
+const HEADER = 16;
+/** More than any UDP datagram has. */
+const MAX_DATAGRAM = 65_536;
+const NO_MEMORY = "there is not so much memory; give the connection fewer or smaller blocks";
+
+/** A peer that is not connected. */
+export function createPeer(rust: Rust, settings: PeerSettings): Peer {
+  return new RustPeerHandle(rust, settings);
+}
+
+/** The error with this number. */
+function failure(number: number): RakwireError {
+  const [code, text] = ERRORS[number] ?? ["internal", "the WebAssembly names an unknown error"];
+  return new RakwireError(code, text);
+}
+
+class RustPeerHandle {
+  readonly #rust: RustPeer;
+  readonly #peer: number;
+  readonly #memory: WebAssembly.Memory;
+  readonly #settings: PeerSettings;
+  #bytes = new Uint8Array(0);
+  #view = new DataView(this.#bytes.buffer);
+
+  constructor({ memory, ...classes }: Rust, settings: PeerSettings) {
+    const rust = classes[settings.protocol];
+    if (rust === undefined) {
+      throw new RakwireError("bad-option", `this WebAssembly is without the protocol ${settings.protocol}`);
+    }
+    const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
+    const { blocks = 0, blockSize = 0 } = settings.memory;
+    this.#rust = rust;
+    this.#peer = rust.create(a, b, c, d, blocks, blockSize, settings.protocolVersion, settings.progressInterval);
+    if (this.#peer === 0) {
+      throw new RakwireError("no-memory", NO_MEMORY);
+    }
+    this.#memory = memory;
+    this.#settings = settings;
+  }
+
+  connect(now: number): void {
+    const { password } = this.#settings;
+    this.#write(password);
+    const error = this.#rust.connect(this.#peer, password.length, now);
+    if (error > 0) {
+      throw failure(error - 1);
+    }
+  }
+
+  handle(datagram: Uint8Array, now: number): void {
+    if (datagram.length < MAX_DATAGRAM) {
+      this.#write(datagram);
+      this.#rust.handle(this.#peer, datagram.length, now);
+    }
+  }
+
+  handleTimeout(now: number): void {
+    this.#rust.handleTimeout(this.#peer, now);
+  }
+
+  disconnect(now: number): void {
+    this.#rust.disconnect(this.#peer, now);
+  }
+
+  /** The next datagram to send, if any. */
+  pollTransmit(now: number): Uint8Array<ArrayBuffer> | undefined {
+    const at = this.#rust.pollTransmit(this.#peer, now);
+    return at === 0 ? undefined : this.#read(at);
+  }
+
+  /** Tells what happened next; false if nothing did. */
+  pollEvent(events: PeerEvents): boolean {
+    const at = this.#rust.pollEvent(this.#peer);
+    if (at === 0) {
+      return false;
+    }
+    const a = this.#number(at, 1);
+    const b = this.#number(at, 2);
+    switch (this.#number(at, 0)) {
+      case CONNECTED:
+        events.onConnected();
+        break;
+      case FAILED: {
+        const [code, text] = FAILURES[a] ?? ["failed", ""];
+        events.onFailed(code, text.replace("{}", String(b)));
+        break;
+      }
+      case ENDED: {
+        const [code, text] = ENDS[a] ?? ["internal", ""];
+        events.onEnded(code, text);
+        break;
+      }
+      case MESSAGE:
+        events.onMessage({ bytes: this.#read(at), reliability: reliabilityName(a), channel: b });
+        break;
+      case RECEIPT:
+        events.onReceipt(a, b === 1 ? "acknowledged" : "lost");
+        break;
+      case SENDING:
+        events.onProgress({ direction: "sending", message: a, done: b, parts: this.#number(at, 4) });
+        break;
+      case RECEIVING:
+        events.onProgress({ direction: "receiving", message: a, done: b, parts: this.#number(at, 4) });
+        break;
+    }
+    return true;
+  }
+
+  /** When the peer wants to be called next, in milliseconds; infinity is never. */
+  pollTimeout(): number {
+    return this.#rust.pollTimeout(this.#peer);
+  }
+
+  get isOver(): boolean {
+    return this.#rust.isOver(this.#peer) !== 0;
+  }
+
+  /** Takes a message for sending, and returns the number of its receipt if it has one. */
+  send(bytes: Uint8Array, delivery: number, now: number): number | undefined {
+    this.#write(bytes);
+    const sent = this.#rust.send(this.#peer, bytes.length, delivery, now);
+    if (sent < 0) {
+      throw failure(-1 - sent);
+    }
+    return sent > 0 ? sent - 1 : undefined;
+  }
+
+  /** Whether a message of this length would be taken now; throws if it never would. */
+  canSend(length: number, delivery: number): boolean {
+    const answer = this.#rust.canSend(this.#peer, length, delivery);
+    if (answer < 0) {
+      throw failure(-1 - answer);
+    }
+    return answer === 1;
+  }
+
+  stats(): PeerStats {
+    const bytes = this.#read(this.#rust.stats(this.#peer));
+    return describeStats(new Float64Array(bytes.buffer), DROPS[this.#settings.protocol].split(" "));
+  }
+
+  internalAddresses(): string[] {
+    const at = this.#rust.internalAddresses?.(this.#peer) ?? 0;
+    return at === 0 ? [] : readAddresses(this.#read(at));
+  }
+
+  get serverGuid(): bigint | undefined {
+    const at = this.#rust.serverGuid?.(this.#peer) ?? 0;
+    return at === 0 ? undefined : new DataView(this.#read(at).buffer).getBigUint64(0, true);
+  }
+
+  free(): void {
+    this.#rust.free(this.#peer, 0);
+  }
+
+  /** Gives bytes to Rust. */
+  #write(bytes: Uint8Array): void {
+    const at = this.#rust.reserve(this.#peer, bytes.length);
+    if (at === 0) {
+      throw new RakwireError("no-memory", NO_MEMORY);
+    }
+    this.#refresh();
+    this.#bytes.set(bytes, at + HEADER);
+  }
+
+  /** Takes the bytes of a record. */
+  #read(at: number): Uint8Array<ArrayBuffer> {
+    const length = this.#number(at, 3);
+    return this.#bytes.slice(at + HEADER, at + HEADER + length);
+  }
+
+  #number(at: number, index: number): number {
+    this.#refresh();
+    return this.#view.getUint32(at + 4 * index, true);
+  }
+
+  /** The memory moves when it grows. */
+  #refresh(): void {
+    if (this.#bytes.length === 0) {
+      this.#bytes = new Uint8Array(this.#memory.buffer as ArrayBuffer);
+      this.#view = new DataView(this.#memory.buffer);
+    }
+  }
+}

@@ -1,0 +1,35 @@
+/** What every entry of the package exports beside `connect`. */
+
+export { RakwireError } from "./errors.js";
+export type { ErrorCode } from "./errors.js";
+export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+export { discover, ping } from "./ping.js";
+export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
+export type { PeerWorker } from "./peer-worker.js";
+export type {
+  CloseCode,
+  CloseInfo,
+  Connection,
+  ConnectionEventMap,
+  ConnectionListener,
+  ConnectionStats,
+  ConnectOptions,
+  DiscoverOptions,
+  MemoryOptions,
+  Message,
+  Outcome,
+  PingOptions,
+  PingScope,
+  Pong,
+  Priority,
+  Progress,
+  Protocol,
+  ReadyOptions,
+  Reliability,
+  SendOptions,
+  StatsOptions,
+  WasmSource,
+  WebSocketConstructor,
+  WebSocketLike,
+} from "./types.js";
+export type { WaitOptions } from "./waits.js";

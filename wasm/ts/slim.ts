@@ -1,0 +1,28 @@
+/** Both protocols, with the WebAssembly from elsewhere: any of the files that the package contains. */
+
+import { connectWith } from "./connect.js";
+import type { Connection, ConnectOptions, WasmSource } from "./types.js";
+import { Wasm } from "./wasm.js";
+
+export * from "./public.js";
+
+const wasm = /* @__PURE__ */ new Wasm();
+
+/**
+ * Loads the WebAssembly: its URL, its bytes, a response or a compiled module. The first call counts.
+ *
+ * @throws RakwireError with the code `wasm-unavailable`.
+ */
+export async function init(source: WasmSource | Promise<WasmSource>): Promise<void> {
+  await wasm.load(source);
+}
+
+/**
+ * Opens a connection to the game server that the relay at `url` offers as `options.target`; in Node also to the server at
+ * `udp://HOST:PORT`. The WebAssembly comes from {@link init}, or from `options.wasm`.
+ *
+ * @throws RakwireError whose `code` and `message` name the cause, or the reason of `options.signal`.
+ */
+export function connect(url: string | URL, options: ConnectOptions = {}): Promise<Connection> {
+  return connectWith(wasm, undefined, url, options);
+}

@@ -1,0 +1,33 @@
+/** Where a connection leads: a target of a relay, or a server itself. */
+
+import { RakwireError } from "../errors.js";
+
+/** The URL for a transport. Pages may use http or a relative path for the relay; `udp:` leads to a server itself. */
+export function targetUrl(url: string | URL, target: string | undefined): URL {
+  let address: URL;
+  try {
+    address = new URL(url, globalThis.location?.href);
+  } catch (cause) {
+    throw new RakwireError("bad-option", `the address of the relay is not a URL: ${url}`, { cause });
+  }
+  if (address.protocol === "udp:") {
+    return directUrl(address);
+  }
+  address.protocol = address.protocol.replace(/^http/, "ws");
+  if (address.protocol !== "ws:" && address.protocol !== "wss:") {
+    throw new RakwireError("bad-option", `the address of the relay must begin with ws:// or wss://: ${url}`);
+  }
+  if (typeof target !== "string" || target === "") {
+    throw new RakwireError("bad-option", "a target is required: the name of the game server at the relay");
+  }
+  address.hash = "";
+  address.searchParams.set("target", target);
+  return address;
+}
+
+function directUrl(address: URL): URL {
+  if (address.port === "" || address.hostname === "") {
+    throw new RakwireError("bad-option", `the address of a server is udp://HOST:PORT, not ${address.href}`);
+  }
+  return address;
+}

@@ -1,0 +1,71 @@
+/** What carries datagrams to one server. */
+
+import { RakwireError } from "../errors.js";
+import type { WebSocketConstructor } from "../types.js";
+import { openRelay } from "./relay.js";
+
+/** The callbacks of a transport. */
+export interface TransportEvents {
+  onOpen(): void;
+  onDatagram(datagram: Uint8Array): void;
+  /** Datagrams are lost until the transport is there again. */
+  onInterrupted(): void;
+  onResumed(): void;
+  onClose(end: TransportEnd): void;
+}
+
+/** Why a transport ended. */
+export interface TransportEnd {
+  code: "relay-closed" | "relay-unreachable" | "server-unreachable";
+  reason: string;
+  /** The close code of the WebSocket, if it is one. */
+  relayCode?: number;
+}
+
+/** An open transport, or one that opens. */
+export interface Transport {
+  /** Whether it takes another datagram now. */
+  readonly hasRoom: boolean;
+  /** Bytes that it has taken and not sent. */
+  readonly bufferedAmount: number;
+  send(datagram: Uint8Array): void;
+  /** Closes it after what it has taken, without further callbacks. */
+  close(): void;
+}
+
+/** Where a transport leads, and by what means. Without `webSocket` it can be passed to another thread. */
+export interface TransportSettings {
+  /** The URL of a server, or of a relay with its target. */
+  url: string;
+  token?: string;
+  /** Whether a WebSocket that is lost is opened again. */
+  resume: boolean;
+  webSocket?: WebSocketConstructor;
+}
+
+type Open = (settings: TransportSettings, events: TransportEvents) => Transport;
+
+/** By the scheme of their URLs. */
+const openers = new Map<string, Open>([
+  ["ws:", openRelay],
+  ["wss:", openRelay],
+]);
+
+/** Adds a transport of a platform. */
+export function registerTransport(scheme: string, open: Open): void {
+  openers.set(scheme, open);
+}
+
+/** Starts to open the transport that its URL names. */
+export function openTransport(settings: TransportSettings, events: TransportEvents): Transport {
+  const { protocol } = new URL(settings.url);
+  const open = openers.get(protocol);
+  if (open === undefined) {
+    throw new RakwireError("bad-option", `${protocol}// works in Node alone; a page needs the URL of a relay`);
+  }
+  return open(settings, events);
+}
+
+export function hasTransport(scheme: string): boolean {
+  return openers.has(scheme);
+}

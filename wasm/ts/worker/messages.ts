@@ -1,0 +1,39 @@
+/** What a page and its worker tell each other. */
+
+import type { ErrorCode } from "../errors.js";
+import type { SessionEnd, SessionSettings } from "../session.js";
+import type { PeerStats } from "../stats.js";
+import type { Message, Outcome, Progress, SendOptions } from "../types.js";
+
+/** A message to send; the number of its receipt if it asks for one. */
+export interface Outgoing {
+  bytes: Uint8Array;
+  options: SendOptions;
+  receipt?: number;
+}
+
+/** From the page, for the session with this number. */
+export type ToWorker = { session: number } & (
+  /** `timeOrigin` is that of the page, whose clock the worker's is not. */
+  | { type: "open"; module: WebAssembly.Module; settings: SessionSettings; timeOrigin: number }
+  | { type: "send"; messages: readonly Outgoing[] }
+  /** The page has room for so many messages more. */
+  | { type: "room"; messages: number }
+  | { type: "disconnect" }
+  | { type: "cancel" }
+);
+
+/** From the worker, of the session with this number. */
+export type ToPage = { session: number } & (
+  | { type: "open"; longest: number; serverGuid: bigint | undefined; internalAddresses: string[] }
+  | { type: "messages"; messages: readonly Message[] }
+  /** The connection has taken so many messages of the page, with so many bytes. */
+  | { type: "taken"; messages: number; bytes: number }
+  | { type: "refused"; receipt: number | undefined; code: ErrorCode; reason: string }
+  | { type: "outcome"; receipt: number; outcome: Outcome }
+  | { type: "progress"; progress: Progress }
+  | { type: "stats"; stats: PeerStats; bufferedAmount: number }
+  | { type: "interrupted" }
+  | { type: "resumed" }
+  | { type: "end"; end: SessionEnd; stats: PeerStats }
+);

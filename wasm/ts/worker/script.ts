@@ -1,0 +1,240 @@
+/** Runs in a Web Worker: the sessions of a page. */
+
+import { fromThrown } from "../errors.js";
+import type { Rust } from "../instance.js";
+import { instantiate } from "../instance.js";
+import { createPeer } from "../peer.js";
+import type { SessionEnd, SessionOwner, SessionSettings } from "../session.js";
+import { Session } from "../session.js";
+import type { PeerStats } from "../stats.js";
+import { describeStats } from "../stats.js";
+import type { Message, Progress } from "../types.js";
+import type { Outgoing, ToPage, ToWorker } from "./messages.js";
+import { WINDOW } from "./window.js";
+
+/** How often the page gets new statistics. */
+const STATS_MS = 100;
+/** More bytes than any message has. */
+const BEYOND = 1 << 30;
+
+type WithoutSession<T = ToPage> = T extends { session: number } ? Omit<T, "session"> : never;
+
+let rust: Rust | undefined;
+const sessions = new Map<number, WorkerSession>();
+
+function tell(session: number, what: WithoutSession, transfer: Transferable[] = []): void {
+  (self as unknown as Worker).postMessage({ session, ...what }, transfer);
+}
+
+/** A session, which tells the page what happens. */
+class WorkerSession implements SessionOwner {
+  readonly #number: number;
+  readonly #session: Session;
+  readonly #statsTimer: ReturnType<typeof setInterval>;
+  /** For so many messages the page has room. */
+  #room = WINDOW;
+  #arrived: Message[] = [];
+  /** Messages of the page, the first of which waits for room. */
+  #waiting: Outgoing[] = [];
+  #isWaiting = false;
+  #isOpen = false;
+
+  /** What the clock of the page is ahead of the one here. */
+  readonly #pageAheadMs: number;
+
+  constructor(number: number, rust: Rust, settings: SessionSettings, timeOrigin: number) {
+    this.#number = number;
+    this.#pageAheadMs = performance.timeOrigin - timeOrigin;
+    this.#session = new Session(createPeer(rust, settings), settings, this);
+    this.#statsTimer = setInterval(() => this.#tellStats(), STATS_MS);
+  }
+
+  get hasRoom(): boolean {
+    return this.#room > 0 || this.#session.awaitsReceipt;
+  }
+
+  onOpen(): void {
+    this.#isOpen = true;
+    const { serverGuid } = this.#session;
+    const internalAddresses = this.#session.internalAddresses();
+    tell(this.#number, { type: "open", longest: this.#longest(), serverGuid, internalAddresses });
+  }
+
+  onMessage(message: Message): void {
+    this.#room -= 1;
+    this.#arrived.push(message);
+    if (this.#arrived.length === 1) {
+      queueMicrotask(() => this.#tellMessages());
+    }
+  }
+
+  onProgress(progress: Progress): void {
+    tell(this.#number, { type: "progress", progress });
+  }
+
+  onInterrupted(): void {
+    tell(this.#number, { type: "interrupted" });
+  }
+
+  onResumed(): void {
+    tell(this.#number, { type: "resumed" });
+  }
+
+  onEnd(end: SessionEnd): void {
+    this.#tellMessages();
+    tell(this.#number, { type: "end", end, stats: this.#stats() });
+    this.#forget();
+  }
+
+  send(messages: readonly Outgoing[]): void {
+    this.#waiting.push(...messages);
+    void this.#sendWaiting();
+  }
+
+  addRoom(messages: number): void {
+    this.#room += messages;
+    this.#session.resume();
+  }
+
+  disconnect(): void {
+    // What the page sent before is sent before.
+    void this.#whenSent().then(() => this.#session.disconnect());
+  }
+
+  cancel(): void {
+    this.#session.cancel();
+    this.#forget();
+  }
+
+  #forget(): void {
+    clearInterval(this.#statsTimer);
+    sessions.delete(this.#number);
+  }
+
+  #tellStats(): void {
+    if (this.#isOpen) {
+      tell(this.#number, { type: "stats", stats: this.#stats(), bufferedAmount: this.#session.bufferedAmount });
+    }
+  }
+
+  /** The statistics, by the clock of the page. */
+  #stats(): PeerStats {
+    const stats = this.#session.stats();
+    return stats.clockDifferenceMs === undefined
+      ? stats
+      : { ...stats, clockDifferenceMs: stats.clockDifferenceMs - this.#pageAheadMs };
+  }
+
+  #tellMessages(): void {
+    const messages = this.#arrived;
+    if (messages.length > 0) {
+      this.#arrived = [];
+      tell(this.#number, { type: "messages", messages }, messages.map(({ bytes }) => bytes.buffer as ArrayBuffer));
+    }
+  }
+
+  async #whenSent(): Promise<void> {
+    while (this.#waiting.length > 0 && sessions.has(this.#number)) {
+      await this.#session.ready({ length: 1 }).catch(() => undefined);
+      await this.#sendWaiting();
+    }
+  }
+
+  /** Sends the messages that wait, each when there is room for it. */
+  async #sendWaiting(): Promise<void> {
+    if (this.#isWaiting) {
+      return;
+    }
+    this.#isWaiting = true;
+    let [taken, bytes] = [0, 0];
+    const tellTaken = (): void => {
+      if (taken > 0) {
+        tell(this.#number, { type: "taken", messages: taken, bytes });
+        [taken, bytes] = [0, 0];
+      }
+    };
+    for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
+      try {
+        this.#send(next);
+      } catch (thrown) {
+        const { code, message } = fromThrown(thrown);
+        if (code === "queue-full") {
+          tellTaken();
+          await this.#session.ready({ ...next.options, length: next.bytes.length }).catch(() => undefined);
+          continue;
+        }
+        tell(this.#number, { type: "refused", receipt: next.receipt, code, reason: message });
+      }
+      this.#waiting.shift();
+      taken += 1;
+      bytes += next.bytes.length;
+    }
+    tellTaken();
+    this.#isWaiting = false;
+  }
+
+  #send({ bytes, options, receipt }: Outgoing): void {
+    if (receipt === undefined) {
+      this.#session.send(bytes, options);
+      return;
+    }
+    void this.#session.sendForReceipt(bytes, options).then((outcome) => {
+      // What arrived before the outcome is told before it.
+      this.#tellMessages();
+      tell(this.#number, { type: "outcome", receipt, outcome });
+    });
+  }
+
+  /** The length of the longest message that could ever be sent. */
+  #longest(): number {
+    const fits = (length: number): boolean => {
+      try {
+        this.#session.checkLength(length);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    let [most, least] = [BEYOND, 0];
+    while (most - least > 1) {
+      const middle = Math.floor((most + least) / 2);
+      if (fits(middle)) {
+        least = middle;
+      } else {
+        most = middle;
+      }
+    }
+    return least;
+  }
+}
+
+function open(number: number, module: WebAssembly.Module, settings: SessionSettings, timeOrigin: number): void {
+  try {
+    rust ??= instantiate(module);
+    sessions.set(number, new WorkerSession(number, rust, settings, timeOrigin));
+  } catch (thrown) {
+    const { code, message: reason } = fromThrown(thrown);
+    tell(number, { type: "end", end: { code, reason }, stats: describeStats([], []) });
+  }
+}
+
+self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
+  const session = sessions.get(data.session);
+  switch (data.type) {
+    case "open":
+      open(data.session, data.module, data.settings, data.timeOrigin);
+      break;
+    case "send":
+      session?.send(data.messages);
+      break;
+    case "room":
+      session?.addRoom(data.messages);
+      break;
+    case "disconnect":
+      session?.disconnect();
+      break;
+    case "cancel":
+      session?.cancel();
+      break;
+  }
+});

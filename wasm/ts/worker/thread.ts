@@ -1,0 +1,304 @@
+/** The page's side of a worker: sessions that run in it. */
+
+import { readDelivery, withReceipt } from "../delivery.js";
+import type { ErrorCode } from "../errors.js";
+import { RakwireError } from "../errors.js";
+import { FIRST_ALLOWED_ID } from "../ids.js";
+import { readInteger } from "../options.js";
+import type { PeerWorker } from "../peer-worker.js";
+import { ERRORS } from "../reasons.js";
+import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "../session.js";
+import type { PeerStats } from "../stats.js";
+import { describeStats } from "../stats.js";
+import type { Outcome, Protocol, ReadyOptions, SendOptions } from "../types.js";
+import { WaitingSenders } from "../waiting-senders.js";
+import type { Deferred, WaitOptions } from "../waits.js";
+import { beforeAbort, deferred } from "../waits.js";
+import type { Outgoing, ToPage, ToWorker } from "./messages.js";
+import { MAX_UNTAKEN_BYTES } from "./window.js";
+
+/** What each message counts beside its bytes. */
+const OVERHEAD = 64;
+const MAX_LENGTH = 0xffff_ffff;
+const ENDED = "the connection has ended";
+
+type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;
+/** Tells the worker something of a session. */
+type Post = (command: Command, transfer?: Transferable[]) => void;
+
+/** A worker that runs sessions, started at the first one. */
+export class WorkerThread implements PeerWorker {
+  readonly #start: () => Worker;
+  readonly #sessions = new Map<number, RemoteSession>();
+  #worker: Worker | undefined;
+  #last = 0;
+
+  constructor(start: () => Worker) {
+    this.#start = start;
+  }
+
+  open(module: WebAssembly.Module, settings: SessionSettings, owner: SessionOwner): SessionLike {
+    const number = ++this.#last;
+    const post: Post = (command, transfer = []) => {
+      this.#worker?.postMessage({ session: number, ...command }, transfer);
+    };
+    const session = new RemoteSession(post, settings.protocol, owner, () => this.#sessions.delete(number));
+    this.#sessions.set(number, session);
+    try {
+      this.#worker ??= this.#listen(this.#start());
+    } catch (cause) {
+      this.#sessions.delete(number);
+      throw new RakwireError("worker-unavailable", `the worker cannot be started: ${String(cause)}`, { cause });
+    }
+    post({ type: "open", module, settings, timeOrigin: performance.timeOrigin });
+    return session;
+  }
+
+  #listen(worker: Worker): Worker {
+    worker.addEventListener("message", ({ data }: MessageEvent<ToPage>) => this.#sessions.get(data.session)?.handle(data));
+    worker.addEventListener("error", (event) => {
+      event.preventDefault();
+      this.#worker = undefined;
+      worker.terminate();
+      const reason = `the worker failed: ${event.message ?? "its script cannot be loaded"}`;
+      this.#sessions.forEach((session) => session.end({ code: "worker-unavailable", reason }));
+    });
+    return worker;
+  }
+}
+
+/** A session in a worker. */
+class RemoteSession implements SessionLike {
+  readonly #post: Post;
+  readonly #protocol: Protocol;
+  readonly #owner: SessionOwner;
+  readonly #onEnd: () => void;
+  readonly #senders: WaitingSenders;
+  readonly #receipts = new Map<number, Deferred<Outcome>>();
+  #outgoing: Outgoing[] = [];
+  #stats: PeerStats = describeStats([], []);
+  /** What the worker has taken of the memory of the connection, and what is still on the way to it. */
+  #remoteBuffered = 0;
+  #untaken = 0;
+  #longest = 0;
+  #lastReceipt = 0;
+  /** Messages that the page has got and not granted room for again. */
+  #withheld = 0;
+  #isOpen = false;
+  #isOver = false;
+  #guid: bigint | undefined;
+  #addresses: string[] = [];
+
+  constructor(post: Post, protocol: Protocol, owner: SessionOwner, onEnd: () => void) {
+    this.#post = post;
+    this.#protocol = protocol;
+    this.#owner = owner;
+    this.#onEnd = onEnd;
+    this.#senders = new WaitingSenders({ canSend: (length) => this.#canSend(length) });
+  }
+
+  get awaitsReceipt(): boolean {
+    return this.#receipts.size > 0;
+  }
+
+  get bufferedAmount(): number {
+    return this.#isOver ? 0 : this.#untaken + this.#remoteBuffered;
+  }
+
+  get serverGuid(): bigint | undefined {
+    return this.#isOpen ? this.#guid : undefined;
+  }
+
+  send(bytes: Uint8Array, options: SendOptions): void {
+    this.#check(bytes, readDelivery(options, this.#protocol));
+    this.#queue(bytes, options);
+  }
+
+  async sendWithReceipt(bytes: Uint8Array, options: SendOptions & WaitOptions): Promise<Outcome> {
+    options.signal?.throwIfAborted();
+    this.#check(bytes, withReceipt(readDelivery(options, this.#protocol), this.#protocol));
+    const receipt = ++this.#lastReceipt;
+    const outcome = deferred<Outcome>();
+    this.#receipts.set(receipt, outcome);
+    this.#queue(bytes, options, receipt);
+    return beforeAbort(options.signal, outcome.promise);
+  }
+
+  async ready(options: ReadyOptions): Promise<void> {
+    const { length, signal } = options;
+    const delivery = readDelivery(options, this.#protocol);
+    if (length !== undefined) {
+      readInteger("length", length, 1, MAX_LENGTH);
+    }
+    if (this.#isOver) {
+      throw new RakwireError("not-connected", ENDED);
+    }
+    const refused = length === undefined ? this.#senders.refused : undefined;
+    return this.#senders.wait(refused ?? { length: length ?? 1, delivery }, signal);
+  }
+
+  disconnect(): void {
+    this.#isOpen = false;
+    this.#flush();
+    this.#post({ type: "disconnect" });
+  }
+
+  cancel(): void {
+    if (!this.#isOver) {
+      this.#isOver = true;
+      this.#post({ type: "cancel" });
+      this.#onEnd();
+    }
+  }
+
+  resume(): void {
+    this.#grantRoom();
+  }
+
+  stats(): PeerStats {
+    return this.#stats;
+  }
+
+  internalAddresses(): string[] {
+    return this.#isOver ? [] : this.#addresses;
+  }
+
+  /** Takes what the worker tells. */
+  handle(told: ToPage): void {
+    switch (told.type) {
+      case "open":
+        this.#isOpen = true;
+        this.#longest = told.longest;
+        this.#guid = told.serverGuid;
+        this.#addresses = told.internalAddresses;
+        this.#owner.onOpen();
+        break;
+      case "messages":
+        this.#withheld += told.messages.length;
+        told.messages.forEach((message) => this.#owner.onMessage(message));
+        this.#grantRoom();
+        break;
+      case "taken":
+        this.#untaken -= told.bytes + OVERHEAD * told.messages;
+        this.#senders.update();
+        break;
+      case "refused":
+        this.#refuse(told.receipt, new RakwireError(told.code, told.reason));
+        break;
+      case "outcome":
+        this.#receipts.get(told.receipt)?.resolve(told.outcome);
+        this.#receipts.delete(told.receipt);
+        break;
+      case "progress":
+        this.#owner.onProgress(told.progress);
+        break;
+      case "stats":
+        this.#stats = told.stats;
+        this.#remoteBuffered = told.bufferedAmount;
+        break;
+      case "interrupted":
+        this.#owner.onInterrupted();
+        break;
+      case "resumed":
+        this.#owner.onResumed();
+        break;
+      case "end":
+        this.#stats = told.stats;
+        this.end(told.end);
+        break;
+    }
+  }
+
+  /** Ends the session. */
+  end(end: SessionEnd): void {
+    if (this.#isOver) {
+      return;
+    }
+    this.#isOver = true;
+    this.#isOpen = false;
+    this.#onEnd();
+    this.#receipts.forEach(({ resolve }) => resolve("unknown"));
+    this.#receipts.clear();
+    this.#senders.refuse(new RakwireError("not-connected", ENDED));
+    this.#owner.onEnd(end);
+  }
+
+  /** The worker learns of room when the page has it. */
+  #grantRoom(): void {
+    if (this.#withheld > 0 && this.#owner.hasRoom) {
+      this.#post({ type: "room", messages: this.#withheld });
+      this.#withheld = 0;
+    }
+  }
+
+  /** Throws what the connection would throw, as far as the page knows. */
+  #check(bytes: Uint8Array, delivery: number): void {
+    if (!(bytes instanceof Uint8Array)) {
+      throw new RakwireError("bad-option", "a message must be a Uint8Array");
+    }
+    if (this.#isOver) {
+      throw new RakwireError("not-connected", ENDED);
+    }
+    const { length } = bytes;
+    if (length === 0) {
+      throw failure("empty-message");
+    }
+    if (this.#protocol === "raknet" && (bytes[0] as number) < FIRST_ALLOWED_ID) {
+      throw failure("reserved-id");
+    }
+    if (!this.#canSend(length)) {
+      this.#senders.refused = { length, delivery };
+      throw failure("queue-full");
+    }
+  }
+
+  #canSend(length: number): boolean {
+    if (!this.#isOpen) {
+      throw failure("not-connected");
+    }
+    if (length > this.#longest) {
+      throw failure("too-long");
+    }
+    // A single message may be longer than the limit.
+    return this.#untaken === 0 || this.#untaken + length <= MAX_UNTAKEN_BYTES;
+  }
+
+  /** Copies a message. All of one task go to the worker together. */
+  #queue(bytes: Uint8Array, { reliability, channel, priority }: SendOptions, receipt?: number): void {
+    const options: SendOptions = {
+      ...(reliability !== undefined && { reliability }),
+      ...(channel !== undefined && { channel }),
+      ...(priority !== undefined && { priority }),
+    };
+    this.#outgoing.push({ bytes: bytes.slice(), options, ...(receipt !== undefined && { receipt }) });
+    this.#untaken += bytes.length + OVERHEAD;
+    if (this.#outgoing.length === 1) {
+      queueMicrotask(() => this.#flush());
+    }
+  }
+
+  #flush(): void {
+    const messages = this.#outgoing;
+    if (messages.length > 0) {
+      this.#outgoing = [];
+      this.#post({ type: "send", messages }, messages.map(({ bytes }) => bytes.buffer as ArrayBuffer));
+    }
+  }
+
+  /** A message that only the worker could know to be refused. */
+  #refuse(receipt: number | undefined, error: RakwireError): void {
+    const waiting = receipt === undefined ? undefined : this.#receipts.get(receipt);
+    if (receipt !== undefined && waiting !== undefined) {
+      this.#receipts.delete(receipt);
+      waiting.reject(error);
+    } else {
+      reportError(error);
+    }
+  }
+}
+
+/** The error with this code, with the text that the connection has for it. */
+function failure(code: ErrorCode): RakwireError {
+  const [, text] = ERRORS.find(([name]) => name === code) ?? [code, ENDED];
+  return new RakwireError(code, text);
+}
