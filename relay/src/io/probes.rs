@@ -73,12 +73,12 @@ impl Probes {
                 continue;
             };
             let (address, guid) = (target.address, self.guid);
-            let asking = tokio::spawn(async move {
+            let probing = tokio::spawn(async move {
                 if let Err(error) = probe_until_dropped(address, guid, pongs).await {
                     warn!(%error, "cannot ask a game server for its pong");
                 }
             });
-            probe.task = Some(asking.abort_handle());
+            probe.task = Some(probing.abort_handle());
         }
         self.lock().retain(|name, _| targets.find(name.as_str()).is_some());
     }
