@@ -223,7 +223,7 @@ pub(crate) struct AnnounceArgs {
     #[arg(long, default_value_t)]
     pub(crate) kind: ProtocolKind,
     /// How long relays keep the server after it has ended without a word.
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = time)]
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse_duration)]
     pub(crate) lifetime: Duration,
 }
 
