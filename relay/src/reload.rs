@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::admission::{Admission, Targets};
+use crate::admission::{Admission, Targets, UdpAdmission};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
+use crate::io::FrontHandle;
 use crate::tls::Tls;
 
 type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
@@ -16,6 +17,7 @@ type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 pub struct Reloader {
     admission: Arc<Admission>,
     tls: Option<Arc<Tls>>,
+    front: Option<FrontHandle<UdpAdmission>>,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     current: Arc<Mutex<Config>>,
     load: Arc<Load>,
@@ -31,10 +33,11 @@ impl Reloader {
     pub(crate) fn new(
         admission: Arc<Admission>,
         tls: Option<Arc<Tls>>,
+        front: Option<FrontHandle<UdpAdmission>>,
         current: Arc<Mutex<Config>>,
         load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { admission, tls, current, load: Arc::new(load) }
+        Self { admission, tls, front, current, load: Arc::new(load) }
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -52,7 +55,11 @@ impl Reloader {
         if let Some(tls) = &self.tls {
             tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;
         }
+        let keys = loaded.config.cookie_keys().map_err(located)?;
         self.admission.reload(&loaded.config, targets).map_err(located)?;
+        if let (Some(front), Some(keys)) = (&self.front, keys) {
+            front.set_keys(keys);
+        }
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
         Ok(changes)
