@@ -19,7 +19,7 @@ use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::io::{App, PROBES_INTERVAL, UdpFront, payload_max, router, serve, serve_admin};
 use crate::ops::{admin_router, report_suppressed, systemd};
-use crate::reload::Reloader;
+use crate::reload::{Reloader, SetCookieKeys};
 use crate::tls::Tls;
 
 /// How long the end of a shutdown waits for connections that do not answer.
@@ -141,8 +141,9 @@ impl Relay {
     /// the same from then on, by the first one that was made.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
         let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
-        let front = self.front.as_ref().map(UdpFront::handle);
-        let reloader = Reloader::new(admission, tls, front, Arc::clone(&self.config), load);
+        let set_cookie_keys =
+            self.front.as_ref().map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys);
+        let reloader = Reloader::new(admission, tls, set_cookie_keys, Arc::clone(&self.config), load);
         let _ = self.app.reloader.set(reloader.clone());
         reloader
     }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::admission::{Admission, Targets, UdpAdmission};
+use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
-use crate::io::FrontHandle;
+use crate::front::CookieKeys;
 use crate::tls::Tls;
+
+/// Replaces the keys of a running front.
+pub(crate) type SetCookieKeys = Arc<dyn Fn(CookieKeys) + Send + Sync>;
 
 type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 
@@ -17,7 +20,7 @@ type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 pub struct Reloader {
     admission: Arc<Admission>,
     tls: Option<Arc<Tls>>,
-    front: Option<FrontHandle<UdpAdmission>>,
+    set_cookie_keys: Option<SetCookieKeys>,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     current: Arc<Mutex<Config>>,
     load: Arc<Load>,
@@ -33,11 +36,11 @@ impl Reloader {
     pub(crate) fn new(
         admission: Arc<Admission>,
         tls: Option<Arc<Tls>>,
-        front: Option<FrontHandle<UdpAdmission>>,
+        set_cookie_keys: Option<SetCookieKeys>,
         current: Arc<Mutex<Config>>,
         load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { admission, tls, front, current, load: Arc::new(load) }
+        Self { admission, tls, set_cookie_keys, current, load: Arc::new(load) }
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -57,8 +60,8 @@ impl Reloader {
         }
         let keys = loaded.config.cookie_keys().map_err(located)?;
         self.admission.reload(&loaded.config, targets).map_err(located)?;
-        if let (Some(front), Some(keys)) = (&self.front, keys) {
-            front.set_keys(keys);
+        if let (Some(set_keys), Some(keys)) = (&self.set_cookie_keys, keys) {
+            set_keys(keys);
         }
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;

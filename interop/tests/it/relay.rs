@@ -219,9 +219,9 @@ mod discovery {
         servers(relay).iter().map(|server| server["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    fn eventually(what: &str, mut is_done: impl FnMut() -> bool) {
         let start = std::time::Instant::now();
-        while !holds() {
+        while !is_done() {
             assert!(start.elapsed() < TIME_LIMIT, "never: {what}");
             std::thread::sleep(Duration::from_millis(50));
         }

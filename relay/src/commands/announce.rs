@@ -23,8 +23,9 @@ async fn keep_announced(args: AnnounceArgs) -> Result<(), Failure> {
 }
 
 fn failure(error: DiscoveryError) -> Failure {
-    match error {
-        DiscoveryError::Url => Failure::misconfigured(error),
-        _ => Failure::Failed(error.to_string()),
+    if matches!(error, DiscoveryError::Url) {
+        Failure::misconfigured(error)
+    } else {
+        Failure::Failed(error.to_string())
     }
 }

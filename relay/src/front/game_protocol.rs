@@ -3,48 +3,16 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
-use rakwire::game_protocol::wire::{HEADER, HandshakeWord, Header};
+use rakwire::game_protocol::wire::{HandshakeWord, Header};
 
 use super::counters::FrontDropReason;
+use super::flow::{FlowProtocol, GameProtocolFlow, handshake_word, is_end};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, FlowProtocol, Front, Now};
+use super::{Admit, FlowId, Front, Now};
 
-/// The bits of a header that mean nothing: no peer sets one.
-const RESERVED: u32 = 0xF000_0000;
-/// END as it is sent, with and without FIN. Two of all salts have the same bytes; clients with those get no answer.
-const ENDS: [HandshakeWord; 2] = [HandshakeWord(0x0C00_0000), HandshakeWord(0x0800_0000)];
 /// The bits of a salt that are fixed, and their value: no header looks like it.
 const SALT_MASK: u32 = 0xC000_0000;
 const SALT_MARK: u32 = 0x4000_0000;
-
-/// The handshake of the front with the server.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GameProtocolFlow {
-    salt: HandshakeWord,
-    /// Whether one end said that the connection is over.
-    is_over: bool,
-}
-
-/// Whether a datagram of an open connection is a packet that tells neither its end nor of another handshake.
-pub(super) fn is_packet(datagram: &[u8]) -> bool {
-    match handshake_word(datagram) {
-        Some(word) => word.0 & RESERVED == 0,
-        None => !is_end(datagram),
-    }
-}
-
-/// Four bytes that may be a part of a handshake: those of peers that nobody here wrote may look like a header.
-fn handshake_word(datagram: &[u8]) -> Option<HandshakeWord> {
-    four_bytes(datagram).filter(|word| !ENDS.contains(word))
-}
-
-fn is_end(datagram: &[u8]) -> bool {
-    four_bytes(datagram).is_some_and(|word| ENDS.contains(&word))
-}
-
-fn four_bytes(datagram: &[u8]) -> Option<HandshakeWord> {
-    HandshakeWord::read(datagram).ok().filter(|_| datagram.len() == HEADER)
-}
 
 impl<A: Admit> Front<A> {
     /// Handles a datagram of a client without an open flow, or one of a handshake, or the end of a connection.

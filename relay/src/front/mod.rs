@@ -20,6 +20,7 @@
 
 mod cookie;
 mod counters;
+mod flow;
 mod game_protocol;
 mod raknet;
 mod ration;
@@ -33,8 +34,7 @@ use std::time::{Duration, Instant};
 pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
 pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
-use game_protocol::GameProtocolFlow;
-use raknet::RakNetFlow;
+use flow::FlowProtocol;
 use ration::{Rates, Rations};
 pub(crate) use table::FlowId;
 use table::FlowTable;
@@ -100,12 +100,6 @@ struct Flow<P> {
     /// Whether the server has accepted the client.
     is_open: bool,
     _permit: P,
-}
-
-#[derive(Debug)]
-enum FlowProtocol {
-    RakNet(RakNetFlow),
-    GameProtocol(GameProtocolFlow),
 }
 
 /// See the module.
@@ -231,8 +225,8 @@ impl<A: Admit> Front<A> {
     /// Whether a datagram is one of a connection, which needs no look inside.
     fn belongs_to_connection(&self, datagram: &[u8]) -> bool {
         match self.settings.protocol {
-            FrontProtocol::RakNet => raknet::is_connected(datagram),
-            FrontProtocol::GameProtocol => game_protocol::is_packet(datagram),
+            FrontProtocol::RakNet => flow::is_connected(datagram),
+            FrontProtocol::GameProtocol => flow::is_packet(datagram),
         }
     }
 

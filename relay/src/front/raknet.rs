@@ -7,38 +7,12 @@ use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, Server
 use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
 
 use super::counters::FrontDropReason;
+use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
 use super::transmit::{To, Transmits};
-use super::{Admit, FlowId, FlowProtocol, Front, Now};
-
-/// Set in the first byte of every datagram of a connection.
-const VALID: u8 = 0x80;
+use super::{Admit, FlowId, Front, Now};
 
 /// Bytes of reply 1 with a cookie.
 const REPLY_1: usize = 32;
-
-/// What a client wants of the server, and how far the front has come with it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RakNetFlow {
-    version: u8,
-    mtu: u16,
-    guid: Guid,
-    stage: Stage,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Request 1 was sent to the server.
-    Reply1,
-    /// Request 2 was sent to the server, with its cookie if it gave one.
-    Reply2 { cookie: Option<u32>, mtu: u16 },
-    /// The server answered request 2.
-    Done,
-}
-
-/// Whether a datagram belongs to a connection.
-pub(super) fn is_connected(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & VALID != 0)
-}
 
 impl<A: Admit> Front<A> {
     /// Handles a datagram of a client that belongs to no connection, or whose flow is not open.

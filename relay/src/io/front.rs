@@ -49,22 +49,6 @@ impl Drop for FlowSocket {
     }
 }
 
-/// Replaces the keys of a running front.
-#[derive(Debug)]
-pub(crate) struct FrontHandle<A: Admit>(Arc<Shared<A>>);
-
-impl<A: Admit> Clone for FrontHandle<A> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<A: Admit> FrontHandle<A> {
-    pub(crate) fn set_keys(&self, keys: CookieKeys) {
-        self.0.front().set_keys(keys);
-    }
-}
-
 impl<A: Admit> Shared<A> {
     fn front(&self) -> MutexGuard<'_, Front<A>> {
         // A front is whole between any two datagrams.
@@ -102,8 +86,10 @@ where
         self.shared.clients.local_addr()
     }
 
-    pub(crate) fn handle(&self) -> FrontHandle<A> {
-        FrontHandle(Arc::clone(&self.shared))
+    /// Replaces the keys of cookies while the front runs.
+    pub(crate) fn set_cookie_keys(&self) -> impl Fn(CookieKeys) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |keys| shared.front().set_keys(keys)
     }
 
     /// Runs until `stop`.

@@ -21,7 +21,7 @@ mod write_deadline;
 pub(crate) use admin::serve_admin;
 pub(crate) use app::App;
 pub(crate) use client::payload_max;
-pub(crate) use front::{FrontHandle, UdpFront};
+pub(crate) use front::UdpFront;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;

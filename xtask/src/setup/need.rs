@@ -54,7 +54,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 24] = [
+    pub(crate) const TOOLS: [Self; 25] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
