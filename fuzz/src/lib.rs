@@ -11,11 +11,16 @@ pub mod snowfight;
 #[path = "../../relay/src/counted.rs"]
 mod counted;
 
+#[path = "../../relay/src/protocol/mod.rs"]
+pub mod protocol;
+
 #[path = "../../relay/src/flow/mod.rs"]
 pub mod flow;
 
 #[path = "../../relay/tests/model/mod.rs"]
 pub mod relay;
+
+pub mod awareness;
 
 pub mod targets;
 

@@ -1,5 +1,6 @@
 //! What each target does with an input. A broken promise ends the process, as a finding.
 
+use crate::awareness as protocols;
 use crate::model::operation::Sequence;
 use crate::model::{self, rabbit as values, wire, world};
 use crate::relay::operations;
@@ -9,7 +10,8 @@ use crate::snowfight as play;
 pub type Target = fn(&[u8]);
 
 /// Every target by its name.
-pub const ALL: [(&str, Target); 8] = [
+pub const ALL: [(&str, Target); 9] = [
+    ("awareness", awareness),
     ("datagram", datagram),
     ("endpoint", endpoint),
     ("game", game),
@@ -24,6 +26,11 @@ fn hold(kept: model::Kept) {
     if let Err(broken) = kept {
         panic!("{broken}");
     }
+}
+
+/// A flow whose client and server say anything to a relay that knows their protocol.
+pub fn awareness(bytes: &[u8]) {
+    protocols::flow(bytes);
 }
 
 /// Datagrams of a connection: what is read is written the same.

@@ -10,6 +10,8 @@ use ipnet::IpNet;
 use rakwire_relay::config::{
     LoadError, Loaded, OPTIONS, OptionInfo, OptionKind, Override, Source, parse_duration,
 };
+use rakwire_relay::protocol::ProtocolKind;
+use rakwire_relay::{HostPort, TargetName};
 
 /// Relays between browsers and game servers: one binary WebSocket message is one UDP datagram.
 ///
@@ -44,6 +46,10 @@ pub(crate) enum Task {
     Config(ExplainArgs),
     /// Tell a running relay to read its configuration again.
     Reload(ReloadArgs),
+    /// Print the list of servers of a running relay.
+    List(ListArgs),
+    /// Announce a game server to relays until this ends.
+    Announce(AnnounceArgs),
     /// Make a key for tokens.
     Keygen(KeygenArgs),
     /// Make a token.
@@ -118,37 +124,27 @@ fn argument(option: &'static OptionInfo) -> Arg {
         Some(variable) => argument.env(variable),
         None => argument,
     };
-    match option.kind {
-        OptionKind::Switch => {
-            argument.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL")
-        }
-        OptionKind::Text(name) => argument.value_name(name),
-        OptionKind::Texts(name) => argument.value_name(name).num_args(1..).action(ArgAction::Append),
-        OptionKind::Targets => argument.value_name("NAME=HOST:PORT").action(ArgAction::Append),
-        OptionKind::Number { unit, .. } => argument.value_name(number_name(unit)),
-        OptionKind::Time { .. } => argument.value_name("SECONDS"),
-        _ => argument.value_name("VALUE"),
+    let argument = argument.value_name(option.value_name());
+    if option.kind == OptionKind::Switch {
+        return argument.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
-}
-
-fn number_name(unit: &'static str) -> &'static str {
-    if unit == "bytes" { "BYTES" } else { "N" }
+    if matches!(option.kind, OptionKind::Texts(_)) {
+        return argument.num_args(1..).action(ArgAction::Append);
+    }
+    if option.kind == OptionKind::Targets { argument.action(ArgAction::Append) } else { argument }
 }
 
 /// The value of an option, if the environment or the command line has one.
 fn given(option: &'static OptionInfo, matches: &ArgMatches) -> Option<Override> {
     let variable = option.variable()?;
     let values: Vec<String> = matches.get_many(option.flag)?.cloned().collect();
-    match matches.value_source(option.flag)? {
-        ValueSource::CommandLine => {
-            Some(Override { option, source: Source::Flag(format!("--{}", option.flag)), values })
-        }
-        ValueSource::EnvVariable => {
-            let values = values_of_variable(option, values);
-            (!values.is_empty()).then_some(Override { option, source: Source::Variable(variable), values })
-        }
-        _ => None,
+    let given_by = matches.value_source(option.flag)?;
+    if given_by == ValueSource::CommandLine {
+        return Some(Override { option, source: Source::Flag(format!("--{}", option.flag)), values });
     }
+    let values = values_of_variable(option, values);
+    let is_given = given_by == ValueSource::EnvVariable && !values.is_empty();
+    is_given.then_some(Override { option, source: Source::Variable(variable), values })
 }
 
 /// A variable has several values between semicolons, and an empty one is like none.
@@ -188,6 +184,37 @@ pub(crate) struct ReloadArgs {
     /// File with the process id of the relay.
     #[arg(long, value_name = "FILE", env = "RAKWIRE_RELAY_PID_FILE")]
     pub(crate) pid_file: Option<PathBuf>,
+}
+
+/// Prints the list of servers of a running relay, as `GET /servers.json` has it.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Address of the relay, as http://HOST:PORT.
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) relay: String,
+    /// Print the list as it is and not as a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Announces a game server to relays, which find it with --discover, until this ends.
+#[derive(Debug, Args)]
+pub(crate) struct AnnounceArgs {
+    /// Redis or Valkey, as redis://HOST:PORT/.
+    #[arg(long, value_name = "URL", env = "RAKWIRE_RELAY_DISCOVER")]
+    pub(crate) redis: String,
+    /// Name of the server for clients.
+    #[arg(long)]
+    pub(crate) name: TargetName,
+    /// Address of the server, as relays reach it.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) address: HostPort,
+    /// The protocol of the server: raknet, game-protocol or raw.
+    #[arg(long, default_value_t)]
+    pub(crate) kind: ProtocolKind,
+    /// How long relays keep the server after it has ended without a word.
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse_duration)]
+    pub(crate) lifetime: Duration,
 }
 
 /// The algorithm of a key.

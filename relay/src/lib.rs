@@ -1,8 +1,8 @@
 //! A relay between browsers and game servers.
 //!
 //! A browser cannot send UDP. It opens a WebSocket to the relay instead: every binary message becomes exactly one
-//! datagram to the game server, and every datagram of the server becomes one binary message. The relay does not inspect
-//! them.
+//! datagram to the game server, and every datagram of the server becomes one binary message. Of a target
+//! whose protocol it is told it looks at handshakes and pings, and at nothing else.
 //!
 //! A client chooses its server by a configured [`TargetName`]. The relay never takes an address from a client, and each
 //! client has its own UDP socket, connected to its server, so that nobody else can answer.
@@ -51,9 +51,13 @@ mod admission;
 mod close;
 pub mod config;
 mod counters;
+pub mod directory;
+pub mod discovery;
 pub mod flow;
+pub mod front;
 mod io;
 mod ops;
+pub mod protocol;
 mod relay;
 mod reload;
 mod syntax;

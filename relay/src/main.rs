@@ -28,6 +28,8 @@ fn main() -> ExitCode {
         Task::Check(args) => commands::check(&args),
         Task::Config(args) => commands::print(&args),
         Task::Reload(args) => commands::reload(&args),
+        Task::List(args) => commands::list(&args),
+        Task::Announce(args) => commands::announce(args),
         Task::Keygen(args) => commands::keygen(&args),
         Task::Token(args) => commands::token(&args),
         Task::Completions(args) => commands::completions(&args),

@@ -12,12 +12,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::admission::{Admission, Targets};
+use crate::admission::{Admission, Targets, UdpAdmission, resolve_discovered};
 use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
 use crate::counters::Counters;
-use crate::io::{App, router, serve, serve_admin};
+use crate::discovery::Watcher;
+use crate::front::{CookieKeys, FrontCounters, Settings};
+use crate::io::{App, PROBES_INTERVAL, UdpFront, payload_max, router, serve, serve_admin};
 use crate::ops::{admin_router, report_suppressed, systemd};
-use crate::reload::Reloader;
+use crate::reload::{Reloader, SetCookieKeys};
 use crate::tls::Tls;
 
 /// How long the end of a shutdown waits for connections that do not answer.
@@ -33,6 +35,8 @@ pub struct Relay {
     local_addr: SocketAddr,
     router: Router,
     admin: Option<Admin>,
+    front: Option<UdpFront<UdpAdmission>>,
+    front_counters: Arc<FrontCounters>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -91,8 +95,10 @@ impl Relay {
             Some(address) => Some(Admin::bind(address, &app).await?),
             None => None,
         };
+        let front_counters = Arc::<FrontCounters>::default();
+        let front = bind_front(&config, &app, &front_counters)?;
         let config = Arc::new(Mutex::new(config));
-        Ok(Self { listener, local_addr, router, admin, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, front_counters, app, config })
     }
 
     /// The address that the relay listens on.
@@ -105,6 +111,18 @@ impl Relay {
     #[must_use]
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(|admin| admin.local_addr)
+    }
+
+    /// The address of the front for clients with UDP of their own, if there is one.
+    #[must_use]
+    pub fn udp_addr(&self) -> Option<SocketAddr> {
+        self.front.as_ref().map(UdpFront::local_addr)
+    }
+
+    /// The counters of the front, all zero if there is none.
+    #[must_use]
+    pub fn front_counters(&self) -> Arc<FrontCounters> {
+        Arc::clone(&self.front_counters)
     }
 
     /// Whether clients connect by TLS.
@@ -123,7 +141,9 @@ impl Relay {
     /// the same from then on, by the first one that was made.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
         let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
-        let reloader = Reloader::new(admission, tls, Arc::clone(&self.config), load);
+        let set_cookie_keys =
+            self.front.as_ref().map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys);
+        let reloader = Reloader::new(admission, tls, set_cookie_keys, Arc::clone(&self.config), load);
         let _ = self.app.reloader.set(reloader.clone());
         reloader
     }
@@ -142,12 +162,17 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, app, config } = self;
+        let Self { listener, local_addr, router, admin, front, app, config, .. } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
         let mut beside = JoinSet::new();
         start_beside(&mut beside, &app, admin);
+        start_finding(&mut beside, &app, &config).await;
+        if let Some(front) = front {
+            info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
+            beside.spawn(front.run(stop.clone()));
+        }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
         let serving = serve(Arc::clone(&app), listener, router);
@@ -215,6 +240,59 @@ fn start_beside(beside: &mut JoinSet<()>, app: &Arc<App>, admin: Option<Admin>) 
         info!(admin = %local_addr, "listening for monitoring");
         beside.spawn(serve_admin(listener, router));
     }
+}
+
+/// Starts what finds targets and asks them.
+async fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, config: &Mutex<Config>) {
+    let config = config.lock().await;
+    // It was checked before.
+    if let Ok(Some(store)) = config.discovery_store() {
+        let (admission, networks) = (Arc::clone(&app.admission), config.discovery.networks.clone());
+        let mut watcher = Watcher::new(store, config.discovery.interval);
+        beside.spawn(async move {
+            loop {
+                let found = watcher.next().await;
+                admission.set_discovered(resolve_discovered(found, &networks).await);
+            }
+        });
+    }
+    let app = Arc::clone(app);
+    beside.spawn(async move {
+        loop {
+            app.probes.follow(&app.admission.offered());
+            tokio::time::sleep(PROBES_INTERVAL).await;
+        }
+    });
+}
+
+/// The front of the configuration, if it has one.
+fn bind_front(
+    config: &Config,
+    app: &App,
+    counters: &Arc<FrontCounters>,
+) -> Result<Option<UdpFront<UdpAdmission>>, ConfigError> {
+    let (Some(listen), Some((name, protocol))) = (config.udp.listen, config.front_target()?) else {
+        return Ok(None);
+    };
+    let targets = app.admission.targets();
+    let Some(target) = targets.find(name.as_str()) else { return Ok(None) };
+    let cannot_listen = |source| ConfigError::UdpListen { address: listen, source };
+    let keys = match config.cookie_keys()? {
+        Some(keys) => keys,
+        None => CookieKeys::random().map_err(|error| cannot_listen(io::Error::other(error)))?,
+    };
+    let settings = Settings {
+        protocol,
+        server: target.address,
+        guid: app.probes.guid(),
+        keys,
+        max_flows: config.limits.max_clients,
+        idle_timeout: config.limits.idle_timeout,
+        payload_max: payload_max(config.limits.max_datagram),
+    };
+    let admission = UdpAdmission::new(Arc::clone(&app.admission), name.clone());
+    let (pongs, counters) = (app.probes.pongs(target), Arc::clone(counters));
+    UdpFront::bind(listen, settings, admission, pongs, counters).map(Some).map_err(cannot_listen)
 }
 
 /// Ends the relay after `shutdown`, once its clients have gone or their time is over.

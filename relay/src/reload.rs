@@ -7,7 +7,11 @@ use tokio::sync::Mutex;
 
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
+use crate::front::CookieKeys;
 use crate::tls::Tls;
+
+/// Replaces the keys of a running front.
+pub(crate) type SetCookieKeys = Arc<dyn Fn(CookieKeys) + Send + Sync>;
 
 type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 
@@ -16,6 +20,7 @@ type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 pub struct Reloader {
     admission: Arc<Admission>,
     tls: Option<Arc<Tls>>,
+    set_cookie_keys: Option<SetCookieKeys>,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     current: Arc<Mutex<Config>>,
     load: Arc<Load>,
@@ -31,10 +36,11 @@ impl Reloader {
     pub(crate) fn new(
         admission: Arc<Admission>,
         tls: Option<Arc<Tls>>,
+        set_cookie_keys: Option<SetCookieKeys>,
         current: Arc<Mutex<Config>>,
         load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { admission, tls, current, load: Arc::new(load) }
+        Self { admission, tls, set_cookie_keys, current, load: Arc::new(load) }
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -52,7 +58,11 @@ impl Reloader {
         if let Some(tls) = &self.tls {
             tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;
         }
+        let keys = loaded.config.cookie_keys().map_err(located)?;
         self.admission.reload(&loaded.config, targets).map_err(located)?;
+        if let (Some(set_keys), Some(keys)) = (&self.set_cookie_keys, keys) {
+            set_keys(keys);
+        }
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
         Ok(changes)

@@ -52,6 +52,9 @@ fn announce(relay: &Relay) -> io::Result<()> {
     let scheme = if relay.has_tls() { "https" } else { "http" };
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "listening on {scheme}://{}", relay.local_addr())?;
+    if let Some(address) = relay.udp_addr() {
+        writeln!(stdout, "listening on udp://{address}")?;
+    }
     stdout.flush()
 }
 

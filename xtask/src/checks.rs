@@ -27,7 +27,8 @@ const CORE_MAY_USE: [&str; 13] = [
 ];
 
 /// The crates of a program's side that have no business on another one, as beginnings of names.
-const RELAY_MUST_NOT_USE: [&str; 2] = ["embassy", "rakwire"];
+const RELAY_MUST_NOT_USE: [&str; 5] =
+    ["embassy", "rakwire-cli", "rakwire-embassy", "rakwire-native", "rakwire-wasm"];
 /// What only programs need: whoever uses the library should not have to build it.
 const NATIVE_MUST_NOT_USE: [&str; 6] =
     ["clap", "hdrhistogram", "indicatif", "rakwire-cli", "serde", "tracing-subscriber"];
@@ -47,7 +48,7 @@ const OURS: [(&str, &[&str]); 13] = [
     ("rakwire-cli", &["rakwire", "rakwire-native"]),
     ("rakwire-embassy", &["rakwire"]),
     ("rakwire-wasm", &["rakwire"]),
-    ("rakwire-relay", &[]),
+    ("rakwire-relay", &["rakwire"]),
     ("rakwire-interop", &[]),
     ("rakwire-bench", &["rakwire", "rakwire-native", "snowfight"]),
     ("xtask", &[]),

@@ -75,8 +75,8 @@ pub(crate) fn test_stages() -> Vec<Stage> {
         .load(Load::Half),
         Stage::new(
             "interop",
-            "our endpoint with foreign RakNet peers, and the page of what was found",
-            &[Need::HostTests, Need::Peers],
+            "our endpoint and the relay with foreign programs, and the page of what was found",
+            &[Need::HostTests, Need::Peers, Need::Redis, Need::HaProxy],
             interop::stage,
         ),
     ];

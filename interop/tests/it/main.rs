@@ -1,6 +1,7 @@
-//! Our endpoint and RakNets that nobody here wrote.
+//! Our endpoint and the relay with RakNets and other programs that nobody here wrote.
 
 mod dial;
 mod matrix;
 mod peers;
+mod relay;
 mod support;

@@ -20,12 +20,17 @@ pub(crate) fn peer(name: &str) -> PathBuf {
     program
 }
 
-/// The program `rakwire`, which cargo puts beside the folder of the tests.
+/// The program `rakwire`.
 pub(crate) fn rakwire() -> PathBuf {
+    program("rakwire")
+}
+
+/// A program of this repository, which cargo puts beside the folder of the tests.
+pub(crate) fn program(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program");
     let folder = test.ancestors().nth(2).expect("a folder of all that is built");
-    let program = folder.join(format!("rakwire{EXE_SUFFIX}"));
-    assert!(program.is_file(), "{} is missing: run `cargo build -p rakwire-cli`", program.display());
+    let program = folder.join(format!("{name}{EXE_SUFFIX}"));
+    assert!(program.is_file(), "{} is missing: run `cargo build --workspace --bins`", program.display());
     program
 }
 

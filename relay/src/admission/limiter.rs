@@ -262,7 +262,7 @@ mod tests {
     fn a_host_does_not_become_many_by_changing_its_ipv6_address() {
         let limiter = limiter();
         let take = |text: &str| limiter.take(ip(text));
-        let _held = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
+        let _connected = [take("2001:db8::1").unwrap(), take("2001:db8::2").unwrap()];
         assert_eq!(take("2001:db8::3").unwrap_err(), Excess::Address);
         let _third = take("2001:db8:0:1::1").unwrap();
         assert_eq!(take("2001:db8:0:2::1").unwrap_err(), Excess::Prefix);
@@ -316,12 +316,12 @@ mod tests {
     #[test]
     fn a_successor_counts_on() {
         let limiter = limiter();
-        let held = limiter.take(ip("192.0.2.1")).unwrap();
+        let connected = limiter.take(ip("192.0.2.1")).unwrap();
         assert!(limiter.successor(LIMITS, 6, limiter.exempt.clone()).is_none(), "nothing changed");
         let limits = AddressLimits { per_address: 1, ..LIMITS };
         let next = limiter.successor(limits, 6, Vec::new()).unwrap();
         assert_eq!(next.take(ip("192.0.2.1")).unwrap_err(), Excess::Address);
-        drop(held);
+        drop(connected);
         assert!(next.take(ip("192.0.2.1")).is_ok());
     }
 

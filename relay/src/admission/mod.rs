@@ -1,6 +1,7 @@
 //! Who may connect, and to what. It is decided once for each client, before there is a flow.
 
 mod bans;
+mod discovered;
 mod forwarded;
 mod limiter;
 mod origin;
@@ -9,6 +10,7 @@ mod proxy;
 mod refusal;
 mod request;
 mod targets;
+mod udp;
 mod used;
 
 #[cfg(test)]
@@ -22,6 +24,7 @@ use axum::http::HeaderMap;
 use tokio::sync::watch;
 
 pub(crate) use bans::Bans;
+pub(crate) use discovered::resolve_discovered;
 pub(crate) use limiter::Share;
 pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
@@ -30,6 +33,7 @@ pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
+pub(crate) use udp::UdpAdmission;
 use used::{Unusable, UsedTokens};
 
 use crate::close::CloseReason;
@@ -108,6 +112,23 @@ impl Admission {
     /// The targets at this moment.
     pub(crate) fn targets(&self) -> Targets {
         self.policy().targets.clone()
+    }
+
+    /// The targets of the configuration and those that were found beside them.
+    pub(crate) fn offered(&self) -> Targets {
+        self.policy().offered()
+    }
+
+    /// Replaces the targets that were found beside those of the configuration.
+    pub(crate) fn set_discovered(&self, targets: Targets) {
+        if self.policy().discovered != targets {
+            self.policy.send_modify(|policy| *policy = Arc::new(policy.with_discovered(targets)));
+        }
+    }
+
+    /// Whether the page of a request may connect.
+    pub(crate) fn admits_origin(&self, headers: &HeaderMap) -> bool {
+        self.policy().origins.admits(&origin::PageOrigin::of(headers))
     }
 
     fn policy(&self) -> Arc<Policy> {

@@ -18,6 +18,8 @@ use crate::token::{Claims, VerifyingKey};
 #[derive(Debug, Clone)]
 pub(super) struct Policy {
     pub(super) targets: Targets,
+    /// Those that announce themselves. A target of the configuration goes before one of the same name.
+    pub(super) discovered: Targets,
     pub(super) resolve_interval: Duration,
     pub(super) origins: OriginPolicy,
     pub(super) proxies: TrustedProxies,
@@ -46,7 +48,7 @@ impl Policy {
         };
         let clients = successor(&self.clients, config.clients, config.limits.max_clients);
         let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
-        Self::with(config, targets, clients, connections)
+        Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, clients, connections)? })
     }
 
     fn with(
@@ -58,6 +60,7 @@ impl Policy {
         let admission = &config.admission;
         Ok(Self {
             targets,
+            discovered: Targets::default(),
             resolve_interval: config.resolve_interval,
             origins: config.origins()?,
             proxies: TrustedProxies::new(admission.trusted_proxies.clone(), admission.forwarded_header),
@@ -74,6 +77,15 @@ impl Policy {
         Self { targets, ..self.clone() }
     }
 
+    pub(super) fn with_discovered(&self, discovered: Targets) -> Self {
+        Self { discovered, ..self.clone() }
+    }
+
+    /// All targets.
+    pub(super) fn offered(&self) -> Targets {
+        self.discovered.overridden_by(&self.targets)
+    }
+
     pub(super) fn excess(&self, excess: Excess) -> CloseReason {
         match excess {
             Excess::Total => CloseReason::TooManyClients { max: self.limits.max_clients },
@@ -84,9 +96,10 @@ impl Policy {
 
     pub(super) fn target(&self, requested: Option<&str>) -> Result<Arc<ResolvedTarget>, CloseReason> {
         let requested = requested.ok_or(CloseReason::MissingTarget)?;
-        self.targets.find(requested).map(Arc::clone).ok_or_else(|| CloseReason::UnknownTarget {
+        let found = self.targets.find(requested).or_else(|| self.discovered.find(requested));
+        found.map(Arc::clone).ok_or_else(|| CloseReason::UnknownTarget {
             requested: requested.to_owned(),
-            offered: self.targets.names().cloned().collect(),
+            offered: self.offered().names().cloned().collect(),
         })
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct ResolvedTarget {
 }
 
 /// All targets by name.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Targets(BTreeMap<TargetName, Arc<ResolvedTarget>>);
 
 /// What a name has been resolved to.
@@ -71,6 +71,18 @@ impl Targets {
         targets
     }
 
+    /// These and those, which go before these of the same name.
+    pub(super) fn overridden_by(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.iter().map(|(name, target)| (name.clone(), Arc::clone(target))));
+        all
+    }
+
+    /// All of them, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ResolvedTarget>> {
+        self.0.values()
+    }
+
     pub(crate) fn insert(&mut self, target: ResolvedTarget) {
         self.0.insert(target.name.clone(), Arc::new(target));
     }
@@ -86,7 +98,7 @@ impl Targets {
     }
 }
 
-async fn look_up(address: &HostPort) -> Found {
+pub(super) async fn look_up(address: &HostPort) -> Found {
     Ok(tokio::net::lookup_host(address.as_str()).await?.collect())
 }
 

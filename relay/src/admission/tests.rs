@@ -186,16 +186,16 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
         config.limits.max_clients = 30;
     })
     .await;
-    let mut held = Vec::new();
+    let mut connected = Vec::new();
     let mut refused = 0;
     for number in 0..200 {
         match admission.admit(&request(&format!("192.0.2.{number}"), "target=game")) {
-            Ok(grant) => held.push(grant),
+            Ok(grant) => connected.push(grant),
             Err(Refusal::Close(CloseReason::AddressLimit(_))) => refused += 1,
             Err(other) => panic!("{other:?}"),
         }
     }
-    assert_eq!((held.len(), refused), (20, 180));
+    assert_eq!((connected.len(), refused), (20, 180));
     for other in ["192.0.3.1", "2001:db8::1"] {
         assert!(admission.admit(&request(other, "target=game")).is_ok(), "{other}");
     }
@@ -243,13 +243,13 @@ async fn banned_addresses_are_refused_first() {
 async fn clients_count_on_over_a_reload() {
     let limit = |max| move |config: &mut Config| config.limits.max_clients = max;
     let admission = admission(limit(2)).await;
-    let held = [(); 2].map(|()| admission.admit(&request("192.0.2.1", "target=game")).unwrap());
+    let connected = [(); 2].map(|()| admission.admit(&request("192.0.2.1", "target=game")).unwrap());
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_err());
     for (max, admitted) in [(3, true), (1, false)] {
         let config = config(limit(max));
         admission.reload(&config, Targets::resolve(&config, &Targets::default()).await.unwrap()).unwrap();
         assert_eq!(admission.admit(&request("192.0.2.1", "target=game")).is_ok(), admitted);
     }
-    drop(held);
+    drop(connected);
     assert!(admission.admit(&request("192.0.2.1", "target=game")).is_ok());
 }

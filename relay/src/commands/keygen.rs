@@ -43,12 +43,13 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
     options.write(true).create_new(true);
     restrict(&mut options, mode);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::Misconfigured(format!(
-            "'{}' exists: choose another --out, or remove the old key",
-            path.display()
-        )),
-        _ => Failure::Misconfigured(format!("cannot write '{}' ({error})", path.display())),
+    written.map_err(|error| {
+        let path = path.display();
+        Failure::Misconfigured(if error.kind() == io::ErrorKind::AlreadyExists {
+            format!("'{path}' exists: choose another --out, or remove the old key")
+        } else {
+            format!("cannot write '{path}' ({error})")
+        })
     })
 }
 

@@ -1,7 +1,9 @@
 //! The commands besides running.
 
+mod announce;
 mod config;
 mod keygen;
+mod list;
 mod reload;
 mod shell;
 mod token;
@@ -9,8 +11,10 @@ mod token;
 use std::fmt;
 use std::io::{self, Write};
 
+pub(crate) use announce::announce;
 pub(crate) use config::{check, print};
 pub(crate) use keygen::keygen;
+pub(crate) use list::list;
 pub(crate) use reload::{PidFile, reload};
 pub(crate) use shell::{completions, manual};
 pub(crate) use token::token;

@@ -7,6 +7,10 @@ use super::error::ConfigError;
 use super::model::{AdmissionConfig, Config, TlsConfig};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
+use crate::discovery::Store;
+use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
+use crate::protocol::ProtocolKind;
+use crate::target::TargetName;
 use crate::token::VerifyingKey;
 
 impl Config {
@@ -17,14 +21,57 @@ impl Config {
     ///
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if self.targets.is_empty() {
+        if self.targets.is_empty() && self.discovery.store.is_none() {
             return Err(ConfigError::NoTarget);
         }
         self.serve.as_deref().map_or(Ok(()), pages::check_pages)?;
         self.origins()?;
         self.bans()?;
         self.token_keys()?;
+        self.front_target()?;
+        self.cookie_keys()?;
+        self.discovery_store()?;
         self.check_tls()
+    }
+
+    /// The target behind the front, if there is a front.
+    pub(crate) fn front_target(&self) -> Result<Option<(&TargetName, FrontProtocol)>, ConfigError> {
+        let wrong = |reason| Err(ConfigError::Contradiction { key: "udp.target", reason });
+        if self.udp.listen.is_none() {
+            return Ok(None);
+        }
+        let found = match &self.udp.target {
+            Some(name) => self.targets.get_key_value(name),
+            None if self.targets.len() == 1 => self.targets.first_key_value(),
+            None => return wrong("the front is before one target: choose it with --udp-target NAME"),
+        };
+        let Some((name, target)) = found else {
+            return wrong("there is no such target: give --udp-target the name of one of --target");
+        };
+        match target.kind {
+            ProtocolKind::RakNet => Ok(Some((name, FrontProtocol::RakNet))),
+            ProtocolKind::GameProtocol => Ok(Some((name, FrontProtocol::GameProtocol))),
+            ProtocolKind::Raw => wrong(
+                "the front must know the protocol of its target: add kind=raknet or kind=game-protocol to the target",
+            ),
+        }
+    }
+
+    /// The keys of cookies, as the file has them now.
+    pub(crate) fn cookie_keys(&self) -> Result<Option<CookieKeys>, ConfigError> {
+        let key = "udp.cookie_keys";
+        let Some(path) = &self.udp.cookie_keys else { return Ok(None) };
+        let keys = read(key, path)?.parse();
+        keys.map(Some).map_err(|error: CookieKeySyntaxError| file_error(key, path, None, error.to_string()))
+    }
+
+    /// Where game servers announce themselves.
+    pub(crate) fn discovery_store(&self) -> Result<Option<Store>, ConfigError> {
+        let unusable = |_| ConfigError::Contradiction {
+            key: "discovery.store",
+            reason: "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH",
+        };
+        self.discovery.store.as_deref().map(Store::new).transpose().map_err(unusable)
     }
 
     /// The banned addresses, as the file has them now.

@@ -48,6 +48,16 @@ pub enum ConfigError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Listening on the address of the front fails.
+    #[error(
+        "cannot listen on UDP {address} ({source}): choose another --udp-listen, or stop the program that uses it"
+    )]
+    UdpListen {
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The directory of static files does not exist.
     #[error("'{}' is not a directory: use an existing one for --serve", .0.display())]
     ServeDirectory(PathBuf),
@@ -104,6 +114,7 @@ impl ConfigError {
                 return vec!["targets".to_owned(), name.as_str().to_owned(), "address".to_owned()];
             }
             Self::Listen { .. } | Self::OriginsRequired(_) => "listen",
+            Self::UdpListen { .. } => "udp.listen",
             Self::ServeDirectory(_) | Self::ServeIndex { .. } | Self::ServeSources(_) => "serve",
             Self::File { key, .. } | Self::Contradiction { key, .. } => key,
         };

@@ -167,12 +167,13 @@ impl Layers {
 impl Override {
     /// A table with nothing but this value.
     fn layer(&self) -> Result<Table, String> {
-        let value = match self.option.kind {
-            OptionKind::Targets => Value::Table(targets(&self.values)?),
-            OptionKind::Texts(_) => {
-                Value::Array(self.values.iter().map(|text| Value::String(text.clone())).collect())
-            }
-            kind => single(kind, self.values.last().map_or("", String::as_str))?,
+        let texts = || self.values.iter().map(|text| Value::String(text.clone())).collect();
+        let value = if self.option.kind == OptionKind::Targets {
+            Value::Table(targets(&self.values)?)
+        } else if matches!(self.option.kind, OptionKind::Texts(_)) {
+            Value::Array(texts())
+        } else {
+            single(self.option.kind, self.values.last().map_or("", String::as_str))?
         };
         let mut keys = self.option.key.rsplit('.');
         let leaf = keys.next().unwrap_or_default();
@@ -288,13 +289,11 @@ pub(super) fn find<'a>(table: &'a Table, keys: &[&str]) -> Vec<(KeyPath, &'a Val
     let Some((first, rest)) = keys.split_first() else { return Vec::new() };
     let mut found = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| *first == "*" || key.as_str() == *first) {
-        match value {
-            value if rest.is_empty() => found.push((vec![key.clone()], value)),
-            Value::Table(inner) => {
-                let below = find(inner, rest).into_iter();
-                found.extend(below.map(|(path, value)| ([vec![key.clone()], path].concat(), value)));
-            }
-            _ => {}
+        if rest.is_empty() {
+            found.push((vec![key.clone()], value));
+        } else if let Value::Table(inner) = value {
+            let below = find(inner, rest).into_iter();
+            found.extend(below.map(|(path, value)| ([vec![key.clone()], path].concat(), value)));
         }
     }
     found

@@ -19,8 +19,8 @@ pub use error::ConfigError;
 pub use explain::reference;
 pub use layers::{LoadError, Loaded, Override, Source};
 pub use model::{
-    AddressLimits, AdminConfig, AdmissionConfig, Config, ForwardedHeader, Limits, LogConfig, LogFormat,
-    Target, TargetKind, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX,
+    AddressLimits, AdminConfig, AdmissionConfig, Config, DiscoveryConfig, ForwardedHeader, Limits, LogConfig,
+    LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig,
 };
 pub use options::{Change, OPTIONS, OptionInfo, OptionKind};
 pub(crate) use pages::absolute;

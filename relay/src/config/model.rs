@@ -16,6 +16,7 @@ use toml::Table;
 use super::duration;
 use crate::admission::AllowedOrigin;
 use crate::flow::{FlowLimits, Rate, Source};
+use crate::protocol::ProtocolKind;
 use crate::syntax;
 use crate::target::{HostPort, TargetName, TargetSpec};
 
@@ -52,6 +53,10 @@ pub struct Config {
     pub clients: AddressLimits,
     /// TLS.
     pub tls: TlsConfig,
+    /// The front for clients with UDP of their own.
+    pub udp: UdpConfig,
+    /// Where game servers announce themselves.
+    pub discovery: DiscoveryConfig,
     /// The admin address.
     pub admin: AdminConfig,
     /// The log.
@@ -93,6 +98,8 @@ impl Default for Config {
             limits: Limits::default(),
             clients: AddressLimits::default(),
             tls: TlsConfig::default(),
+            udp: UdpConfig::default(),
+            discovery: DiscoveryConfig::default(),
             admin: AdminConfig::default(),
             log: LogConfig::default(),
         }
@@ -112,7 +119,7 @@ pub struct Target {
     pub allow_private: bool,
     /// What the relay knows of its protocol.
     #[serde(default)]
-    pub kind: TargetKind,
+    pub kind: ProtocolKind,
     /// The source addresses of datagrams to it.
     #[serde(default)]
     pub source: TargetSource,
@@ -137,7 +144,7 @@ impl Target {
         Self {
             address,
             allow_private: false,
-            kind: TargetKind::Raw,
+            kind: ProtocolKind::Raw,
             source: TargetSource::Shared,
             proxy_protocol: false,
             resume_within: Self::resume_within(),
@@ -157,21 +164,6 @@ impl Target {
     const fn queue_bytes() -> NonZeroUsize {
         const { NonZeroUsize::new(256 * 1024).expect("it is not zero") }
     }
-}
-
-/// What the relay knows of the protocol of a game server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum TargetKind {
-    /// Nothing: every datagram passes.
-    #[default]
-    Raw,
-    /// RakNet.
-    #[serde(rename = "raknet")]
-    RakNet,
-    /// The Game Protocol.
-    GameProtocol,
 }
 
 /// The source addresses of datagrams to a game server.
@@ -431,6 +423,40 @@ pub struct TlsConfig {
     pub acme_directory: Option<String>,
     /// Whether to make a certificate at the start, for development.
     pub self_signed: bool,
+}
+
+/// The front for clients with UDP of their own, before one of the targets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct UdpConfig {
+    /// The address to listen on; without it there is no front. Port 0 picks a free one.
+    pub listen: Option<SocketAddr>,
+    /// The target behind it, if there are several.
+    pub target: Option<TargetName>,
+    /// A file with the keys of cookies. Without it the key is random.
+    pub cookie_keys: Option<PathBuf>,
+}
+
+/// Where game servers announce themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct DiscoveryConfig {
+    /// The URL of the store, Redis or Valkey.
+    pub store: Option<String>,
+    /// How often it is looked into.
+    #[serde(with = "duration")]
+    pub interval: Duration,
+    /// The networks that are not public and that announced servers may be in.
+    #[serde(deserialize_with = "syntax::networks")]
+    pub networks: Vec<IpNet>,
+}
+
+impl Default for DiscoveryConfig {
+    fn default() -> Self {
+        Self { store: None, interval: Duration::from_secs(2), networks: Vec::new() }
+    }
 }
 
 /// The admin address.

@@ -72,6 +72,22 @@ impl OptionInfo {
         (!name.is_empty()).then(|| format!("RAKWIRE_RELAY_{name}"))
     }
 
+    /// The name of its value in the help of the command line.
+    #[must_use]
+    pub const fn value_name(&self) -> &'static str {
+        match self.kind {
+            OptionKind::Switch => "BOOL",
+            OptionKind::Text(name) | OptionKind::Texts(name) => name,
+            OptionKind::Choice(_) => "VALUE",
+            OptionKind::Number { unit, .. } => match unit.as_bytes() {
+                b"bytes" => "BYTES",
+                _ => "N",
+            },
+            OptionKind::Time { .. } => "SECONDS",
+            OptionKind::Targets => "NAME=HOST:PORT",
+        }
+    }
+
     /// The values that it takes, with their unit.
     #[must_use]
     pub fn values(&self) -> String {
@@ -445,6 +461,49 @@ pub const OPTIONS: &[OptionInfo] = &[
         OptionKind::Switch,
         Change::Restart,
         "Make a certificate at the start, for development",
+    ),
+    option(
+        "udp.listen",
+        "udp-listen",
+        OptionKind::Text("ADDR"),
+        Change::Restart,
+        "Address and port of a front for clients with UDP of their own, which prove their address by a cookie",
+    ),
+    option(
+        "udp.target",
+        "udp-target",
+        OptionKind::Text("NAME"),
+        Change::Restart,
+        "The target behind the front, if there are several. It needs a kind other than raw",
+    ),
+    option(
+        "udp.cookie_keys",
+        "udp-cookie-keys",
+        OptionKind::Text("FILE"),
+        Change::Reload,
+        "File with the keys of cookies, 32 hexadecimal digits per line, the first of which makes them; without it the key \
+         is random",
+    ),
+    option(
+        "discovery.store",
+        "discover",
+        OptionKind::Text("URL"),
+        Change::Restart,
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/",
+    ),
+    option(
+        "discovery.interval",
+        "discover-interval",
+        time(millis(100), DAY),
+        Change::Restart,
+        "How often the relay looks for announced servers",
+    ),
+    option(
+        "discovery.networks",
+        "discover-network",
+        OptionKind::Texts("NETWORK"),
+        Change::Restart,
+        "Loopback or private networks that announced servers may be in; without them their addresses must be public",
     ),
     option(
         "admin.listen",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::protocol::ProtocolKind;
 
 /// A file for one test.
 fn file(name: &str, text: &str) -> PathBuf {
@@ -118,8 +119,8 @@ fn later_layers_take_precedence() {
     assert_eq!(listen.port(), 1);
     assert_eq!((limits.queue.get(), limits.max_clients, limits.idle_timeout.as_secs()), (20, 2, 90));
     let of = |name: &str| &targets[&name.parse().unwrap()];
-    assert_eq!((of("game").address.as_str(), of("game").kind), ("127.0.0.1:2", TargetKind::RakNet));
-    assert_eq!((of("other").kind, of("other").resume_within.as_secs()), (TargetKind::GameProtocol, 5));
+    assert_eq!((of("game").address.as_str(), of("game").kind), ("127.0.0.1:2", ProtocolKind::RakNet));
+    assert_eq!((of("other").kind, of("other").resume_within.as_secs()), (ProtocolKind::GameProtocol, 5));
 
     let text = loaded.explain().replace(&path.display().to_string(), "FILE");
     for line in [

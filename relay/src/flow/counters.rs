@@ -32,6 +32,8 @@ counted! {
         RateLimited,
         /// The client sent something else than a handshake before the game server had answered.
         NotHandshake,
+        /// The client sent more of handshakes than [`Handshake`](crate::protocol::Handshake) allows.
+        HandshakeBudget,
     }
 }
 
@@ -46,7 +48,8 @@ impl DropReason {
             | Self::EmptyMessage
             | Self::SendRefused
             | Self::RateLimited
-            | Self::NotHandshake => Direction::ToServer,
+            | Self::NotHandshake
+            | Self::HandshakeBudget => Direction::ToServer,
         }
     }
 
@@ -61,6 +64,7 @@ impl DropReason {
             Self::SendRefused => "send_refused",
             Self::RateLimited => "rate_limited",
             Self::NotHandshake => "not_handshake",
+            Self::HandshakeBudget => "handshake_budget",
         }
     }
 }

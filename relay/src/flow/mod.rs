@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod awareness;
 mod control;
 mod counters;
 mod end;

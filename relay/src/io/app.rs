@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
 use super::handover::Handover;
+use super::probes::Probes;
 use super::websocket::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
@@ -44,6 +45,8 @@ pub(crate) struct App {
     metrics: Metrics,
     /// What reloads this relay, once there is something.
     pub(crate) reloader: OnceLock<Reloader>,
+    /// What RakNet targets answer to pings.
+    pub(crate) probes: Probes,
 }
 
 impl App {
@@ -66,6 +69,7 @@ impl App {
             sessions: TaskTracker::new(),
             metrics: Metrics::new(),
             reloader: OnceLock::new(),
+            probes: Probes::new(),
         }
     }
 

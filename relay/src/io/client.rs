@@ -13,7 +13,8 @@ use super::udp::ServerSocket;
 use super::websocket::Connection;
 use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
-use crate::flow::{Flow, FlowEnd, ProxyHeader, Secret, Setup};
+use crate::flow::{Flow, FlowEnd, Inspect, ProxyHeader, Secret, Setup};
+use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind};
 use crate::target::TargetName;
 
 /// How long a client waits for the slot of one that is gone.
@@ -121,8 +122,11 @@ async fn run(
     let target = &*grant.target;
     let secret = if opening.has_control { new_secret() } else { None };
     let proxy_header = ProxyHeader { client: grant.client, server: target.address };
-    let setup =
-        Setup { secret, proxy_header: target.settings.proxy_protocol.then_some(proxy_header), inspect: None };
+    let setup = Setup {
+        secret,
+        proxy_header: target.settings.proxy_protocol.then_some(proxy_header),
+        inspect: awareness(app, grant),
+    };
     let limits = grant.limits.of_flow(&target.settings);
     let flow = Flow::new(limits, app.counters.target(&target.name), setup, Instant::now());
     let returning = Arc::new(Connections::new());
@@ -135,6 +139,22 @@ async fn run(
     }
     // A client that came back in the last moment is told the same as one that was there.
     (end, returning.close().or(connection))
+}
+
+/// What knows the protocol of the target, if the relay is told it.
+fn awareness(app: &App, grant: &Grant) -> Option<Box<dyn Inspect>> {
+    let kind = grant.target.settings.kind;
+    if kind == ProtocolKind::Raw {
+        return None;
+    }
+    let pongs = app.probes.pongs(&grant.target);
+    let handshake = Handshake { payload_max: payload_max(grant.limits.max_datagram), ..Handshake::default() };
+    Some(Box::new(Awareness::new(kind, handshake, pongs, Instant::now())))
+}
+
+/// The longest datagram of a handshake that a relay with this limit passes.
+pub(crate) fn payload_max(max_datagram: usize) -> u16 {
+    u16::try_from(max_datagram).unwrap_or(LARGEST_PAYLOAD).min(LARGEST_PAYLOAD)
 }
 
 /// A secret for a new flow; none without random bytes, and then nobody can come back to it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -21,7 +22,11 @@ use crate::flow::FLOW_PROTOCOL;
 
 /// All paths of the relay.
 pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
-    let router = Router::new().route("/ws", get(open)).route("/healthz", get(async || "ok")).with_state(app);
+    let router = Router::new()
+        .route("/ws", get(open))
+        .route("/healthz", get(async || "ok"))
+        .route("/servers.json", get(servers))
+        .with_state(app);
     match serve {
         Some(directory) => serve_files(router, directory),
         None => router,
@@ -64,6 +69,19 @@ async fn open(
     upgrade.on_upgrade(async move |socket| {
         client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
     })
+}
+
+/// The list of servers. Pages of other origins can read it if they may connect.
+async fn servers(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    let list = app.probes.list(&app.admission.offered());
+    // Texts and numbers are always JSON.
+    let body = serde_json::to_string(&list).unwrap_or_default();
+    let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
+    let mut response = (fixed, body).into_response();
+    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(&headers)) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response
 }
 
 fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {

@@ -143,7 +143,7 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
     config.clients.per_prefix = 5;
     config.limits.max_clients = 10;
     let relay = Running::start(config).await;
-    let mut held = Vec::new();
+    let mut connected = Vec::new();
     let mut refused = 0;
     for number in 1..=20 {
         let from = format!("192.0.2.{number}");
@@ -151,7 +151,7 @@ async fn a_flood_from_one_prefix_leaves_another_alone() {
         if number <= 5 {
             client.send(b"x").await;
             client.receive().await;
-            held.push(client);
+            connected.push(client);
         } else {
             assert_eq!(client.closed().await.0, 4429, "{from}");
             refused += 1;

@@ -194,13 +194,17 @@ const RELAY: Crate = Crate {
         Layer::together(&["syntax"]),
         // What decides without a socket.
         Layer::together(&["counted"]),
-        Layer::together(&["flow"]),
+        Layer::together(&["protocol"]),
+        // The flows of browsers, and those of clients with UDP of their own.
+        Layer::apart(&["flow", "front"]),
         Layer::together(&["target"]),
+        // Where servers are found, and what lists show of them.
+        Layer::apart(&["directory", "discovery"]),
         Layer::apart(&["admission::bans", "admission::origin", "close", "token"]),
         Layer::together(&["config"]),
         Layer::together(&["counters"]),
-        Layer::together(&["admission::*"]),
-        Layer::apart(&["admission", "ops", "tls"]),
+        Layer::together(&["admission", "admission::*"]),
+        Layer::apart(&["ops", "tls"]),
         Layer::together(&["reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
@@ -296,5 +300,14 @@ pub(super) struct Foreign {
 }
 
 /// Other crates that stand behind one module each.
-pub(super) const FOREIGN: &[Foreign] =
-    &[Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" }];
+pub(super) const FOREIGN: &[Foreign] = &[
+    Foreign { root: "embedded/src/lib.rs", path: &["embassy_net", "udp"], only_in: "socket" },
+    // The relay runs no connection, but its tests let peers speak through it.
+    Foreign { root: "relay/src/lib.rs", path: &["rakwire", "raknet", "Peer"], only_in: "front::tests" },
+    Foreign {
+        root: "relay/src/lib.rs",
+        path: &["rakwire", "game_protocol", "Peer"],
+        only_in: "front::tests",
+    },
+    Foreign { root: "relay/src/lib.rs", path: &["rakwire", "endpoint"], only_in: "front::tests" },
+];

@@ -24,6 +24,8 @@ pub(crate) enum Need {
     /// What counts instructions.
     Valgrind,
     Qemu,
+    /// Where game servers announce themselves.
+    Redis,
     DefmtPrint,
     WasmBindgen,
     WasmPack,
@@ -52,7 +54,7 @@ pub(crate) enum Need {
 
 impl Need {
     /// What is installed, not built from this repository.
-    pub(crate) const TOOLS: [Self; 24] = [
+    pub(crate) const TOOLS: [Self; 25] = [
         Self::Node,
         Self::Components,
         Self::OldestRust,
@@ -68,6 +70,7 @@ impl Need {
         Self::Systemd,
         Self::Valgrind,
         Self::Qemu,
+        Self::Redis,
         Self::DefmtPrint,
         Self::WasmBindgen,
         Self::WasmPack,
@@ -98,6 +101,7 @@ impl Need {
             Self::Systemd => ("systemd", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Valgrind => ("valgrind", Load::None, Some(Resource::SystemPackages), &[]),
             Self::Qemu => ("qemu", Load::None, Some(Resource::SystemPackages), &[]),
+            Self::Redis => ("redis", Load::None, Some(Resource::SystemPackages), &[]),
             Self::DefmtPrint => ("defmt-print", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmBindgen => ("wasm-bindgen", Load::Full, Some(Resource::Tools), &[]),
             Self::WasmPack => ("wasm-pack", Load::Full, Some(Resource::Tools), &[]),

@@ -1,0 +1,260 @@
+//! The relay's program before servers that nobody here wrote, and between programs of the distribution.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rakwire_native::{CookiePolicy, Delivery, Endpoint, Options};
+use serde_json::Value;
+
+use crate::support::{self, Server, TIME_LIMIT, peer, run, text};
+
+/// The relay, until it is dropped.
+struct Relay {
+    child: Child,
+    http: SocketAddr,
+    /// Where the front listens, if there is one.
+    udp: Option<SocketAddr>,
+}
+
+impl Relay {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(support::program("rakwire-relay"))
+            .args(["--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let stdout = child.stdout.take().expect("its output");
+        let mut lines = BufReader::new(stdout).lines();
+        let mut address = |scheme: &str| {
+            let line = lines.next().expect("a line").expect("text");
+            let address = line.strip_prefix("listening on ").and_then(|rest| rest.strip_prefix(scheme));
+            address.and_then(|address| address.parse().ok()).unwrap_or_else(|| panic!("{line:?}"))
+        };
+        let http = address("http://");
+        let has_front = arguments.contains(&"--udp-listen");
+        let udp = has_front.then(|| address("udp://"));
+        Self { child, http, udp }
+    }
+
+    /// A relay with a front for a server of RakNet.
+    fn front(server: SocketAddr) -> Self {
+        Self::start(&["--target", &format!("game={server},kind=raknet"), "--udp-listen", "127.0.0.1:0"])
+    }
+
+    fn udp(&self) -> SocketAddr {
+        self.udp.expect("a front")
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A foreign client says how its echoes went.
+async fn foreign_client(name: &str, protocol: u8, address: SocketAddr) -> Value {
+    let (program, protocol, address) = (peer(name), protocol.to_string(), address.to_string());
+    let client = tokio::task::spawn_blocking(move || {
+        let arguments = ["client", &address, "--protocol", &protocol, "--count", "100", "--size", "100"];
+        run(&program, &arguments).expect("the program runs")
+    });
+    let output = tokio::time::timeout(TIME_LIMIT, client).await.expect("an end in time").expect("no panic");
+    serde_json::from_str(&text(&output.stdout)).expect("a line of JSON")
+}
+
+async fn our_client(protocol: u8, address: SocketAddr) {
+    let mut options = Options::client().expect("entropy");
+    options.config.protocol_version = protocol;
+    let client = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+    let connection = client.connect(address).await.expect("a connection");
+    for size in [100, 20_000] {
+        let message: Vec<u8> = (0..size).map(|at| if at == 0 { 0xFE } else { at as u8 }).collect();
+        connection.send(&message, Delivery::RELIABLE_ORDERED).await.expect("an open connection");
+        let echo = tokio::time::timeout(TIME_LIMIT, connection.recv()).await.expect("an echo in time");
+        assert!(echo.expect("an echo").bytes == message, "{size} bytes");
+    }
+    connection.disconnect().await;
+}
+
+/// The C++ server knows no cookies; behind the front it has them, and its clients do not notice.
+#[tokio::test]
+async fn clients_reach_foreign_servers_through_a_front() {
+    for (server, protocol) in [("cpp", 6), ("cpp", 11), ("rust-raknet", 11)] {
+        let server = Server::start(server, &["--protocol", &protocol.to_string()]).expect("a foreign server");
+        let relay = Relay::front(server.address);
+        our_client(protocol, relay.udp()).await;
+        for client in ["cpp", "python"] {
+            let found = foreign_client(client, protocol, relay.udp()).await;
+            assert_eq!(found["echoed"], 100, "{client} with protocol {protocol}: {found}");
+        }
+    }
+}
+
+/// Our server, with and without cookies of its own.
+#[tokio::test]
+async fn foreign_clients_reach_our_server_through_a_front() {
+    for cookies in [CookiePolicy::Off, CookiePolicy::Required] {
+        let mut options = Options::server(8).expect("entropy");
+        options.config.cookies = cookies;
+        let server = Endpoint::bind("127.0.0.1:0", options).await.expect("a free port");
+        let relay = Relay::front(server.local_addr());
+        let echo = tokio::spawn(async move {
+            while let Some(connection) = server.accept().await {
+                tokio::spawn(async move {
+                    while let Some(message) = connection.recv().await {
+                        // It fails once the client has left.
+                        let _ = connection.send(&message.bytes, message.delivery).await;
+                    }
+                });
+            }
+        });
+        for client in ["cpp", "python"] {
+            let found = foreign_client(client, 11, relay.udp()).await;
+            assert_eq!(found["echoed"], 100, "{client} with {cookies:?}: {found}");
+        }
+        echo.abort();
+    }
+}
+
+/// A client with a wrong version hears so from the server itself.
+#[tokio::test]
+async fn a_wrong_version_is_told_by_the_server() {
+    let server = Server::start("cpp", &["--protocol", "6"]).expect("a foreign server");
+    let relay = Relay::front(server.address);
+    let found = foreign_client("cpp", 11, relay.udp()).await;
+    assert_eq!(found["connected"], false, "{found}");
+    // Nobody waited for the time limit of the client.
+    our_client(6, relay.udp()).await;
+}
+
+/// The pong of the server comes from the cache of the front.
+#[tokio::test]
+async fn pings_are_answered_in_the_place_of_a_foreign_server() {
+    let server = Server::start("cpp", &[]).expect("a foreign server");
+    let relay = Relay::front(server.address);
+    let client =
+        Endpoint::bind("127.0.0.1:0", Options::client().expect("entropy")).await.expect("a free port");
+    let direct = client.ping(server.address, TIME_LIMIT).await.expect("a pong of the server");
+    let pong = loop {
+        // The relay asks the server at its start; a ping before that has no answer.
+        if let Ok(pong) = client.ping(relay.udp(), Duration::from_millis(200)).await {
+            break pong;
+        }
+    };
+    assert_eq!((pong.data, pong.guid), (direct.data, direct.guid));
+}
+
+mod discovery {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// Redis of the distribution, until it is dropped.
+    struct Redis {
+        child: Child,
+        folder: PathBuf,
+        url: String,
+    }
+
+    impl Redis {
+        /// It listens on a socket of the file system, so that no port has to be found.
+        fn start() -> Self {
+            let folder = std::env::temp_dir().join(format!("rakwire-redis-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let socket = folder.join("redis.sock");
+            let child = Command::new("redis-server")
+                .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+                .arg(&socket)
+                .current_dir(&folder)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("redis-server is missing: run `apt-get install redis-server`");
+            let url = format!("unix://{}", socket.display());
+            while !socket.exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Self { child, folder, url }
+        }
+    }
+
+    impl Drop for Redis {
+        fn drop(&mut self) {
+            // They may have gone already.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    /// A program that announces a server.
+    fn announce(redis: &Redis, name: &str, address: SocketAddr) -> Child {
+        Command::new(support::program("rakwire-relay"))
+            .args(["announce", "--redis", &redis.url, "--name", name, "--kind", "raknet", "--lifetime", "2s"])
+            .args(["--address", &address.to_string()])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program starts")
+    }
+
+    /// What the relay lists.
+    fn servers(relay: &Relay) -> Vec<Value> {
+        let output = Command::new(support::program("rakwire-relay"))
+            .args(["list", "--json", &format!("http://{}", relay.http)])
+            .output()
+            .expect("the program runs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let list: Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+        list["servers"].as_array().expect("a list").clone()
+    }
+
+    fn names(relay: &Relay) -> Vec<String> {
+        servers(relay).iter().map(|server| server["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    fn eventually(what: &str, mut is_done: impl FnMut() -> bool) {
+        let start = std::time::Instant::now();
+        while !is_done() {
+            assert!(start.elapsed() < TIME_LIMIT, "never: {what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[test]
+    fn announced_servers_come_and_go() {
+        let redis = Redis::start();
+        let server = Server::start("cpp", &[]).expect("a foreign server");
+        let relay = Relay::start(&[
+            "--target",
+            "fixed=127.0.0.1:1",
+            "--discover",
+            &redis.url,
+            "--discover-interval",
+            "1s",
+            "--discover-network",
+            "127.0.0.0/8",
+        ]);
+        assert_eq!(names(&relay), ["fixed"]);
+        let mut polite = announce(&redis, "arena-1", server.address);
+        let mut killed = announce(&redis, "arena-2", server.address);
+        eventually("both are listed and online", || {
+            let servers = servers(&relay);
+            servers.len() == 3 && servers.iter().filter(|server| server["online"] == true).count() == 2
+        });
+        // One takes its announcement back, the other one's runs out.
+        let told =
+            Command::new("kill").args(["-TERM", &polite.id().to_string()]).status().expect("kill runs");
+        assert!(told.success() && polite.wait().expect("an end").success());
+        eventually("the first is gone", || names(&relay) == ["arena-2", "fixed"]);
+        killed.kill().expect("a running program");
+        killed.wait().expect("an end");
+        eventually("the second is gone", || names(&relay) == ["fixed"]);
+    }
+}

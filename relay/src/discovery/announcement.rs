@@ -1,0 +1,132 @@
+//! What a game server says of itself in the store.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::protocol::ProtocolKind;
+use crate::target::{HostPort, TargetName};
+
+/// What the keys of announcements begin with.
+pub(super) const PREFIX: &str = "rakwire:server:";
+
+/// The longest value that is read, in bytes.
+const LONGEST: usize = 1_024;
+
+/// A game server that announces itself.
+///
+/// ```
+/// use rakwire_relay::discovery::Announcement;
+/// use rakwire_relay::protocol::ProtocolKind;
+///
+/// let text = r#"{"address":"10.0.0.7:19132","kind":"raknet"}"#;
+/// let server = Announcement::parse("arena-3".parse()?, text)?;
+/// assert_eq!(server.kind, ProtocolKind::RakNet);
+/// assert_eq!((server.key(), server.value()), ("rakwire:server:arena-3".to_owned(), text.to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announcement {
+    /// Its name for clients.
+    pub name: TargetName,
+    /// Its address, as relays reach it.
+    pub address: HostPort,
+    /// The protocol that it speaks.
+    pub kind: ProtocolKind,
+}
+
+/// The value of a key. Fields that are not known are left for later versions.
+#[derive(Serialize, Deserialize)]
+struct Value<'a> {
+    address: &'a str,
+    #[serde(default)]
+    kind: ProtocolKind,
+}
+
+impl Announcement {
+    /// Reads the value of the key of `name`.
+    ///
+    /// # Errors
+    /// If it is not a JSON object with an address, or longer than 1,024 bytes.
+    pub fn parse(name: TargetName, value: &str) -> Result<Self, AnnouncementError> {
+        if value.len() > LONGEST {
+            return Err(AnnouncementError::TooLong);
+        }
+        let Value { address, kind } = serde_json::from_str(value).map_err(|_| AnnouncementError::Syntax)?;
+        let address = address.parse().map_err(|_| AnnouncementError::Address)?;
+        Ok(Self { name, address, kind })
+    }
+
+    /// The key that it stands under.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{PREFIX}{}", self.name)
+    }
+
+    /// The value of the key.
+    #[must_use]
+    pub fn value(&self) -> String {
+        let value = Value { address: self.address.as_str(), kind: self.kind };
+        // Two texts are always JSON.
+        serde_json::to_string(&value).unwrap_or_default()
+    }
+}
+
+/// The name in a key, if it is one of an announcement.
+pub(super) fn name_of(key: &str) -> Option<TargetName> {
+    key.strip_prefix(PREFIX)?.parse().ok()
+}
+
+/// An announcement that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AnnouncementError {
+    /// It is no JSON object with an address.
+    #[error("it must be a JSON object such as {{\"address\":\"10.0.0.7:19132\",\"kind\":\"raknet\"}}")]
+    Syntax,
+    /// Its address cannot be read.
+    #[error("its address must be HOST:PORT")]
+    Address,
+    /// It is too long.
+    #[error("it must not be longer than 1024 bytes")]
+    TooLong,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(value: &str) -> Result<Announcement, AnnouncementError> {
+        Announcement::parse("arena".parse().unwrap(), value)
+    }
+
+    #[test]
+    fn announcements_are_read_back() {
+        for kind in ProtocolKind::ALL {
+            let server = Announcement {
+                name: "arena".parse().unwrap(),
+                address: "[2001:db8::1]:19132".parse().unwrap(),
+                kind,
+            };
+            assert_eq!(parse(&server.value()), Ok(server));
+        }
+        let least = parse(r#"{"address":"a.example:1","later":[1]}"#).unwrap();
+        assert_eq!(least.kind, ProtocolKind::Raw);
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        assert_eq!(parse("10.0.0.7:19132"), Err(AnnouncementError::Syntax));
+        assert_eq!(parse(r#"{"kind":"raknet"}"#), Err(AnnouncementError::Syntax));
+        assert_eq!(parse(r#"{"address":"a:1","kind":"tcp"}"#), Err(AnnouncementError::Syntax));
+        assert_eq!(parse(r#"{"address":"10.0.0.7"}"#), Err(AnnouncementError::Address));
+        assert_eq!(parse(&" ".repeat(1_025)), Err(AnnouncementError::TooLong));
+    }
+
+    #[test]
+    fn only_keys_with_a_usable_name_count() {
+        assert_eq!(name_of("rakwire:server:a").map(|name| name.to_string()), Some("a".to_owned()));
+        for key in ["rakwire:server:", "rakwire:server:a=b", "rakwire:servers:a", "a"] {
+            assert_eq!(name_of(key), None, "{key}");
+        }
+    }
+}

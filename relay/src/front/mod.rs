@@ -1,0 +1,313 @@
+//! A front: UDP in front of a game server that answers anybody, without IO (`docs/udp-front.md`).
+//!
+//! A client proves its address to the front, by a cookie, before anything is kept of it and before anything reaches the
+//! server. Then the front opens the connection with the server in the client's place, from an address of its own for each
+//! client, and passes datagrams in both directions.
+//!
+//! ```text
+//!  client                   front                    server
+//!    request 1  ─────────▶                                       nothing is kept
+//!               ◀─────────  reply 1, cookie
+//!    request 2  ─────────▶  a flow begins
+//!    with the cookie        request 1  ─────────▶
+//!                           ◀─────────  reply 1
+//!                           request 2  ─────────▶
+//!               ◀─────────  ◀─────────  reply 2
+//!    datagrams  ◀────────▶             ◀────────▶
+//! ```
+//!
+//! Each input adds to a list of [`Transmits`] what is to be sent; [`Front::poll_closed`] names the flows that ended.
+
+mod cookie;
+mod counters;
+mod flow;
+mod game_protocol;
+mod raknet;
+mod ration;
+mod table;
+mod transmit;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
+pub(crate) use counters::Direction;
+pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
+use flow::FlowProtocol;
+use ration::{Rates, Rations};
+pub(crate) use table::FlowId;
+use table::FlowTable;
+pub(crate) use transmit::{To, Transmits};
+
+use crate::protocol::PongCache;
+
+/// How often [`Front::handle_timeout`] is due.
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+/// How long a server has to answer the handshake of a flow.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pongs may be longer than pings: few of them.
+const PONGS: Rates = Rates { all: 1_000, network: 20 };
+
+/// A challenge is never longer than what it answers; the rate bounds what a forged source makes the front send to it.
+const CHALLENGES: Rates = Rates { all: 20_000, network: 200 };
+
+/// The time, as both clocks tell it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) at: Instant,
+    /// Cookies are made for a time that other fronts know, too.
+    pub(crate) unix_seconds: u64,
+}
+
+/// A protocol whose clients can prove their address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FrontProtocol {
+    RakNet,
+    GameProtocol,
+}
+
+/// What a front is told at its start.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) protocol: FrontProtocol,
+    /// The game server.
+    pub(crate) server: SocketAddr,
+    /// What the front calls itself until the server has said its GUID.
+    pub(crate) guid: u64,
+    pub(crate) keys: CookieKeys,
+    pub(crate) max_flows: usize,
+    pub(crate) idle_timeout: Duration,
+    /// The longest datagram that clients and server may agree on, in bytes without IP and UDP headers.
+    pub(crate) payload_max: u16,
+}
+
+/// Who may have a flow.
+pub(crate) trait Admit {
+    /// What a client holds as long as its flow.
+    type Permit: std::fmt::Debug;
+
+    /// Whether a client whose address is proved gets a flow.
+    fn admit(&mut self, client: SocketAddr) -> Option<Self::Permit>;
+}
+
+/// What is kept of a client.
+#[derive(Debug)]
+struct Flow<P> {
+    protocol: FlowProtocol,
+    /// Whether the server has accepted the client.
+    is_open: bool,
+    _permit: P,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Front<A: Admit> {
+    settings: Settings,
+    admission: A,
+    pongs: Arc<PongCache>,
+    pong_rations: Rations,
+    challenge_rations: Rations,
+    flows: FlowTable<Flow<A::Permit>>,
+    closed: Vec<FlowId>,
+    counters: Arc<FrontCounters>,
+}
+
+impl<A: Admit> Front<A> {
+    pub(crate) fn new(
+        settings: Settings,
+        admission: A,
+        pongs: Arc<PongCache>,
+        counters: Arc<FrontCounters>,
+        now: Instant,
+    ) -> Self {
+        Self {
+            flows: FlowTable::new(settings.max_flows),
+            settings,
+            admission,
+            pongs,
+            pong_rations: Rations::new(PONGS, now),
+            challenge_rations: Rations::new(CHALLENGES, now),
+            closed: Vec::new(),
+            counters,
+        }
+    }
+
+    /// Replaces the keys of cookies.
+    pub(crate) fn set_keys(&mut self, keys: CookieKeys) {
+        self.settings.keys = keys;
+    }
+
+    /// Handles datagrams of one client that stand behind each other, each `stride` bytes long except the last one.
+    pub(crate) fn handle_client<'b>(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        bytes: &'b [u8],
+        stride: usize,
+        out: &mut Transmits<'b>,
+    ) {
+        let mut open = self.open_flow(from, now.at);
+        let mut run = Run::new(bytes, stride);
+        for datagram in bytes.chunks(stride.max(1)) {
+            if open.is_some() && self.belongs_to_connection(datagram) {
+                run.add(datagram);
+                continue;
+            }
+            self.pass_to_server(open, run.take(datagram), out, stride);
+            match self.settings.protocol {
+                FrontProtocol::RakNet => self.handle_raknet(now, from, datagram, out),
+                FrontProtocol::GameProtocol => self.handle_game_protocol(now, from, datagram, out),
+            }
+            open = self.open_flow(from, now.at);
+        }
+        self.pass_to_server(open, run.take(&[]), out, stride);
+    }
+
+    /// Handles datagrams of the server for one flow, as [`Front::handle_client`] does those of a client.
+    pub(crate) fn handle_server<'b>(
+        &mut self,
+        id: FlowId,
+        bytes: &'b [u8],
+        stride: usize,
+        out: &mut Transmits<'b>,
+    ) {
+        let mut run = Run::new(bytes, stride);
+        for datagram in bytes.chunks(stride.max(1)) {
+            let Some((client, is_open)) = self.flows.get(id).map(|(client, flow)| (client, flow.is_open))
+            else {
+                self.counters.dropped(FrontDropReason::UnknownSource);
+                return;
+            };
+            if is_open && self.belongs_to_connection(datagram) {
+                run.add(datagram);
+                continue;
+            }
+            self.pass_to_client(client, run.take(datagram), out, stride);
+            match self.settings.protocol {
+                FrontProtocol::RakNet => self.handle_raknet_server(id, datagram, out),
+                FrontProtocol::GameProtocol => self.handle_game_protocol_server(id, datagram, out),
+            }
+        }
+        if let Some((client, _)) = self.flows.get(id) {
+            self.pass_to_client(client, run.take(&[]), out, stride);
+        }
+    }
+
+    /// Ends the flows whose clients are silent or whose servers do not answer.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let idle = self.settings.idle_timeout;
+        let over = self.flows.select(|opened, heard, flow| {
+            let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
+            waits || now.saturating_duration_since(heard) >= idle
+        });
+        for id in over {
+            self.close(id);
+        }
+    }
+
+    /// The next flow that ended: its socket is not needed any more.
+    pub(crate) fn poll_closed(&mut self) -> Option<FlowId> {
+        self.closed.pop()
+    }
+
+    /// Ends a flow, as when its socket failed.
+    pub(crate) fn close(&mut self, id: FlowId) {
+        if self.flows.get(id).is_some() {
+            self.flows.remove(id);
+            self.closed.push(id);
+            self.counters.flow_closed();
+        }
+    }
+
+    /// Whether a datagram is one of a connection, which needs no look inside.
+    fn belongs_to_connection(&self, datagram: &[u8]) -> bool {
+        match self.settings.protocol {
+            FrontProtocol::RakNet => flow::is_connected(datagram),
+            FrontProtocol::GameProtocol => flow::is_packet(datagram),
+        }
+    }
+
+    /// The flow of a client, if the server has accepted it.
+    fn open_flow(&mut self, client: SocketAddr, now: Instant) -> Option<FlowId> {
+        let id = self.flows.find(client)?;
+        self.flows.hear(id, now);
+        self.flows.get(id).filter(|(_, flow)| flow.is_open).map(|_| id)
+    }
+
+    fn pass_to_server<'b>(
+        &self,
+        id: Option<FlowId>,
+        datagrams: &'b [u8],
+        out: &mut Transmits<'b>,
+        stride: usize,
+    ) {
+        if let Some(id) = id.filter(|_| !datagrams.is_empty()) {
+            self.counters.passed(Direction::ToServer, datagrams.len(), stride);
+            out.pass(To::Server(id), datagrams, stride);
+        }
+    }
+
+    fn pass_to_client<'b>(
+        &self,
+        client: SocketAddr,
+        datagrams: &'b [u8],
+        out: &mut Transmits<'b>,
+        stride: usize,
+    ) {
+        if !datagrams.is_empty() {
+            self.counters.passed(Direction::ToClient, datagrams.len(), stride);
+            out.pass(To::Client(client), datagrams, stride);
+        }
+    }
+
+    /// Gives a client whose address is proved a flow. None if there is no place for it.
+    fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
+        if self.flows.is_full() {
+            // Whoever has waited the longest for the server has had its chance.
+            let half_open = self.flows.oldest(|flow| !flow.is_open);
+            half_open.into_iter().for_each(|id| self.close(id));
+        }
+        let permit = if self.flows.is_full() { None } else { self.admission.admit(client) };
+        let flow = permit.map(|permit| Flow { protocol, is_open: false, _permit: permit });
+        let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow));
+        match id {
+            Some(_) => self.counters.flow_opened(),
+            None => self.counters.dropped(FrontDropReason::NotAdmitted),
+        }
+        id
+    }
+}
+
+/// Datagrams behind each other that pass together.
+struct Run<'b> {
+    bytes: &'b [u8],
+    stride: usize,
+    /// Where the run begins, where it ends.
+    start: usize,
+    end: usize,
+}
+
+impl<'b> Run<'b> {
+    const fn new(bytes: &'b [u8], stride: usize) -> Self {
+        Self { bytes, stride, start: 0, end: 0 }
+    }
+
+    const fn add(&mut self, datagram: &[u8]) {
+        debug_assert!(datagram.len() <= self.stride, "longer than its stride");
+        self.end += datagram.len();
+    }
+
+    /// What was added since the last call; the next run begins behind `skipped`, which comes next.
+    fn take(&mut self, skipped: &[u8]) -> &'b [u8] {
+        let run = &self.bytes[self.start..self.end];
+        self.start = self.end + skipped.len();
+        self.end = self.start;
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! RakNet at a front: request 1 is answered with a cookie, and the handshake with the server is played after request 2.
+
+use std::net::SocketAddr;
+
+use rakwire::raknet::Guid;
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, ServerSecurity};
+use rakwire::wire::{IP_UDP_OVERHEAD, MAX_MTU, MIN_MTU, Reader, Wire};
+
+use super::counters::FrontDropReason;
+use super::flow::{FlowProtocol, RakNetFlow, Stage, is_connected};
+use super::transmit::{To, Transmits};
+use super::{Admit, FlowId, Front, Now};
+
+/// Bytes of reply 1 with a cookie.
+const REPLY_1: usize = 32;
+
+impl<A: Admit> Front<A> {
+    /// Handles a datagram of a client that belongs to no connection, or whose flow is not open.
+    pub(super) fn handle_raknet<'b>(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        datagram: &'b [u8],
+        out: &mut Transmits<'b>,
+    ) {
+        if is_connected(datagram) {
+            self.counters.dropped(FrontDropReason::UnknownSource);
+            return;
+        }
+        let Ok(message) = Offline::read(&mut Reader::new(datagram)) else {
+            self.counters.dropped(FrontDropReason::Unreadable);
+            return;
+        };
+        match message {
+            Offline::Ping { scope, time, guid } => self.handle_ping(now, from, scope, time, guid, out),
+            Offline::Request1 { protocol, mtu } => {
+                self.handle_request_1(now, from, protocol, mtu, datagram.len(), out);
+            }
+            Offline::Request2 { security, mtu, guid, .. } => {
+                self.handle_request_2(now, from, security, mtu, guid, out);
+            }
+            Offline::Pong { .. }
+            | Offline::Reply1 { .. }
+            | Offline::Reply2 { .. }
+            | Offline::IncompatibleProtocol { .. }
+            | Offline::OutOfBand { .. }
+            | Offline::Refused { .. }
+            | _ => match self.open_flow(from, now.at) {
+                Some(id) => self.pass_to_server(Some(id), datagram, out, datagram.len()),
+                None => self.counters.dropped(FrontDropReason::UnknownSource),
+            },
+        }
+    }
+
+    /// A pong is longer than a ping, so a network gets few of them. One without a GUID is shorter than any pong.
+    fn handle_ping(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        scope: PingScope,
+        time: u64,
+        guid: Option<Guid>,
+        out: &mut Transmits<'_>,
+    ) {
+        if guid.is_none() {
+            self.counters.dropped(FrontDropReason::WouldAmplify);
+        } else if !self.pong_rations.admits(now.at, from.ip()) {
+            self.counters.dropped(FrontDropReason::PongRation);
+        } else if let Some(pong) = self.pongs.answer(now.at, scope, time) {
+            self.counters.answered();
+            out.write(To::Client(from), |writer| writer.bytes(&pong));
+        } else {
+            self.counters.dropped(FrontDropReason::NoPong);
+        }
+    }
+
+    /// The answer is shorter than the request and depends on nothing else; nothing is kept.
+    fn handle_request_1(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        version: u8,
+        mtu: u16,
+        length: usize,
+        out: &mut Transmits<'_>,
+    ) {
+        if length < REPLY_1 {
+            self.counters.dropped(FrontDropReason::WouldAmplify);
+            return;
+        }
+        let Some(cookie) = self.settings.keys.issue(from, now.unix_seconds, version) else {
+            self.counters.dropped(FrontDropReason::Unreadable);
+            return;
+        };
+        if !self.challenge_rations.admits(now.at, from.ip()) {
+            self.counters.dropped(FrontDropReason::ChallengeRation);
+            return;
+        }
+        let guid = Guid(self.pongs.guid().unwrap_or(self.settings.guid));
+        let reply =
+            Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu: self.clamp_mtu(mtu) };
+        self.counters.answered();
+        out.write(To::Client(from), |writer| reply.write(writer));
+    }
+
+    fn handle_request_2(
+        &mut self,
+        now: Now,
+        from: SocketAddr,
+        security: ClientSecurity<'_>,
+        mtu: u16,
+        guid: Guid,
+        out: &mut Transmits<'_>,
+    ) {
+        let version = match security {
+            ClientSecurity::None => None,
+            ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. } => {
+                self.settings.keys.verify(from, now.unix_seconds, cookie)
+            }
+        };
+        let Some(version) = version else {
+            self.counters.dropped(FrontDropReason::BadCookie);
+            return;
+        };
+        let asked = RakNetFlow { version, mtu: self.clamp_mtu(mtu), guid, stage: Stage::Reply1 };
+        let id = self.flows.find(from).or_else(|| self.begin(now, from, FlowProtocol::RakNet(asked)));
+        match id {
+            Some(id) => self.ask_server(id, asked, out),
+            None => {
+                let guid = Guid(self.pongs.guid().unwrap_or(self.settings.guid));
+                let refused = Offline::Refused { refusal: Refusal::NoFreeIncomingConnections, guid };
+                out.write(To::Client(from), |writer| refused.write(writer));
+            }
+        }
+    }
+
+    /// Sends the server what it has not answered: request 1 at first, and again whenever a connection is asked for anew.
+    fn ask_server(&mut self, id: FlowId, asked: RakNetFlow, out: &mut Transmits<'_>) {
+        let Some(flow) = self.raknet_flow(id) else { return };
+        let repeats_request_2 = matches!(flow.stage, Stage::Reply2 { .. }) && flow.guid == asked.guid;
+        if repeats_request_2 {
+            let flow = *flow;
+            self.send_request_2(id, &flow, out);
+        } else {
+            *flow = asked;
+            let request = Offline::Request1 { protocol: asked.version, mtu: asked.mtu };
+            out.write(To::Server(id), |writer| request.write(writer));
+        }
+    }
+
+    fn send_request_2(&self, id: FlowId, flow: &RakNetFlow, out: &mut Transmits<'_>) {
+        let Stage::Reply2 { cookie, mtu } = flow.stage else { return };
+        let request = Offline::Request2 {
+            security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
+            // What the client dialled is the front. Some servers compare it with their own address.
+            server: self.settings.server,
+            mtu,
+            guid: flow.guid,
+        };
+        out.write(To::Server(id), |writer| request.write(writer));
+    }
+
+    /// Handles a datagram of the server that belongs to no connection, or whose flow is not open.
+    pub(super) fn handle_raknet_server<'b>(
+        &mut self,
+        id: FlowId,
+        datagram: &'b [u8],
+        out: &mut Transmits<'b>,
+    ) {
+        let Ok(message) = Offline::read(&mut Reader::new(datagram)) else {
+            self.pass_if_open(id, datagram, out);
+            return;
+        };
+        match message {
+            Offline::Reply1 { security, mtu, .. } => self.handle_reply_1(id, security, mtu, out),
+            Offline::Reply2 { answer: None, guid, mtu, .. } => self.handle_reply_2(id, guid, mtu, out),
+            // The connection would be encrypted with a client that offered no key.
+            Offline::Reply2 { guid, .. } => self.refuse(id, Refusal::AttemptFailed, guid, out),
+            Offline::Refused { .. } | Offline::IncompatibleProtocol { .. } => {
+                self.pass_refusal(id, datagram, out);
+            }
+            Offline::Ping { .. }
+            | Offline::Pong { .. }
+            | Offline::Request1 { .. }
+            | Offline::Request2 { .. }
+            | Offline::OutOfBand { .. }
+            | _ => self.pass_if_open(id, datagram, out),
+        }
+    }
+
+    fn handle_reply_1(
+        &mut self,
+        id: FlowId,
+        security: ServerSecurity<'_>,
+        mtu: u16,
+        out: &mut Transmits<'_>,
+    ) {
+        let cookie = match security {
+            ServerSecurity::None => None,
+            ServerSecurity::Cookie(cookie) => Some(cookie),
+            ServerSecurity::PublicKey { .. } => {
+                self.refuse(id, Refusal::AttemptFailed, Guid(self.settings.guid), out);
+                return;
+            }
+        };
+        let Some(flow) = self.raknet_flow(id).filter(|flow| flow.stage != Stage::Done) else {
+            self.counters.dropped(FrontDropReason::UnknownSource);
+            return;
+        };
+        flow.stage = Stage::Reply2 { cookie, mtu: mtu.clamp(MIN_MTU, flow.mtu) };
+        let flow = *flow;
+        self.send_request_2(id, &flow, out);
+    }
+
+    fn handle_reply_2(&mut self, id: FlowId, guid: Guid, mtu: u16, out: &mut Transmits<'_>) {
+        let Some(flow) = self.raknet_flow(id) else { return };
+        flow.stage = Stage::Done;
+        let mtu = mtu.clamp(MIN_MTU, flow.mtu);
+        let Some((client, flow)) = self.flows.get(id) else { return };
+        flow.is_open = true;
+        let reply = Offline::Reply2 { guid, client, mtu, answer: None };
+        out.write(To::Client(client), |writer| reply.write(writer));
+    }
+
+    fn pass_if_open<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
+        match self.flows.get(id).map(|(client, flow)| (client, flow.is_open)) {
+            Some((client, true)) => self.pass_to_client(client, datagram, out, datagram.len()),
+            Some((_, false)) | None => self.counters.dropped(FrontDropReason::UnknownSource),
+        }
+    }
+
+    /// The server does not want the client. What it says belongs to the handshake, also where an earlier connection of the
+    /// flow goes on.
+    fn pass_refusal<'b>(&mut self, id: FlowId, datagram: &'b [u8], out: &mut Transmits<'b>) {
+        let Some((client, flow)) = self.flows.get(id) else { return };
+        let is_open = flow.is_open;
+        out.pass(To::Client(client), datagram, datagram.len());
+        if !is_open {
+            self.close(id);
+        }
+    }
+
+    fn refuse(&mut self, id: FlowId, refusal: Refusal, guid: Guid, out: &mut Transmits<'_>) {
+        let Some((client, flow)) = self.flows.get(id) else { return };
+        let is_open = flow.is_open;
+        let refused = Offline::Refused { refusal, guid };
+        out.write(To::Client(client), |writer| refused.write(writer));
+        if !is_open {
+            self.close(id);
+        }
+    }
+
+    fn raknet_flow(&mut self, id: FlowId) -> Option<&mut RakNetFlow> {
+        match self.flows.get(id) {
+            Some((_, super::Flow { protocol: FlowProtocol::RakNet(flow), .. })) => Some(flow),
+            Some(_) | None => None,
+        }
+    }
+
+    fn clamp_mtu(&self, mtu: u16) -> u16 {
+        let limit = self.settings.payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, MAX_MTU);
+        mtu.clamp(MIN_MTU, limit)
+    }
+}

@@ -1,0 +1,185 @@
+//! A UDP socket that receives and sends several datagrams per call, from and to anybody.
+
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// The size of a receive buffer: the system returns several datagrams of one sender in it.
+const BUFFER: usize = 65_535;
+/// The longest that one call sends.
+const LONGEST: usize = 65_507;
+/// The requested size of the system's buffer in each direction, in bytes.
+const SYSTEM_BUFFER: usize = 4 << 20;
+
+thread_local! {
+    /// The buffers for receiving, which all sockets of a thread share: an idle one needs none.
+    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers::new());
+}
+
+struct Buffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
+
+/// What one call received.
+#[derive(Clone, Copy)]
+pub(crate) struct Received<'b> {
+    bytes: &'b [u8],
+    metas: &'b [RecvMeta],
+}
+
+impl<'b> Received<'b> {
+    /// Datagrams of one sender that stand behind each other: who sent them, their bytes, and the length of each but the last
+    /// one.
+    pub(crate) fn iter(self) -> impl Iterator<Item = (SocketAddr, &'b [u8], usize)> {
+        self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(|(meta, buffer)| {
+            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
+            (canonical(meta.addr), bytes, meta.stride)
+        })
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct BatchSocket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+    /// How many buffers the next call receives into: preparing all of them costs more than a datagram.
+    expected: AtomicUsize,
+}
+
+impl BatchSocket {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = std::net::UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // The system may limit the sizes; any size works.
+        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
+        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
+        let local = socket.local_addr()?;
+        Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, expected: AtomicUsize::new(1) })
+    }
+
+    pub(crate) const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits until there may be datagrams.
+    pub(crate) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Passes on what one call receives.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] when there is nothing; others may be about a datagram that was sent before.
+    pub(crate) fn try_receive<T>(&self, handle: impl FnOnce(Received<'_>) -> T) -> io::Result<T> {
+        BUFFERS.with_borrow_mut(|buffers| {
+            let expected = self.expected.load(Ordering::Relaxed);
+            let call = || buffers.receive(expected, UdpSockRef::from(&self.socket), &self.state);
+            let result = self.socket.try_io(Interest::READABLE, call);
+            let count = *result.as_ref().unwrap_or(&0);
+            self.expected.store((2 * count).clamp(1, BATCH_SIZE), Ordering::Relaxed);
+            result.map(|count| handle(Received { bytes: &buffers.bytes, metas: &buffers.metas[..count] }))
+        })
+    }
+
+    /// Sends datagrams that stand behind each other, each `stride` bytes long except the last one. What the system does not
+    /// take at once is lost, as on any path; returns how many datagrams that are.
+    pub(crate) fn send(&self, to: SocketAddr, bytes: &[u8], stride: usize) -> u64 {
+        let stride = stride.max(1);
+        let count = self.state.max_gso_segments().min(LONGEST / stride).max(1);
+        bytes.chunks(stride * count).map(|batch| self.send_batch(to, batch, stride)).sum()
+    }
+
+    fn send_batch(&self, to: SocketAddr, batch: &[u8], stride: usize) -> u64 {
+        // Some paths take no batches: then each datagram goes alone.
+        if batch.len() > stride && self.send_once(to, batch, Some(stride)) {
+            return 0;
+        }
+        batch.chunks(stride).map(|datagram| u64::from(!self.send_once(to, datagram, None))).sum()
+    }
+
+    /// Not through tokio, whose socket would have to be asked whether it is writable before its first datagram.
+    fn send_once(&self, to: SocketAddr, contents: &[u8], segment_size: Option<usize>) -> bool {
+        let destination = route(self.local, to);
+        let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
+        self.state.try_send(UdpSockRef::from(&self.socket), &transmit).is_ok()
+    }
+}
+
+impl Buffers {
+    fn new() -> Self {
+        // The system gives these pages to the process as they are used for the first time.
+        Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
+    }
+
+    fn receive(&mut self, count: usize, socket: UdpSockRef<'_>, state: &UdpSocketState) -> io::Result<usize> {
+        let mut chunks = self.bytes.chunks_mut(BUFFER);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        state.recv(socket, &mut slices[..count], &mut self.metas[..count])
+    }
+}
+
+/// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
+fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
+    match (local, to.ip()) {
+        (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
+        _ => to,
+    }
+}
+
+/// IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
+            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn datagrams_arrive_one_by_one_from_whoever_sent_them() {
+        for address in ["127.0.0.1:0", "[::]:0"] {
+            let receiver = BatchSocket::bind(address.parse().unwrap()).unwrap();
+            let to = SocketAddr::from(([127, 0, 0, 1], receiver.local_addr().port()));
+            let sender = BatchSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let bytes: Vec<u8> = (0..35).collect();
+            assert_eq!(sender.send(to, &bytes, 10), 0);
+            let mut found = Vec::new();
+            while found.len() < 4 {
+                receiver.readable().await.unwrap();
+                let _ = receiver.try_receive(|received| {
+                    for (from, bytes, stride) in received.iter() {
+                        assert_eq!(from, sender.local_addr());
+                        found.extend(bytes.chunks(stride).map(<[u8]>::to_vec));
+                    }
+                });
+            }
+            assert_eq!(found, bytes.chunks(10).map(<[u8]>::to_vec).collect::<Vec<_>>());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_finds_its_way_from_a_socket_for_both_versions() {
+        let both = BatchSocket::bind("[::]:0".parse().unwrap()).unwrap();
+        let one = BatchSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        assert_eq!(both.send(one.local_addr(), b"hello", 5), 0);
+        one.readable().await.unwrap();
+        let bytes = one.try_receive(|received| received.iter().next().map(|(_, bytes, _)| bytes.to_vec()));
+        assert_eq!(bytes.unwrap().unwrap(), b"hello");
+    }
+}

@@ -1,0 +1,227 @@
+//! The sockets of a front: one for all clients, and one for each flow towards the server.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::batch::{BatchSocket, Received};
+use crate::front::{
+    Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Settings, TICK, To, Transmits,
+};
+use crate::protocol::PongCache;
+
+/// How many calls receive before others get their turn.
+const CALLS_MAX: usize = 8;
+
+/// A front that is bound.
+#[derive(Debug)]
+pub(crate) struct UdpFront<A: Admit> {
+    server: SocketAddr,
+    shared: Arc<Shared<A>>,
+    flows: HashMap<FlowId, FlowSocket>,
+}
+
+/// What all tasks of a front have.
+#[derive(Debug)]
+struct Shared<A: Admit> {
+    clients: BatchSocket,
+    front: Mutex<Front<A>>,
+    counters: Arc<FrontCounters>,
+}
+
+/// The socket of a flow, and the task that receives from it.
+#[derive(Debug)]
+struct FlowSocket {
+    socket: Arc<BatchSocket>,
+    task: AbortHandle,
+}
+
+impl Drop for FlowSocket {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl<A: Admit> Shared<A> {
+    fn front(&self) -> MutexGuard<'_, Front<A>> {
+        // A front is whole between any two datagrams.
+        self.front.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, socket: &BatchSocket, to: SocketAddr, bytes: &[u8], stride: usize) {
+        for _ in 0..socket.send(to, bytes, stride) {
+            self.counters.dropped(FrontDropReason::SendRefused);
+        }
+    }
+}
+
+impl<A> UdpFront<A>
+where
+    A: Admit + Send + 'static,
+    A::Permit: Send,
+{
+    /// Binds to `listen`; port 0 picks a free one.
+    pub(crate) fn bind(
+        listen: SocketAddr,
+        settings: Settings,
+        admission: A,
+        pongs: Arc<PongCache>,
+        counters: Arc<FrontCounters>,
+    ) -> io::Result<Self> {
+        let clients = BatchSocket::bind(listen)?;
+        let server = settings.server;
+        let front = Front::new(settings, admission, pongs, Arc::clone(&counters), Instant::now());
+        let shared = Arc::new(Shared { clients, front: Mutex::new(front), counters });
+        Ok(Self { server, shared, flows: HashMap::new() })
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.shared.clients.local_addr()
+    }
+
+    /// Replaces the keys of cookies while the front runs.
+    pub(crate) fn set_cookie_keys(&self) -> impl Fn(CookieKeys) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |keys| shared.front().set_keys(keys)
+    }
+
+    /// Runs until `stop`.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let shared = Arc::clone(&self.shared);
+        loop {
+            tokio::select! {
+                ready = shared.clients.readable() => match ready {
+                    Ok(()) => self.receive(),
+                    Err(error) => {
+                        warn!(%error, "the UDP socket of the front failed");
+                        return;
+                    }
+                },
+                _ = tick.tick() => {
+                    self.shared.front().handle_timeout(Instant::now());
+                    self.forget_closed();
+                }
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        for _ in 0..CALLS_MAX {
+            if shared.clients.try_receive(|received| self.handle_clients(received)).is_err() {
+                break;
+            }
+        }
+        self.forget_closed();
+    }
+
+    fn handle_clients(&mut self, received: Received<'_>) {
+        let (now, mut out) = (now(), Transmits::default());
+        {
+            let mut front = self.shared.front();
+            for (from, bytes, stride) in received.iter() {
+                front.handle_client(now, from, bytes, stride, &mut out);
+            }
+        }
+        for (to, bytes, stride) in out.iter() {
+            match to {
+                To::Client(client) => self.shared.send(&self.shared.clients, client, bytes, stride),
+                To::Server(id) => self.send_to_server(id, bytes, stride),
+            }
+        }
+    }
+
+    fn send_to_server(&mut self, id: FlowId, bytes: &[u8], stride: usize) {
+        let server = self.server;
+        match self.flow_socket(id) {
+            Ok(socket) => self.shared.send(&socket, server, bytes, stride),
+            Err(error) => {
+                warn!(%error, "cannot open a UDP socket");
+                self.shared.front().close(id);
+            }
+        }
+    }
+
+    /// The socket of a flow; one that has none gets it.
+    fn flow_socket(&mut self, id: FlowId) -> io::Result<Arc<BatchSocket>> {
+        if let Some(flow) = self.flows.get(&id) {
+            return Ok(Arc::clone(&flow.socket));
+        }
+        let any: IpAddr =
+            if self.server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = Arc::new(BatchSocket::bind((any, 0).into())?);
+        debug!(local_addr = %socket.local_addr(), "a client of the front");
+        let receive = receive_from_server(Arc::clone(&self.shared), Arc::clone(&socket), self.server, id);
+        let task = tokio::spawn(receive).abort_handle();
+        self.flows.insert(id, FlowSocket { socket: Arc::clone(&socket), task });
+        Ok(socket)
+    }
+
+    fn forget_closed(&mut self) {
+        let mut front = self.shared.front();
+        while let Some(id) = front.poll_closed() {
+            self.flows.remove(&id);
+        }
+    }
+}
+
+/// Passes on what the server sends for one flow, until the task is aborted.
+async fn receive_from_server<A: Admit>(
+    shared: Arc<Shared<A>>,
+    socket: Arc<BatchSocket>,
+    server: SocketAddr,
+    id: FlowId,
+) {
+    loop {
+        if let Err(error) = socket.readable().await {
+            warn!(%error, "the UDP socket of a flow failed");
+            shared.front().close(id);
+            return;
+        }
+        let handle = |received: Received<'_>| handle_server(&shared, &socket, server, id, received);
+        // Nothing there, or an error of a datagram that was sent before: the client will notice.
+        let _ = socket.try_receive(handle);
+    }
+}
+
+fn handle_server<A: Admit>(
+    shared: &Shared<A>,
+    socket: &BatchSocket,
+    server: SocketAddr,
+    id: FlowId,
+    received: Received<'_>,
+) {
+    let mut out = Transmits::default();
+    {
+        let mut front = shared.front();
+        for (_, bytes, stride) in received.iter().filter(|(from, ..)| *from == server) {
+            front.handle_server(id, bytes, stride, &mut out);
+        }
+    }
+    for (to, bytes, stride) in out.iter() {
+        match to {
+            To::Client(client) => shared.send(&shared.clients, client, bytes, stride),
+            To::Server(_) => shared.send(socket, server, bytes, stride),
+        }
+    }
+}
+
+fn now() -> Now {
+    // A clock before 1970 makes cookies all the same, of the first epoch.
+    let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    Now { at: Instant::now(), unix_seconds }
+}
+
+#[cfg(test)]
+#[path = "front_tests.rs"]
+mod tests;

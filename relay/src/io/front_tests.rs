@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use rakwire_native::endpoint::{Endpoint, Options, Protocol};
+use rakwire_native::game_protocol::{self, GameProtocol};
+use rakwire_native::raknet::{self, CookiePolicy, RakNet};
+use tokio::time::timeout;
+
+use super::*;
+use crate::front::{CookieKey, FrontProtocol};
+use crate::io::prober::probe;
+
+/// Long enough for the slowest machine; only a failing test takes that long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Everyone;
+
+impl Admit for Everyone {
+    type Permit = ();
+
+    fn admit(&mut self, _client: SocketAddr) -> Option<()> {
+        Some(())
+    }
+}
+
+struct Running {
+    address: SocketAddr,
+    pongs: Arc<PongCache>,
+    counters: Arc<FrontCounters>,
+    stop: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+fn start(server: SocketAddr, protocol: FrontProtocol) -> Running {
+    let settings = Settings {
+        protocol,
+        server,
+        guid: 1,
+        keys: CookieKeys::single(CookieKey::new([9; 16])),
+        max_flows: 100,
+        idle_timeout: Duration::from_secs(60),
+        payload_max: 1_464,
+    };
+    let (pongs, counters) = (Arc::<PongCache>::default(), Arc::<FrontCounters>::default());
+    let any = "127.0.0.1:0".parse().unwrap();
+    let front = UdpFront::bind(any, settings, Everyone, Arc::clone(&pongs), Arc::clone(&counters)).unwrap();
+    let (address, stop) = (front.local_addr(), CancellationToken::new());
+    tokio::spawn(front.run(stop.clone()));
+    Running { address, pongs, counters, stop }
+}
+
+/// A server that sends every message back.
+fn echo<P: Protocol>(server: Endpoint<P>) {
+    tokio::spawn(async move {
+        while let Some(connection) = server.accept().await {
+            tokio::spawn(async move {
+                while let Some(message) = connection.recv().await {
+                    // It fails once the client has left.
+                    let _ = connection.send(&message.bytes, message.delivery).await;
+                }
+            });
+        }
+    });
+}
+
+async fn exchange<P: Protocol>(client: &Endpoint<P>, front: SocketAddr, delivery: P::Delivery)
+where
+    P::Delivery: Copy,
+{
+    let connection = timeout(TIMEOUT, client.connect(front)).await.unwrap().unwrap();
+    for size in [10, 1_000, 50_000] {
+        let message = vec![0xFE; size];
+        connection.send(&message, delivery).await.unwrap();
+        let echo = timeout(TIMEOUT, connection.recv()).await.unwrap();
+        let echo =
+            echo.unwrap_or_else(|| panic!("no echo of {size} bytes: {:?}", connection.closed_reason()));
+        assert!(echo.bytes == message, "{size} bytes");
+    }
+    connection.disconnect().await;
+}
+
+#[tokio::test]
+async fn peers_of_raknet_connect_through_a_front() {
+    for cookies in [CookiePolicy::Off, CookiePolicy::Required] {
+        let mut options = Options::<RakNet>::server(8).unwrap();
+        options.config.cookies = cookies;
+        let server = Endpoint::bind("127.0.0.1:0", options).await.unwrap();
+        let front = start(server.local_addr(), FrontProtocol::RakNet);
+        echo(server);
+        let clients: Vec<_> = (0..5)
+            .map(|_| {
+                let address = front.address;
+                tokio::spawn(async move {
+                    let options = Options::<RakNet>::client().unwrap();
+                    let client = Endpoint::bind("127.0.0.1:0", options).await.unwrap();
+                    exchange(&client, address, raknet::Delivery::RELIABLE_ORDERED).await;
+                })
+            })
+            .collect();
+        for client in clients {
+            client.await.unwrap();
+        }
+        let counts = front.counters.snapshot();
+        assert_eq!((counts.opened, counts.drops(FrontDropReason::BadCookie)), (5, 0));
+        assert!(counts.to_server.0 > 0 && counts.to_client.0 > 0);
+    }
+}
+
+#[tokio::test]
+async fn peers_of_the_game_protocol_connect_through_a_front() {
+    let server = Endpoint::bind("127.0.0.1:0", Options::<GameProtocol>::server(8).unwrap()).await.unwrap();
+    let front = start(server.local_addr(), FrontProtocol::GameProtocol);
+    echo(server);
+    let client = Endpoint::bind("127.0.0.1:0", Options::<GameProtocol>::client().unwrap()).await.unwrap();
+    exchange(&client, front.address, game_protocol::Reliability::Reliable).await;
+    assert_eq!(front.counters.snapshot().opened, 1);
+}
+
+#[tokio::test]
+async fn pings_never_reach_the_server() {
+    let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+    server.set_advertisement(b"a server").unwrap();
+    let address = server.local_addr();
+    let front = start(address, FrontProtocol::RakNet);
+    let pongs = Arc::clone(&front.pongs);
+    let probing = tokio::spawn(async move { probe(address, 1, &pongs).await });
+    let client = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap();
+    let wait = async {
+        while front.pongs.last(Instant::now()).is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(TIMEOUT, wait).await.unwrap();
+    let pong = timeout(TIMEOUT, client.ping(front.address, TIMEOUT)).await.unwrap().unwrap();
+    assert_eq!(pong.data, b"a server");
+    assert_eq!(front.counters.snapshot().answers, 1);
+    probing.abort();
+}

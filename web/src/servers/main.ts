@@ -1,0 +1,91 @@
+/** The page of servers: asks the relay for its list, again and again. */
+
+import "../echo/style.css";
+import "./style.css";
+
+import { element, make } from "../dom.js";
+import { readServers } from "./list.js";
+import type { Server } from "./list.js";
+
+const INTERVAL_MS = 2_000;
+const TIMEOUT_MS = 5_000;
+
+const status = element("status", HTMLParagraphElement);
+const table = element("table", HTMLTableElement);
+const body = element("servers", HTMLTableSectionElement);
+
+const PROTOCOLS = { raknet: "RakNet", "game-protocol": "Game Protocol", raw: "other" };
+
+function cell(text: string, className = ""): HTMLElement {
+  return make("td", className, text);
+}
+
+function state(server: Server): HTMLElement {
+  const found = cell("");
+  if (server.online === null) {
+    found.append(make("span", "state", "not known"));
+  } else {
+    found.append(server.online ? make("span", "state online", "online") : make("span", "state silent", "no answer"));
+  }
+  return found;
+}
+
+function row(server: Server): HTMLTableRowElement {
+  const created = document.createElement("tr");
+  created.dataset["name"] = server.name;
+  const head = make("th", "server", "");
+  head.setAttribute("scope", "row");
+  head.append(make("span", "title", server.title ?? server.name));
+  if (server.title !== null) {
+    head.append(make("span", "name", server.name));
+  }
+  const players = server.players === null ? "–" : `${server.players} / ${server.maxPlayers ?? "?"}`;
+  const ping = server.latencyMs === null ? "–" : `${server.latencyMs.toFixed(1)} ms`;
+  created.append(
+    head,
+    state(server),
+    cell(players, "number"),
+    cell(ping, "number"),
+    cell(PROTOCOLS[server.kind]),
+    cell(server.version ?? "–"),
+  );
+  return created;
+}
+
+function show(servers: Server[]): void {
+  table.hidden = servers.length === 0;
+  body.replaceChildren(...servers.map(row));
+  const online = servers.filter((server) => server.online === true).length;
+  const count = servers.length === 1 ? "One server" : `${servers.length} servers`;
+  tell("connected", servers.length === 0 ? "This relay offers no servers now." : `${count}, ${online} online.`);
+}
+
+function tell(state: "connected" | "failed", text: string): void {
+  document.body.dataset["state"] = state;
+  if (status.textContent !== text) {
+    status.textContent = text;
+  }
+}
+
+async function update(): Promise<void> {
+  try {
+    const answer = await fetch("./servers.json", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!answer.ok) {
+      throw new Error(`status ${answer.status}`);
+    }
+    show(readServers(await answer.json()));
+  } catch (error) {
+    tell("failed", `The relay does not answer: ${error instanceof Error ? error.message : String(error)}.`);
+  }
+}
+
+async function run(): Promise<void> {
+  for (;;) {
+    if (!document.hidden) {
+      await update();
+    }
+    await new Promise((resolve) => setTimeout(resolve, INTERVAL_MS));
+  }
+}
+
+void run();
