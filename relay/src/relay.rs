@@ -71,19 +71,31 @@ impl Relay {
     }
 
     /// The same on a socket that listens already, such as one of a service manager, in place of
-    /// [`Config::listen`].
+    /// [`Config::listen`]. What other machines can reach is decided by the address of that socket: on one that they can
+    /// reach, the configuration must say which pages may connect.
     ///
     /// # Errors
     ///
     /// If the configuration is invalid; the error says what to change.
     pub async fn bind_on(config: Config, listener: Option<StdListener>) -> Result<Self, ConfigError> {
+        // What differs from it at a reload is told.
+        let written = config.clone();
+        let mut config = config;
+        let inherited = match listener {
+            Some(listener) => {
+                let inherited = inherit(listener).map_err(|source| cannot_listen(config.listen, source))?;
+                config.listen = inherited.1;
+                Some(inherited)
+            }
+            None => None,
+        };
         config.check()?;
         let targets = Targets::resolve(&config, &Targets::default()).await?;
         let admission = Admission::new(&config, targets)?;
         let names = own_names(config.listen);
         let tls = Tls::new(&config.tls, &names).map_err(|error| ConfigError::Tls(error.to_string()))?;
-        let (listener, local_addr) = match listener {
-            Some(listener) => inherit(listener).map_err(|source| cannot_listen(config.listen, source))?,
+        let (listener, local_addr) = match inherited {
+            Some(inherited) => inherited,
             None => listen(config.listen).await?,
         };
         let app = Arc::new(App::new(admission, &config, tls));
@@ -97,7 +109,7 @@ impl Relay {
         };
         let front_counters = Arc::<FrontCounters>::default();
         let front = bind_front(&config, &app, &front_counters)?;
-        let config = Arc::new(Mutex::new(config));
+        let config = Arc::new(Mutex::new(written));
         Ok(Self { listener, local_addr, router, admin, front, front_counters, app, config })
     }
 
@@ -143,7 +155,8 @@ impl Relay {
         let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
         let set_cookie_keys =
             self.front.as_ref().map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys);
-        let reloader = Reloader::new(admission, tls, set_cookie_keys, Arc::clone(&self.config), load);
+        let current = Arc::clone(&self.config);
+        let reloader = Reloader::new(admission, tls, set_cookie_keys, self.local_addr, current, load);
         let _ = self.app.reloader.set(reloader.clone());
         reloader
     }

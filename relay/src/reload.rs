@@ -1,6 +1,7 @@
 //! Reading the configuration of a running relay again.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::sync::Mutex;
@@ -21,6 +22,8 @@ pub struct Reloader {
     admission: Arc<Admission>,
     tls: Option<Arc<Tls>>,
     set_cookie_keys: Option<SetCookieKeys>,
+    /// The address of the listening socket, which stays whatever a configuration says.
+    local_addr: SocketAddr,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
     current: Arc<Mutex<Config>>,
     load: Arc<Load>,
@@ -37,10 +40,11 @@ impl Reloader {
         admission: Arc<Admission>,
         tls: Option<Arc<Tls>>,
         set_cookie_keys: Option<SetCookieKeys>,
+        local_addr: SocketAddr,
         current: Arc<Mutex<Config>>,
         load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { admission, tls, set_cookie_keys, current, load: Arc::new(load) }
+        Self { admission, tls, set_cookie_keys, local_addr, current, load: Arc::new(load) }
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -59,7 +63,8 @@ impl Reloader {
             tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;
         }
         let keys = loaded.config.cookie_keys().map_err(located)?;
-        self.admission.reload(&loaded.config, targets).map_err(located)?;
+        let in_force = Config { listen: self.local_addr, ..loaded.config.clone() };
+        self.admission.reload(&in_force, targets).map_err(located)?;
         if let (Some(set_keys), Some(keys)) = (&self.set_cookie_keys, keys) {
             set_keys(keys);
         }

@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::http::HeaderMap;
 use axum::http::header::{FORWARDED, HeaderName};
+use axum::http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
 
 use crate::config::ForwardedHeader;
@@ -25,13 +25,14 @@ impl TrustedProxies {
         Self { networks, header }
     }
 
-    /// Whether the word of this address counts.
+    /// Whether this is the address of a trusted proxy.
     pub(crate) fn contains(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.networks.iter().any(|network| network.contains(&ip))
     }
 
-    /// The client of a request that arrived from `peer`: the peer itself, or what trusted proxies say.
+    /// The client of a request that arrived from `peer`: the peer itself, or what trusted proxies say. It is the address
+    /// of a trusted proxy if that one names no client.
     ///
     /// The port of a forwarded client is zero if no proxy tells it.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
@@ -45,12 +46,13 @@ impl TrustedProxies {
             ForwardedHeader::None => return known,
         };
         let name = if self.header == ForwardedHeader::Forwarded { FORWARDED } else { X_FORWARDED_FOR };
-        let lines: Vec<&str> =
-            headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("")).collect();
+        let lines: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
         // Commas within quotes are no exception: no address has one, and an open quote of the client must not hide
-        // what a proxy appends.
-        for entry in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            let Some(address) = parse(entry.trim()) else { return known };
+        // what a proxy appends. For the same reason each entry is decoded on its own.
+        for entry in lines.iter().rev().flat_map(|line| line.rsplit(|&byte| byte == b',')) {
+            let Some(address) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else {
+                return known;
+            };
             known = canonical(address);
             if !self.contains(known.ip()) {
                 return known;
@@ -115,9 +117,30 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_text_hide_nothing_that_a_proxy_appends() {
+        let client = |header, name: &str, lines: &[&[u8]]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                let value = HeaderValue::from_bytes(line).unwrap();
+                headers.append(name.parse::<HeaderName>().unwrap(), value);
+            }
+            let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()], header);
+            proxies.client("127.0.0.1:9".parse().unwrap(), &headers).ip().to_string()
+        };
+        for lines in
+            [&[&b"\xff, 203.0.113.9"[..]][..], &[b"\xff", b"203.0.113.9"], &[b"\xff,\xfe,203.0.113.9"]]
+        {
+            assert_eq!(client(ForwardedHeader::XForwardedFor, "x-forwarded-for", lines), "203.0.113.9");
+        }
+        let lines: [&[u8]; 1] = [b"for=\xff, for=203.0.113.9"];
+        assert_eq!(client(ForwardedHeader::Forwarded, "forwarded", &lines), "203.0.113.9");
+        assert_eq!(client(ForwardedHeader::XForwardedFor, "x-forwarded-for", &[b"\xff"]), "127.0.0.1");
+    }
+
+    #[test]
     fn an_unreadable_word_leaves_the_proxy_that_said_it() {
         for line in ["", "unknown", "203.0.113.9,", "203.0.113.9 x", "203.0.113.256", "\u{7f}x"] {
-            let seen = line.parse::<axum::http::HeaderValue>().is_ok();
+            let seen = line.parse::<HeaderValue>().is_ok();
             assert!(!seen || x_forwarded_for("127.0.0.1", &[line]) == "127.0.0.1", "{line:?}");
         }
         assert_eq!(x_forwarded_for("127.0.0.1", &["203.0.113.9, unknown, 10.0.0.1"]), "10.0.0.1");

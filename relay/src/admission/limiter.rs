@@ -44,12 +44,28 @@ pub(crate) enum Excess {
     Rate,
 }
 
+/// The addresses without limits of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Exempt {
+    pub(crate) networks: Vec<IpNet>,
+    /// Trusted proxies. As a client such an address stands for any client that its proxy does not name.
+    pub(crate) proxies: Vec<IpNet>,
+}
+
+impl Exempt {
+    fn contains(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        let is_in = |networks: &[IpNet]| networks.iter().any(|network| network.contains(&ip));
+        is_in(&self.networks) && !is_in(&self.proxies)
+    }
+}
+
 /// The limits, with the rates so far.
 #[derive(Debug)]
 pub(crate) struct AddressLimiter {
     limits: AddressLimits,
     max: usize,
-    exempt: Vec<IpNet>,
+    exempt: Exempt,
     by_address: Option<KeyedRate>,
     by_prefix: Option<KeyedRate>,
     taken: Arc<Taken>,
@@ -69,16 +85,18 @@ struct Counts {
     by_network: HashMap<IpNet, u32>,
 }
 
-/// The slot of one client or connection, which is free again once this is dropped.
+/// What one client or connection takes of its address and prefix, and its slot if it has one. Both are free again once
+/// this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Share {
     taken: Arc<Taken>,
     networks: [IpNet; 2],
+    has_slot: bool,
 }
 
 impl AddressLimiter {
-    pub(crate) fn new(limits: AddressLimits, max: usize, exempt: Vec<IpNet>) -> Self {
+    pub(crate) fn new(limits: AddressLimits, max: usize, exempt: Exempt) -> Self {
         Self {
             limits,
             max,
@@ -90,14 +108,14 @@ impl AddressLimiter {
     }
 
     /// Other limits for the same clients. Rates that stay the same go on.
-    pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Vec<IpNet>) -> Option<Self> {
+    pub(crate) fn successor(&self, limits: AddressLimits, max: usize, exempt: Exempt) -> Option<Self> {
         let same = (self.limits, self.max, &self.exempt) == (limits, max, &exempt);
         (!same).then(|| Self { taken: Arc::clone(&self.taken), ..Self::new(limits, max, exempt) })
     }
 
     /// Whether another one may come now, which counts as one.
     pub(crate) fn check_rate(&self, ip: IpAddr) -> Result<(), Excess> {
-        if self.is_exempt(ip) {
+        if self.exempt.contains(ip) {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
@@ -110,32 +128,39 @@ impl AddressLimiter {
         }
     }
 
-    /// Takes a slot.
+    /// Takes a share with a slot.
     pub(crate) fn take(&self, ip: IpAddr) -> Result<Share, Excess> {
+        let mut share = self.take_share(ip)?;
+        if self.take_slot(&mut share) { Ok(share) } else { Err(Excess::Total) }
+    }
+
+    /// Takes a share of the address and its prefix, without a slot so far.
+    pub(crate) fn take_share(&self, ip: IpAddr) -> Result<Share, Excess> {
         let networks = networks(ip);
         let mut counts = self.taken.lock();
-        if counts.total >= self.max {
-            return Err(Excess::Total);
-        }
-        if !self.is_exempt(ip) {
+        if !self.exempt.contains(ip) {
             counts.check(networks[0], self.limits.per_address, Excess::Address)?;
             counts.check(networks[1], self.limits.per_prefix, Excess::Prefix)?;
         }
-        counts.total += 1;
         for network in networks {
             *counts.by_network.entry(network).or_default() += 1;
         }
-        Ok(Share { taken: Arc::clone(&self.taken), networks })
+        Ok(Share { taken: Arc::clone(&self.taken), networks, has_slot: false })
+    }
+
+    /// Takes the slot of a share; false if all are taken.
+    pub(crate) fn take_slot(&self, share: &mut Share) -> bool {
+        let mut counts = self.taken.lock();
+        if !share.has_slot && counts.total < self.max {
+            counts.total += 1;
+            share.has_slot = true;
+        }
+        share.has_slot
     }
 
     /// Completes when a slot has become free.
     pub(crate) async fn freed(&self) {
         self.taken.freed.notified().await;
-    }
-
-    fn is_exempt(&self, ip: IpAddr) -> bool {
-        let ip = ip.to_canonical();
-        self.exempt.iter().any(|network| network.contains(&ip))
     }
 }
 
@@ -149,7 +174,9 @@ impl Counts {
 impl Drop for Share {
     fn drop(&mut self) {
         let mut counts = self.taken.lock();
-        counts.total = counts.total.saturating_sub(1);
+        if self.has_slot {
+            counts.total = counts.total.saturating_sub(1);
+        }
         for network in self.networks {
             if let Some(count) = counts.by_network.get_mut(&network) {
                 *count = count.saturating_sub(1);
@@ -159,7 +186,9 @@ impl Drop for Share {
             }
         }
         drop(counts);
-        self.taken.freed.notify_one();
+        if self.has_slot {
+            self.taken.freed.notify_one();
+        }
     }
 }
 
@@ -234,7 +263,8 @@ mod tests {
     };
 
     fn limiter() -> AddressLimiter {
-        AddressLimiter::new(LIMITS, 6, vec!["127.0.0.0/8".parse().unwrap()])
+        let networks = vec!["127.0.0.0/8".parse().unwrap()];
+        AddressLimiter::new(LIMITS, 6, Exempt { networks, proxies: vec!["127.0.0.9/32".parse().unwrap()] })
     }
 
     fn ip(text: &str) -> IpAddr {
@@ -256,6 +286,31 @@ mod tests {
         let _local = [take("127.0.0.1").unwrap(), take("127.0.0.1").unwrap()];
         assert_eq!(take("127.0.0.1").unwrap_err(), Excess::Total);
         assert_eq!(take("192.0.3.1").unwrap_err(), Excess::Total);
+        assert_eq!(take("192.0.2.1").unwrap_err(), Excess::Address, "a slot would not help it");
+    }
+
+    #[test]
+    fn a_share_without_a_slot_counts_for_its_address_alone() {
+        let limiter = limiter();
+        let mut waiting = [(); 2].map(|()| limiter.take_share(ip("192.0.2.1")).unwrap());
+        assert_eq!(limiter.take_share(ip("192.0.2.1")).unwrap_err(), Excess::Address);
+        let others = [(); 6].map(|()| limiter.take(ip("127.0.0.1")).unwrap());
+        assert!(!limiter.take_slot(&mut waiting[0]));
+        drop(others);
+        assert!(limiter.take_slot(&mut waiting[0]) && limiter.take_slot(&mut waiting[0]));
+        assert_eq!(limiter.taken.lock().total, 1);
+        drop(waiting);
+        let counts = limiter.taken.lock();
+        assert_eq!((counts.total, counts.by_network.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_trusted_proxy_is_not_exempt() {
+        let limiter = limiter();
+        let _connected = [(); 2].map(|()| limiter.take(ip("127.0.0.9")).unwrap());
+        assert_eq!(limiter.take(ip("127.0.0.9")).unwrap_err(), Excess::Address);
+        let admitted = (0..10).filter(|_| limiter.check_rate(ip("127.0.0.9")).is_ok());
+        assert_eq!(admitted.count(), 3);
     }
 
     #[test]
@@ -307,7 +362,7 @@ mod tests {
             rate_per_prefix: 0,
             ..LIMITS
         };
-        let limiter = AddressLimiter::new(limits, 1000, Vec::new());
+        let limiter = AddressLimiter::new(limits, 1000, Exempt::default());
         let shares: Vec<_> = (0..1000).map(|_| limiter.take(ip("192.0.2.1")).unwrap()).collect();
         assert_eq!(shares.len(), 1000);
         assert!((0..1000).all(|_| limiter.check_rate(ip("192.0.2.1")).is_ok()));
@@ -319,7 +374,7 @@ mod tests {
         let connected = limiter.take(ip("192.0.2.1")).unwrap();
         assert!(limiter.successor(LIMITS, 6, limiter.exempt.clone()).is_none(), "nothing changed");
         let limits = AddressLimits { per_address: 1, ..LIMITS };
-        let next = limiter.successor(limits, 6, Vec::new()).unwrap();
+        let next = limiter.successor(limits, 6, Exempt::default()).unwrap();
         assert_eq!(next.take(ip("192.0.2.1")).unwrap_err(), Excess::Address);
         drop(connected);
         assert!(next.take(ip("192.0.2.1")).is_ok());

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 
 pub(crate) use bans::Bans;
 pub(crate) use discovered::resolve_discovered;
+use limiter::Excess;
 pub(crate) use limiter::Share;
 pub(crate) use origin::OriginPolicy;
 pub use origin::{AllowedOrigin, Origin, OriginSyntaxError};
@@ -34,7 +35,7 @@ pub(crate) use refusal::{Forbidden, Refusal};
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
 pub(crate) use udp::UdpAdmission;
-use used::{Unusable, UsedTokens};
+use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
 use crate::config::{Config, ConfigError, Limits};
@@ -55,6 +56,34 @@ impl Permission {
     /// The name of the target.
     pub(crate) fn target_name(&self) -> &TargetName {
         &self.target.name
+    }
+}
+
+/// A client that has everything but a slot. Until it is dropped, what it has of its address, its prefix and its token is
+/// not there for others.
+#[derive(Debug)]
+pub(crate) struct Candidate<'a> {
+    permission: &'a Permission,
+    share: Share,
+    token: Option<TokenClaim<'a>>,
+}
+
+impl Candidate<'_> {
+    /// Takes a slot for a flow, or returns the candidate if all are taken.
+    pub(crate) fn take_slot(mut self) -> Result<Grant, Self> {
+        let Permission { policy, target, client, .. } = self.permission;
+        if !policy.clients.take_slot(&mut self.share) {
+            return Err(self);
+        }
+        if let Some(token) = self.token {
+            token.keep();
+        }
+        Ok(Grant { target: Arc::clone(target), client: *client, limits: policy.limits, _share: self.share })
+    }
+
+    /// Why it is refused if no slot becomes free.
+    pub(crate) fn excess(&self) -> CloseReason {
+        self.permission.policy.excess(Excess::Total)
     }
 }
 
@@ -182,19 +211,19 @@ impl Admission {
         Ok(Permission { target, client: request.client, claims, policy })
     }
 
-    /// Takes a slot for a flow. A client that comes back to its flow needs none.
-    pub(crate) fn take(&self, permission: &Permission) -> Result<Grant, CloseReason> {
-        let Permission { policy, target, client, claims } = permission;
+    /// Decides everything about a client for which it does not matter whether there is a slot. A client that comes back to
+    /// its flow needs none.
+    pub(crate) fn candidate<'a>(&'a self, permission: &'a Permission) -> Result<Candidate<'a>, CloseReason> {
+        let Permission { policy, client, claims, .. } = permission;
         let claims = claims.as_ref().map_err(CloseReason::clone)?;
-        let share = policy.clients.take(client.ip()).map_err(|excess| policy.excess(excess))?;
+        let share = policy.clients.take_share(client.ip()).map_err(|excess| policy.excess(excess))?;
         // At last, so that a token is not used up by a client that is refused for something else.
-        if let Some(claims) = claims.as_ref().filter(|_| policy.tokens.single_use) {
-            self.claim(claims, policy.tokens.leeway)?;
-        }
-        Ok(Grant { target: Arc::clone(target), client: *client, limits: policy.limits, _share: share })
+        let claims = claims.as_ref().filter(|_| policy.tokens.single_use);
+        let token = claims.map(|claims| self.claim(claims, policy.tokens.leeway)).transpose()?;
+        Ok(Candidate { permission, share, token })
     }
 
-    fn claim(&self, claims: &Claims, leeway: Duration) -> Result<(), CloseReason> {
+    fn claim(&self, claims: &Claims, leeway: Duration) -> Result<TokenClaim<'_>, CloseReason> {
         let now = SystemTime::now();
         let until = claims.expires().unwrap_or(now) + leeway;
         self.used.claim(&claims.jti, until, now).map_err(|unusable| {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::bans::Bans;
 use super::forwarded::TrustedProxies;
-use super::limiter::{AddressLimiter, Excess};
+use super::limiter::{AddressLimiter, Excess, Exempt};
 use super::origin::OriginPolicy;
 use super::request::Request;
 use super::targets::{ResolvedTarget, Targets};
@@ -33,8 +33,7 @@ pub(super) struct Policy {
 
 impl Policy {
     pub(super) fn new(config: &Config, targets: Targets) -> Result<Self, ConfigError> {
-        let limiter =
-            |limits, max| Arc::new(AddressLimiter::new(limits, max, config.admission.exempt.clone()));
+        let limiter = |limits, max| Arc::new(AddressLimiter::new(limits, max, exempt(config)));
         let clients = limiter(config.clients, config.limits.max_clients);
         let connections = limiter(config.clients.for_connections(), usize::MAX);
         Self::with(config, targets, clients, connections)
@@ -43,7 +42,7 @@ impl Policy {
     /// The policy of another configuration for the same clients.
     pub(super) fn successor(&self, config: &Config, targets: Targets) -> Result<Self, ConfigError> {
         let successor = |old: &Arc<AddressLimiter>, limits, max| {
-            let next = old.successor(limits, max, config.admission.exempt.clone());
+            let next = old.successor(limits, max, exempt(config));
             next.map_or_else(|| Arc::clone(old), Arc::new)
         };
         let clients = successor(&self.clients, config.clients, config.limits.max_clients);
@@ -134,4 +133,9 @@ impl Policy {
             () => Ok(Some(claims)),
         }
     }
+}
+
+fn exempt(config: &Config) -> Exempt {
+    let admission = &config.admission;
+    Exempt { networks: admission.exempt.clone(), proxies: admission.trusted_proxies.clone() }
 }

@@ -70,7 +70,9 @@ impl Admission {
     }
 
     fn admit_at(&self, request: &Request, now: SystemTime) -> Result<Grant, Refusal> {
-        Ok(self.take(&self.check_at(request, now)?)?)
+        let permission = self.check_at(request, now)?;
+        let candidate = self.candidate(&permission)?;
+        candidate.take_slot().map_err(|candidate| candidate.excess().into())
     }
 }
 
@@ -156,6 +158,38 @@ async fn a_refused_request_does_not_use_up_its_token() {
     assert!(admission.admit(&request("192.0.2.2", &second)).is_ok());
 }
 
+/// What a client has is not there for others while it waits for a slot, so that it costs one other client its flow at most.
+#[tokio::test]
+async fn a_candidate_for_a_slot_lacks_nothing_else() {
+    let issuer = Issuer::new("candidate", SigningKey::ed25519().unwrap());
+    let admission = admission(|config| {
+        config.tokens.keys = vec![issuer.file.clone()];
+        config.tokens.single_use = true;
+        config.limits.max_clients = 1;
+        config.clients.per_address = 1;
+    })
+    .await;
+    let token = || issuer.token(SystemTime::now() + 60 * SECOND, |_| {});
+    let (first, second) = (token(), token());
+    let check = |client: &str, token: &str| {
+        admission.check(&request(client, &format!("target=game&token={token}"))).unwrap()
+    };
+    let connected = admission.admit(&request("192.0.2.1", &format!("target=game&token={first}"))).unwrap();
+    let refused = |client: &str, token: &str| {
+        admission.candidate(&check(client, token)).err().map(|reason| reason.text())
+    };
+    assert_eq!(refused("192.0.2.1", &second).as_deref(), Some("too many clients of your address"));
+    assert_eq!(refused("192.0.2.2", &first).as_deref(), Some("the token has been used"));
+    let permission = check("192.0.2.2", &second);
+    let waiting = admission.candidate(&permission).unwrap().take_slot().unwrap_err();
+    assert_eq!(refused("192.0.2.3", &second).as_deref(), Some("the token has been used"));
+    assert_eq!(refused("192.0.2.2", &token()).as_deref(), Some("too many clients of your address"));
+    drop(connected);
+    let connected = waiting.take_slot().unwrap();
+    assert_eq!(connected.client.ip(), "192.0.2.2".parse::<IpAddr>().unwrap());
+    assert_eq!(refused("192.0.2.4", &second).as_deref(), Some("the token has been used"));
+}
+
 #[tokio::test]
 async fn keys_can_be_changed_without_a_gap() {
     let (old, new) = (
@@ -206,6 +240,7 @@ async fn connections_are_limited_by_address_but_not_those_of_proxies() {
     let admission = admission(|config| {
         config.clients = AddressLimits { burst_per_address: 2, rate_per_address: 1, ..config.clients };
         config.admission.trusted_proxies = vec!["203.0.113.1/32".parse().unwrap()];
+        config.admission.allow_any_origin = true;
     })
     .await;
     let admitted =

@@ -1,7 +1,7 @@
 //! The ids of tokens that admit only once.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// How many ids are remembered. A relay that has more tokens in use refuses further ones: it could not tell whether
@@ -27,9 +27,14 @@ pub(crate) enum Unusable {
 }
 
 impl UsedTokens {
-    /// Marks a token as used until it expires.
-    pub(crate) fn claim(&self, id: &str, until: SystemTime, now: SystemTime) -> Result<(), Unusable> {
-        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Marks a token as used until it expires, or until the claim is dropped without [`TokenClaim::keep`].
+    pub(crate) fn claim(
+        &self,
+        id: &str,
+        until: SystemTime,
+        now: SystemTime,
+    ) -> Result<TokenClaim<'_>, Unusable> {
+        let mut ids = self.lock();
         ids.forget_expired(now);
         if ids.all.contains(id) {
             return Err(Unusable::Used);
@@ -39,8 +44,39 @@ impl UsedTokens {
         }
         let id: Arc<str> = id.into();
         ids.all.insert(Arc::clone(&id));
-        ids.by_expiry.insert((until, id));
-        Ok(())
+        ids.by_expiry.insert((until, Arc::clone(&id)));
+        Ok(TokenClaim { used: self, until, id: Some(id) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ids> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A token that nobody else can use while its client waits for a slot.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct TokenClaim<'a> {
+    used: &'a UsedTokens,
+    until: SystemTime,
+    /// Its id, unless it stays used.
+    id: Option<Arc<str>>,
+}
+
+impl TokenClaim<'_> {
+    /// The token has been used.
+    pub(crate) fn keep(mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for TokenClaim<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        let mut ids = self.used.lock();
+        if ids.by_expiry.remove(&(self.until, Arc::clone(&id))) {
+            ids.all.remove(&id);
+        }
     }
 }
 
@@ -64,14 +100,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_claim_that_is_not_kept_leaves_the_token_unused() {
+        let used = UsedTokens::default();
+        let now = SystemTime::now();
+        let claim = used.claim("a", now, now).unwrap();
+        assert_eq!(used.claim("a", now, now).unwrap_err(), Unusable::Used);
+        drop(claim);
+        used.claim("a", now, now).unwrap().keep();
+        assert_eq!(used.claim("a", now, now).unwrap_err(), Unusable::Used);
+    }
+
+    #[test]
     fn an_id_is_used_once_until_it_expires() {
         let used = UsedTokens::default();
         let now = SystemTime::now();
         let second = Duration::from_secs(1);
-        assert_eq!(used.claim("a", now + second, now), Ok(()));
-        assert_eq!(used.claim("b", now + 2 * second, now), Ok(()));
-        assert_eq!(used.claim("a", now + second, now + second), Err(Unusable::Used));
-        assert_eq!(used.claim("c", now + 9 * second, now + 2 * second), Ok(()));
+        let claim = |id: &str, until, now| used.claim(id, until, now).map(TokenClaim::keep);
+        assert_eq!(claim("a", now + second, now), Ok(()));
+        assert_eq!(claim("b", now + 2 * second, now), Ok(()));
+        assert_eq!(claim("a", now + second, now + second), Err(Unusable::Used));
+        assert_eq!(claim("c", now + 9 * second, now + 2 * second), Ok(()));
         let ids = used.0.lock().unwrap();
         assert_eq!((ids.all.len(), ids.by_expiry.len()), (2, 2), "'a' is forgotten");
     }
@@ -80,10 +128,11 @@ mod tests {
     fn what_cannot_be_remembered_is_refused() {
         let used = UsedTokens::default();
         let now = SystemTime::now();
+        let claim = |id: &str, now| used.claim(id, now, now).map(TokenClaim::keep);
         for id in 0..IDS_MAX {
-            assert_eq!(used.claim(&id.to_string(), now, now), Ok(()));
+            assert_eq!(claim(&id.to_string(), now), Ok(()));
         }
-        assert_eq!(used.claim("one more", now, now), Err(Unusable::Full));
-        assert_eq!(used.claim("one more", now, now + Duration::from_secs(1)), Ok(()));
+        assert_eq!(claim("one more", now), Err(Unusable::Full));
+        assert_eq!(claim("one more", now + Duration::from_secs(1)), Ok(()));
     }
 }

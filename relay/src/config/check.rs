@@ -94,9 +94,17 @@ impl Config {
 
     /// Which pages may connect.
     pub(crate) fn origins(&self) -> Result<OriginPolicy, ConfigError> {
-        let AdmissionConfig { allow_origins, allow_any_origin, .. } = &self.admission;
+        let AdmissionConfig { allow_origins, allow_any_origin, trusted_proxies, .. } = &self.admission;
         if *allow_any_origin {
             return Ok(OriginPolicy::Any);
+        }
+        // A proxy has clients on other machines, wherever it is itself.
+        if allow_origins.is_empty() && !trusted_proxies.is_empty() {
+            return Err(ConfigError::Contradiction {
+                key: "admission.trusted_proxies",
+                reason: "clients on other machines come by a proxy: choose the pages that may connect with \
+                         --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
+            });
         }
         OriginPolicy::new(self.listen, allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
     }

@@ -192,12 +192,13 @@ impl From<TargetSource> for Source {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AdmissionConfig {
-    /// The web pages that may connect. May be empty only if `listen` is a loopback address, where it means pages of
-    /// this machine and clients that are not browsers, or with `allow_any_origin`.
+    /// The web pages that may connect. May be empty only with `allow_any_origin`, or if the relay listens on a
+    /// loopback address and trusts no proxy. Then pages of this machine may connect, and clients that are not browsers.
     pub allow_origins: Vec<AllowedOrigin>,
     /// Whether every page may connect, and clients that are not browsers.
     pub allow_any_origin: bool,
-    /// The proxies whose word about the address of a client counts.
+    /// The proxies that are believed about the address of a client. With one, `allow_origins` or `allow_any_origin` is
+    /// needed.
     #[serde(deserialize_with = "syntax::networks")]
     pub trusted_proxies: Vec<IpNet>,
     /// The header in which trusted proxies name the client.
@@ -206,7 +207,8 @@ pub struct AdmissionConfig {
     pub proxy_protocol: bool,
     /// A file of banned addresses and networks, one per line.
     pub bans: Option<PathBuf>,
-    /// Addresses to which the limits per address and prefix do not apply.
+    /// Addresses to which the limits per address and prefix do not apply. They apply to trusted proxies nevertheless,
+    /// which stand for clients whose address is not known.
     #[serde(deserialize_with = "syntax::networks")]
     pub exempt: Vec<IpNet>,
 }

@@ -250,7 +250,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "trusted-proxy",
         OptionKind::Texts("NETWORK"),
         Change::Reload,
-        "Addresses or networks of reverse proxies whose word about the address of a client counts",
+        "Addresses or networks of reverse proxies that are believed about the address of a client",
     ),
     option(
         "admission.forwarded_header",
@@ -278,7 +278,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "exempt",
         OptionKind::Texts("NETWORK"),
         Change::Reload,
-        "Addresses or networks without limits per address and prefix",
+        "Addresses or networks without limits per address and prefix; trusted proxies are none of them",
     ),
     option(
         "tokens.keys",

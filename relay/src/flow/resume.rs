@@ -81,10 +81,13 @@ impl<H> ResumeTable<H> {
         self.flows.remove(secret).map(|entry| entry.handle)
     }
 
-    /// Removes the flow that has been without its client for longest, to make room for another client.
-    pub fn evict(&mut self) -> Option<H> {
+    /// The flow that has been without its client for longest, which is to end to make room for another client. It is chosen
+    /// once, and stays in the table until it is [removed](Self::remove): its client may come back before it ends.
+    pub fn evict(&mut self) -> Option<&H> {
         let (_, secret) = self.detached.pop_first()?;
-        self.flows.remove(&secret).map(|entry| entry.handle)
+        let entry = self.flows.get_mut(&secret)?;
+        entry.detached = None;
+        Some(&entry.handle)
     }
 
     /// The number of flows in the table.
@@ -125,9 +128,24 @@ mod tests {
         [2, 0, 3, 1, 2].iter().for_each(|number| table.set_detached(&secret(*number)));
         table.set_attached(&secret(3));
         assert_eq!(table.remove(&secret(1)), Some(1));
-        assert_eq!([table.evict(), table.evict(), table.evict()], [Some(0), Some(2), None]);
-        assert_eq!((table.len(), table.detached.len()), (1, 0));
+        let evicted = [(); 3].map(|()| table.evict().copied());
+        assert_eq!(evicted, [Some(0), Some(2), None]);
+        assert_eq!((table.len(), table.detached.len()), (3, 0));
+        table.remove(&secret(0));
         table.set_detached(&secret(0));
         assert!(table.detached.is_empty(), "one that is gone is not detached");
+    }
+
+    #[test]
+    fn a_flow_whose_client_comes_back_before_its_eviction_can_be_resumed_again() {
+        let mut table = table(1);
+        let secret = Secret::new([0; 16]);
+        table.set_detached(&secret);
+        assert_eq!(table.evict(), Some(&0));
+        assert_eq!(table.find(&secret, "game"), Some(&0));
+        table.set_attached(&secret);
+        table.set_detached(&secret);
+        assert_eq!(table.evict(), Some(&0));
+        assert_eq!(table.remove(&secret), Some(0));
     }
 }

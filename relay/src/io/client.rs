@@ -15,7 +15,6 @@ use crate::admission::{Grant, Permission};
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, Inspect, ProxyHeader, Secret, Setup};
 use crate::protocol::{Awareness, Handshake, LARGEST_PAYLOAD, ProtocolKind};
-use crate::target::TargetName;
 
 /// How long a client waits for the slot of one that is gone.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,12 +33,12 @@ pub(crate) struct Opening {
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
 pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
     let connection = Box::new(connection);
-    let permission = match &opening.permission {
-        Ok(permission) => permission,
-        Err(reason) => return close(app, connection, &opening, reason).await,
+    let Err(connection) = resume(app, &opening, connection).await else { return };
+    let slot = match &opening.permission {
+        Ok(permission) => take_slot(app, permission).await,
+        Err(reason) => Err(reason.clone()),
     };
-    let Err(connection) = resume(app, &opening, permission.target_name(), connection) else { return };
-    match take_slot(app, permission).await {
+    match slot {
         Ok(grant) => relay(app, connection, &grant, &opening).await,
         Err(reason) => close(app, connection, &opening, &reason).await,
     }
@@ -78,34 +77,40 @@ fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
 
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
 /// been admitted before, so that it needs no further token.
-fn resume(
-    app: &App,
-    opening: &Opening,
-    target: &TargetName,
-    connection: Box<Connection>,
-) -> Result<(), Box<Connection>> {
+async fn resume(app: &App, opening: &Opening, connection: Box<Connection>) -> Result<(), Box<Connection>> {
     let secret = opening.resume.filter(|_| opening.has_control);
-    let flow = secret.and_then(|secret| app.resumable().find(&secret, target.as_str()).cloned());
-    match flow {
-        Some(flow) => flow.attach(connection),
-        None => Err(connection),
+    let target = match &opening.permission {
+        Ok(permission) => Some(permission.target_name().as_str()),
+        // Flows go on when their target is removed from the configuration.
+        Err(CloseReason::UnknownTarget { requested, .. }) => Some(requested.as_str()),
+        Err(_) => None,
+    };
+    let flow = secret.zip(target).and_then(|(secret, target)| app.resumable().find(&secret, target).cloned());
+    let Some(flow) = flow else { return Err(connection) };
+    if let Some(former) = flow.attach(connection)? {
+        let reason = CloseReason::Resumed;
+        app.counters.closed(reason.kind());
+        former.close(&reason).await;
     }
+    Ok(())
 }
 
 /// A slot for a flow. A full relay gives a client the slot of the flow that has waited for its own for longest.
 async fn take_slot(app: &App, permission: &Permission) -> Result<Grant, CloseReason> {
-    let full = match app.admission.take(permission) {
-        Err(full @ CloseReason::TooManyClients { .. }) => full,
-        decided => return decided,
+    // Whoever is refused for anything else must not cost another one its flow.
+    let mut candidate = match app.admission.candidate(permission)?.take_slot() {
+        Ok(grant) => return Ok(grant),
+        Err(candidate) => candidate,
     };
-    let Some(evicted) = app.resumable().evict() else { return Err(full) };
+    let full = candidate.excess();
+    let Some(evicted) = app.resumable().evict().cloned() else { return Err(full) };
     evicted.evict();
     let again = async {
         loop {
             app.admission.freed().await;
-            match app.admission.take(permission) {
-                Err(CloseReason::TooManyClients { .. }) => {}
-                decided => return decided,
+            match candidate.take_slot() {
+                Ok(grant) => return Ok(grant),
+                Err(again) => candidate = again,
             }
         }
     };

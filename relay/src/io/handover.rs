@@ -23,6 +23,15 @@ enum State<C> {
     Closed,
 }
 
+impl<C> State<C> {
+    fn into_connection(self) -> Option<C> {
+        match self {
+            Self::Waiting(Request::Attach(connection)) => Some(connection),
+            Self::Waiting(Request::Evict) | Self::Empty | Self::Closed => None,
+        }
+    }
+}
+
 /// A place for one [`Request`]; a later one replaces it.
 #[derive(Debug)]
 pub(crate) struct Handover<C> {
@@ -35,16 +44,17 @@ impl<C> Handover<C> {
         Self { state: Mutex::new(State::Empty), waker: AtomicWaker::new() }
     }
 
-    /// Passes a connection on; a flow that has ended returns it.
-    pub(crate) fn attach(&self, connection: C) -> Result<(), C> {
+    /// Passes a connection on, and returns the one that has waited so far and whose place it takes. A flow that has ended
+    /// returns the new one as an error.
+    pub(crate) fn attach(&self, connection: C) -> Result<Option<C>, C> {
         let mut state = self.lock();
         if matches!(*state, State::Closed) {
             return Err(connection);
         }
-        *state = State::Waiting(Request::Attach(connection));
+        let former = mem::replace(&mut *state, State::Waiting(Request::Attach(connection)));
         drop(state);
         self.waker.wake();
-        Ok(())
+        Ok(former.into_connection())
     }
 
     /// Asks a flow without a connection to end.
@@ -73,10 +83,7 @@ impl<C> Handover<C> {
 
     /// The flow has ended. Returns a connection that has come too late.
     pub(crate) fn close(&self) -> Option<C> {
-        match mem::replace(&mut *self.lock(), State::Closed) {
-            State::Waiting(Request::Attach(connection)) => Some(connection),
-            State::Waiting(Request::Evict) | State::Empty | State::Closed => None,
-        }
+        mem::replace(&mut *self.lock(), State::Closed).into_connection()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<C>> {
@@ -103,7 +110,7 @@ mod tests {
         let handover = Handover::new();
         handover.evict();
         assert_eq!(taken(&handover), Some(0));
-        assert_eq!((handover.attach(1), handover.attach(2)), (Ok(()), Ok(())));
+        assert_eq!((handover.attach(1), handover.attach(2)), (Ok(None), Ok(Some(1))));
         handover.evict();
         assert_eq!((taken(&handover), taken(&handover)), (Some(2), None));
     }
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn a_flow_that_has_ended_takes_nothing() {
         let handover = Handover::new();
-        assert_eq!(handover.attach(1), Ok(()));
+        assert_eq!(handover.attach(1), Ok(None));
         assert_eq!(handover.close(), Some(1));
         assert_eq!(handover.attach(2), Err(2));
         handover.evict();

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use rakwire_relay::token::{Claims, SigningKey};
-use rakwire_relay::{CloseKind, Config};
+use rakwire_relay::{CloseKind, Config, ConfigError, Relay};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{self};
 
 use crate::support::{Client, Running, Server, config, directory, within};
@@ -71,6 +72,7 @@ async fn a_stolen_token_is_worth_nothing_elsewhere() {
     let key = SigningKey::hmac_sha256().unwrap();
     let relay = with_tokens("stolen", &key, |config| {
         config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+        config.admission.allow_any_origin = true;
     })
     .await;
     let path =
@@ -127,6 +129,7 @@ async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
         );
     }
     config.admission.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    config.admission.allow_any_origin = true;
     let relay = Running::start(config).await;
     let banned =
         async |value: &str| open(relay.address, "/ws?target=game", &[("x-forwarded-for", value)]).await;
@@ -136,10 +139,71 @@ async fn the_word_of_a_peer_that_is_no_proxy_does_not_count() {
     assert_eq!(relay.snapshot().bans_refused, 2);
 }
 
+/// Nobody becomes the proxy, whose address is exempt by default, by a header that cannot be read.
+#[tokio::test]
+async fn clients_that_a_proxy_does_not_name_have_limits() {
+    let mut config = config(Server::echo().await);
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.admission.allow_any_origin = true;
+    config.clients.per_address = 2;
+    let relay = Running::start(config).await;
+    let open = async |lines: &[&[u8]]| {
+        let mut request = format!("ws://{}/ws?target=game", relay.address).into_client_request().unwrap();
+        for line in lines {
+            request.headers_mut().append("x-forwarded-for", HeaderValue::from_bytes(line).unwrap());
+        }
+        Client(within(connect_async(request)).await.unwrap().0)
+    };
+    let mut connected = Vec::new();
+    for lines in [&[&b"\xff"[..]][..], &[]] {
+        let mut client = open(lines).await;
+        client.send(b"x").await;
+        client.receive().await;
+        connected.push(client);
+    }
+    for lines in [&[&b"\xff"[..]][..], &[], &[b"unknown"]] {
+        assert_eq!(open(lines).await.closed().await.0, 4429, "{lines:?}");
+    }
+    // What the proxy appends counts.
+    assert!(echoes(open(&[b"\xff, 203.0.113.9"]).await).await);
+    assert!(echoes(open(&[b"\xff", b"203.0.113.9"]).await).await);
+}
+
+/// A proxy on this machine brings clients of others, so that a loopback address says nothing of them.
+#[tokio::test]
+async fn a_relay_behind_a_proxy_needs_a_decision_about_pages() {
+    let mut config = config(Server::echo().await);
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    let error = Relay::bind(config.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("--allow-origin") && error.lines().count() == 1, "{error}");
+    config.admission.allow_origins = vec!["https://play.example.org".parse().unwrap()];
+    let relay = Running::start(config).await;
+    assert_eq!(open(relay.address, "/ws?target=game", &[]).await.err(), Some(403));
+    let origin = [("origin", "https://play.example.org")];
+    assert!(echoes(open(relay.address, "/ws?target=game", &origin).await.unwrap()).await);
+}
+
+/// The socket of a service manager may listen elsewhere than the file says.
+#[tokio::test]
+async fn a_socket_that_other_machines_can_reach_needs_a_decision_about_pages() {
+    let config = config(Server::echo().await);
+    assert!(config.listen.ip().is_loopback());
+    let socket = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let error = Relay::bind_on(config.clone(), Some(socket())).await.unwrap_err();
+    assert!(
+        matches!(error, ConfigError::OriginsRequired(address) if address.ip().is_unspecified()),
+        "{error}"
+    );
+    let mut decided = config;
+    decided.admission.allow_any_origin = true;
+    assert!(Relay::bind_on(decided, Some(socket())).await.is_ok());
+}
+
 #[tokio::test]
 async fn a_flood_from_one_prefix_leaves_another_alone() {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.admission.allow_any_origin = true;
     config.clients.per_prefix = 5;
     config.limits.max_clients = 10;
     let relay = Running::start(config).await;
@@ -182,8 +246,6 @@ async fn an_address_that_opens_connections_too_fast_is_cut_off() {
 
 #[tokio::test]
 async fn addresses_that_are_no_targets_are_refused_after_resolution() {
-    use rakwire_relay::{ConfigError, Relay};
-
     for address in [
         "169.254.169.254:80",
         "[::ffff:169.254.169.254]:80",

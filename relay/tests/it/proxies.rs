@@ -190,6 +190,7 @@ async fn relay_behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.limits.ping_interval = Duration::from_millis(100);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.admission.allow_any_origin = true;
     // So that the game server, which echoes, tells the address of the client.
     game(&mut config).proxy_protocol = true;
     config

@@ -27,6 +27,7 @@ fn header() -> Vec<u8> {
 async fn behind_proxy() -> Config {
     let mut config = config(Server::echo().await);
     config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    config.admission.allow_any_origin = true;
     config.admission.proxy_protocol = true;
     config.limits.header_timeout = Duration::from_millis(500);
     game(&mut config).proxy_protocol = true;

@@ -84,6 +84,24 @@ async fn targets_come_and_go_and_flows_stay() {
 }
 
 #[tokio::test]
+async fn a_client_comes_back_to_its_flow_although_its_target_is_gone() {
+    let (one, two) = (Server::echo().await, Server::echo().await);
+    let path = file("gone", &format!("{LISTEN}{}", targets(&[("a", one)])));
+    let relay = FromFile::start(&path).await;
+    let (client, flow) = Client::with_control(relay.address, "/ws?target=a").await;
+    fs::write(&path, format!("{LISTEN}{}", targets(&[("b", two)]))).unwrap();
+    relay.reloader.reload().await.unwrap();
+    drop(client);
+    let back = |target: &str| format!("/ws?target={target}&resume={}", flow.resume);
+    let (mut client, resumed) = Client::with_control(relay.address, &back("a")).await;
+    assert!(resumed.resumed);
+    client.send(b"hello").await;
+    assert_eq!(client.datagram().await, b"hello");
+    assert!(!Client::with_control(relay.address, &back("b")).await.1.resumed);
+    assert_eq!(relay.code("/ws?target=a").await, 4404);
+}
+
+#[tokio::test]
 async fn a_bad_file_is_refused_and_the_old_one_stays() {
     let server = Server::echo().await;
     let good = format!("{LISTEN}{}", targets(&[("game", server)]));

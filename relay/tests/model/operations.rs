@@ -326,7 +326,7 @@ impl World {
     }
 
     fn evict(&mut self) -> Result<(), Broken> {
-        let Some(index) = self.table.evict() else { return Ok(()) };
+        let Some(index) = self.table.evict().copied() else { return Ok(()) };
         let client = self.clients[index].as_mut().ok_or("a flow that is gone was evicted")?;
         if client.flow.is_attached() {
             return Err("a flow that has its client was evicted".into());
