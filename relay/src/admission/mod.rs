@@ -123,13 +123,19 @@ impl Admission {
 
     /// Resolves the names of targets again.
     pub(crate) async fn resolve_again(&self) {
-        let before = self.policy();
-        let targets = before.targets.resolve_again().await;
-        self.policy.send_modify(|policy| {
-            // A reload in the meantime has resolved its targets itself.
-            if Arc::ptr_eq(policy, &before) {
-                *policy = Arc::new(before.with_targets(targets));
+        let before = self.targets();
+        let targets = before.resolve_again().await;
+        self.replace_targets(&before, targets);
+    }
+
+    /// Replaces targets that are there still. A reload in the meantime has resolved its targets itself.
+    fn replace_targets(&self, before: &Targets, targets: Targets) {
+        self.policy.send_if_modified(|policy| {
+            let is_replaced = policy.targets == *before && targets != *before;
+            if is_replaced {
+                *policy = Arc::new(policy.with_targets(targets));
             }
+            is_replaced
         });
     }
 

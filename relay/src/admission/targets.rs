@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::{StreamExt, stream};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::config::{Config, ConfigError, Target};
@@ -22,6 +25,12 @@ pub(crate) struct ResolvedTarget {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Targets(BTreeMap<TargetName, Arc<ResolvedTarget>>);
 
+/// How long a lookup of a name may take.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many names are looked up at a time: each takes a thread.
+const LOOKUPS_MAX: usize = 16;
+
 /// What a name has been resolved to.
 type Found = io::Result<Vec<SocketAddr>>;
 
@@ -30,10 +39,12 @@ impl Targets {
     /// it, and while its name cannot be resolved.
     pub(crate) async fn resolve(config: &Config, before: &Self) -> Result<Self, ConfigError> {
         let mut targets = Self::default();
-        for (name, settings) in &config.targets {
+        let addresses = config.targets.values().map(|settings| &settings.address);
+        let found = look_up_all(addresses).await;
+        for ((name, settings), found) in config.targets.iter().zip(found) {
             let known = before.0.get(name).filter(|known| known.settings.address == settings.address);
             let known = known.map(|known| known.address);
-            let address = match (look_up(&settings.address).await, known) {
+            let address = match (found, known) {
                 (Err(error), Some(known)) if is_usable(known, settings) => {
                     warn!(target_name = %name, %error, kept = %known, "cannot resolve a target again");
                     known
@@ -47,11 +58,10 @@ impl Targets {
 
     /// Resolves the names among the targets again.
     pub(crate) async fn resolve_again(&self) -> Self {
-        let mut found = Vec::new();
-        for target in self.0.values().filter(|target| !target.settings.address.is_numeric()) {
-            found.push((Arc::clone(target), look_up(&target.settings.address).await));
-        }
-        self.updated(found)
+        let named: Vec<_> =
+            self.0.values().filter(|target| !target.settings.address.is_numeric()).cloned().collect();
+        let found = look_up_all(named.iter().map(|target| &target.settings.address)).await;
+        self.updated(named.into_iter().zip(found).collect())
     }
 
     /// The targets with what their names have been resolved to. A target whose name does not resolve any more, or only
@@ -98,8 +108,20 @@ impl Targets {
     }
 }
 
+/// Resolves several names, with one result for each in their order.
+async fn look_up_all<'a>(addresses: impl Iterator<Item = &'a HostPort>) -> Vec<Found> {
+    let lookups: Vec<_> = addresses.map(look_up).collect();
+    stream::iter(lookups).buffered(LOOKUPS_MAX).collect().await
+}
+
+/// Resolves a name, or fails after some time.
 pub(super) async fn look_up(address: &HostPort) -> Found {
-    Ok(tokio::net::lookup_host(address.as_str()).await?.collect())
+    in_time(async { Ok(tokio::net::lookup_host(address.as_str()).await?.collect()) }).await
+}
+
+async fn in_time(lookup: impl Future<Output = Found>) -> Found {
+    let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the resolver does not answer");
+    timeout(LOOKUP_TIMEOUT, lookup).await.map_err(timed_out)?
 }
 
 /// The address of a target, of those that its name has.
@@ -233,6 +255,22 @@ mod tests {
         }
         let failed = targets.updated(vec![(Arc::clone(&flow), Err(io::Error::other("no server")))]);
         assert_eq!(failed.find("game").unwrap().address, flow.address);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resolver_that_does_not_answer_is_not_waited_for() {
+        let error = in_time(std::future::pending()).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_up_in_order_however_many_there_are() {
+        let addresses: Vec<HostPort> =
+            (1..=3 * LOOKUPS_MAX).map(|port| format!("127.0.0.1:{port}").parse().unwrap()).collect();
+        let found = look_up_all(addresses.iter()).await;
+        let found: Vec<String> = found.into_iter().map(|found| found.unwrap()[0].to_string()).collect();
+        let expected: Vec<&str> = addresses.iter().map(HostPort::as_str).collect();
+        assert_eq!(found, expected);
     }
 
     #[tokio::test]

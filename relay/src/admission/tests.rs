@@ -275,6 +275,30 @@ async fn banned_addresses_are_refused_first() {
 }
 
 #[tokio::test]
+async fn a_target_moves_although_others_are_found_meanwhile() {
+    let admission = admission(|_| {}).await;
+    let config_of =
+        |target: &str| Config::new("127.0.0.1:0".parse().unwrap()).with_target(target.parse().unwrap());
+    let resolved = async |config: &Config| Targets::resolve(config, &Targets::default()).await.unwrap();
+    let before = admission.targets();
+    let moved = ResolvedTarget {
+        address: "127.0.0.1:3".parse().unwrap(),
+        ..ResolvedTarget::clone(before.find("game").unwrap())
+    };
+    let mut after = before.clone();
+    after.insert(moved.clone());
+    admission.set_discovered(resolved(&config_of("arena=127.0.0.1:9")).await);
+    admission.replace_targets(&before, after.clone());
+    assert_eq!(**admission.targets().find("game").unwrap(), moved);
+    assert!(admission.offered().find("arena").is_some());
+    // Not over a reload.
+    let config = config_of("game=127.0.0.1:4");
+    admission.reload(&config, resolved(&config).await).unwrap();
+    admission.replace_targets(&after, before);
+    assert_eq!(admission.targets(), resolved(&config).await);
+}
+
+#[tokio::test]
 async fn clients_count_on_over_a_reload() {
     let limit = |max| move |config: &mut Config| config.limits.max_clients = max;
     let admission = admission(limit(2)).await;
