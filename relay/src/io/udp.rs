@@ -70,6 +70,11 @@ impl ServerSocket {
             Some(address) => bind_to_pool(address).await?,
             None => bind_to_any(server).await?,
         };
+        Self::over(socket, server, max_datagram).await
+    }
+
+    /// Connects a socket. What arrived before that is of anybody.
+    async fn over(socket: UdpSocket, server: SocketAddr, max_datagram: usize) -> io::Result<Self> {
         socket.connect(server).await?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         Ok(Self { socket, state, server, longest: max_datagram.max(RECEIVE_MIN), expected: 1 })
@@ -141,7 +146,7 @@ impl ServerSocket {
             match self.socket.try_io(Interest::READABLE, receive) {
                 Ok(count) => {
                     self.expected = (2 * count).clamp(1, BATCH_SIZE);
-                    buffers.datagrams(count).for_each(|datagram| {
+                    buffers.datagrams(count, self.server).for_each(|datagram| {
                         handle(if datagram.len() > self.longest {
                             FromServer::Oversized
                         } else {
@@ -178,14 +183,22 @@ impl Buffers {
         state.recv(socket, &mut slices[..count], &mut self.metas[..count])
     }
 
-    fn datagrams(&self, count: usize) -> impl Iterator<Item = &[u8]> {
-        self.metas.iter().zip(self.bytes.chunks(BUFFER)).take(count).flat_map(|(meta, buffer)| {
+    /// The datagrams of `sender` in the first buffers.
+    fn datagrams(&self, count: usize, sender: SocketAddr) -> impl Iterator<Item = &[u8]> {
+        let received = self.metas.iter().zip(self.bytes.chunks(BUFFER)).take(count);
+        // Those of anybody else arrived before the socket was connected.
+        let received = received.filter(move |(meta, _)| is_same(meta.addr, sender));
+        received.flat_map(|(meta, buffer)| {
             let bytes = buffer.get(..meta.len).unwrap_or(buffer);
             // An empty datagram has no chunk.
             let empty = bytes.is_empty().then_some(bytes);
             empty.into_iter().chain(bytes.chunks(meta.stride.max(1)))
         })
     }
+}
+
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    (one.ip().to_canonical(), one.port()) == (other.ip().to_canonical(), other.port())
 }
 
 async fn bind_to_any(server: SocketAddr) -> io::Result<UdpSocket> {
@@ -274,6 +287,21 @@ mod tests {
         other.send_to(b"other", ("127.0.0.1", port)).await.unwrap();
         server.send_to(b"server", ("127.0.0.1", port)).await.unwrap();
         assert_eq!(received(&mut socket, 1).await, [format!("{:?}", FromServer::Datagram(b"server"))]);
+    }
+
+    #[tokio::test]
+    async fn what_arrives_before_the_socket_is_connected_counts_from_the_server_alone() {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let bound = bind_to_any(address).await.unwrap();
+        let port = bound.local_addr().unwrap().port();
+        for (sender, text) in [(&other, "other"), (&server, "server"), (&other, "again"), (&server, "last")] {
+            sender.send_to(text.as_bytes(), ("127.0.0.1", port)).await.unwrap();
+        }
+        let mut socket = ServerSocket::over(bound, address, 1472).await.unwrap();
+        let expected = ["server", "last"].map(|text| format!("{:?}", FromServer::Datagram(text.as_bytes())));
+        assert_eq!(received(&mut socket, 2).await, expected);
     }
 
     #[tokio::test]
