@@ -19,7 +19,7 @@ use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::io::{App, PROBES_INTERVAL, UdpFront, payload_max, router, serve, serve_admin};
 use crate::ops::{admin_router, report_suppressed, systemd};
-use crate::reload::{Reloader, SetCookieKeys};
+use crate::reload::{Reloadable, Reloader, SetCookieKeys};
 use crate::tls::Tls;
 
 /// How long the end of a shutdown waits for connections that do not answer.
@@ -152,11 +152,18 @@ impl Relay {
     /// What reloads this relay, with the configuration that `load` gives. `POST /reload` on a loopback admin address does
     /// the same from then on, by the first one that was made.
     pub fn reloader(&self, load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static) -> Reloader {
-        let (admission, tls) = (Arc::clone(&self.app.admission), self.app.tls.clone());
-        let set_cookie_keys =
-            self.front.as_ref().map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys);
-        let current = Arc::clone(&self.config);
-        let reloader = Reloader::new(admission, tls, set_cookie_keys, self.local_addr, current, load);
+        let reloader = Reloader::new(Reloadable {
+            admission: Arc::clone(&self.app.admission),
+            tls: self.app.tls.clone(),
+            drain_timeout: Arc::clone(&self.app.drain_timeout),
+            set_cookie_keys: self
+                .front
+                .as_ref()
+                .map(|front| Arc::new(front.set_cookie_keys()) as SetCookieKeys),
+            local_addr: self.local_addr,
+            current: Arc::clone(&self.config),
+            load: Arc::new(load),
+        });
         let _ = self.app.reloader.set(reloader.clone());
         reloader
     }
@@ -190,7 +197,7 @@ impl Relay {
         systemd::notify(systemd::Event::Ready);
         let serving = serve(Arc::clone(&app), listener, router);
         tokio::select! {
-            ((), ()) = async { tokio::join!(drain(&app, shutdown, &config), serving) } => {}
+            ((), ()) = async { tokio::join!(drain(&app, shutdown), serving) } => {}
             () = shutdown_timeout(&stop) => {}
         }
         app.sessions.close();
@@ -309,12 +316,12 @@ fn bind_front(
 }
 
 /// Ends the relay after `shutdown`, once its clients have gone or their time is over.
-async fn drain(app: &App, shutdown: impl Future<Output = ()>, config: &Mutex<Config>) {
+async fn drain(app: &App, shutdown: impl Future<Output = ()>) {
     tokio::select! {
         () = shutdown => {}
         () = app.stop.cancelled() => {}
     }
-    let time = config.lock().await.drain_timeout;
+    let time = *app.drain_timeout.borrow();
     info!(clients = app.sessions.len(), "shutting down");
     systemd::notify(systemd::Event::Stopping);
     app.drain.cancel();

@@ -3,30 +3,35 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use crate::admission::{Admission, Targets};
 use crate::config::{Changes, Config, ConfigError, LoadError, Loaded};
 use crate::front::CookieKeys;
-use crate::tls::Tls;
+use crate::tls::{Tls, TlsError};
 
 /// Replaces the keys of a running front.
 pub(crate) type SetCookieKeys = Arc<dyn Fn(CookieKeys) + Send + Sync>;
 
-type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
+pub(crate) type Load = dyn Fn() -> Result<Loaded, LoadError> + Send + Sync;
 
 /// Reloads a running relay. Clones reload the same relay.
 #[derive(Clone)]
-pub struct Reloader {
-    admission: Arc<Admission>,
-    tls: Option<Arc<Tls>>,
-    set_cookie_keys: Option<SetCookieKeys>,
+pub struct Reloader(Arc<Reloadable>);
+
+/// What a reload changes in a relay, and what it depends on.
+pub(crate) struct Reloadable {
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) tls: Option<Arc<Tls>>,
+    pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
+    pub(crate) set_cookie_keys: Option<SetCookieKeys>,
     /// The address of the listening socket, which stays whatever a configuration says.
-    local_addr: SocketAddr,
+    pub(crate) local_addr: SocketAddr,
     /// The configuration that is in force. It is locked during a reload, so that there is one at a time.
-    current: Arc<Mutex<Config>>,
-    load: Arc<Load>,
+    pub(crate) current: Arc<Mutex<Config>>,
+    pub(crate) load: Arc<Load>,
 }
 
 impl fmt::Debug for Reloader {
@@ -36,15 +41,8 @@ impl fmt::Debug for Reloader {
 }
 
 impl Reloader {
-    pub(crate) fn new(
-        admission: Arc<Admission>,
-        tls: Option<Arc<Tls>>,
-        set_cookie_keys: Option<SetCookieKeys>,
-        local_addr: SocketAddr,
-        current: Arc<Mutex<Config>>,
-        load: impl Fn() -> Result<Loaded, LoadError> + Send + Sync + 'static,
-    ) -> Self {
-        Self { admission, tls, set_cookie_keys, local_addr, current, load: Arc::new(load) }
+    pub(crate) fn new(relay: Reloadable) -> Self {
+        Self(Arc::new(relay))
     }
 
     /// Reads the configuration, with the files that it names, and applies what can change in a running relay to the
@@ -54,20 +52,25 @@ impl Reloader {
     ///
     /// If the configuration has a mistake; then the old one stays in force as a whole.
     pub async fn reload(&self) -> Result<Changes, LoadError> {
-        let mut current = self.current.lock().await;
-        let loaded = (self.load)()?;
+        let relay = &*self.0;
+        let mut current = relay.current.lock().await;
+        let loaded = (relay.load)()?;
         let located = |error| loaded.locate(&error);
-        let targets = Targets::resolve(&loaded.config, &self.admission.targets()).await.map_err(located)?;
-        // The certificate first: a new one does no harm if the rest is refused.
-        if let Some(tls) = &self.tls {
-            tls.reload(&loaded.config.tls).map_err(|error| located(ConfigError::Tls(error.to_string())))?;
-        }
+        let targets = Targets::resolve(&loaded.config, &relay.admission.targets()).await.map_err(located)?;
+        let tls_error = |error: TlsError| located(ConfigError::Tls(error.to_string()));
+        let certificate = relay.tls.as_ref().map(|tls| tls.read_again(&loaded.config.tls)).transpose();
+        let certificate = certificate.map_err(tls_error)?.flatten();
         let keys = loaded.config.cookie_keys().map_err(located)?;
-        let in_force = Config { listen: self.local_addr, ..loaded.config.clone() };
-        self.admission.reload(&in_force, targets).map_err(located)?;
-        if let (Some(set_keys), Some(keys)) = (&self.set_cookie_keys, keys) {
+        let in_force = Config { listen: relay.local_addr, ..loaded.config.clone() };
+        relay.admission.reload(&in_force, targets).map_err(located)?;
+        // From here on nothing fails, so that a configuration applies as a whole.
+        if let Some(certificate) = certificate {
+            certificate.apply();
+        }
+        if let (Some(set_keys), Some(keys)) = (&relay.set_cookie_keys, keys) {
             set_keys(keys);
         }
+        relay.drain_timeout.send_replace(loaded.config.drain_timeout);
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
         Ok(changes)

@@ -14,7 +14,10 @@ use crate::signals::{self, End, Signals};
 /// Runs until a signal ends it.
 pub(crate) fn run(args: ConfigArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().map_err(failed)?;
-    runtime.block_on(serve(args))
+    let ended = runtime.block_on(serve(args));
+    // Dropping the runtime would wait for lookups that the resolver does not answer.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn serve(args: ConfigArgs) -> Result<(), Failure> {

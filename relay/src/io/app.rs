@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
@@ -36,6 +37,8 @@ pub(crate) struct App {
     resumable: Mutex<ResumeTable<Arc<Connections>>>,
     /// One permit per TCP connection.
     pub(crate) connections: Arc<Semaphore>,
+    /// How long a shutdown waits for clients. A reload that lasts does not delay a shutdown.
+    pub(crate) drain_timeout: Arc<watch::Sender<Duration>>,
     /// Cancelled when no more clients are accepted.
     pub(crate) drain: CancellationToken,
     /// Cancelled when flows end.
@@ -64,6 +67,7 @@ impl App {
             has_proxy_headers: config.admission.proxy_protocol,
             resumable: Mutex::default(),
             connections: Arc::new(Semaphore::new(max_connections(&limits))),
+            drain_timeout: Arc::new(watch::Sender::new(config.drain_timeout)),
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),

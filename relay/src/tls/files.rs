@@ -57,14 +57,11 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads these files now, and follows them from now on.
-    pub(super) fn reload(&self, certificate: &Path, key: &Path) -> Result<(), TlsError> {
+    /// Reads these files now.
+    pub(super) fn read(&self, certificate: &Path, key: &Path) -> Result<NewCertificate<'_>, TlsError> {
         // Before the files are read: a change in between is seen by the next comparison.
         let state = State::new(certificate, key);
-        self.current.replace(read(certificate, key)?);
-        *self.state() = state;
-        info!(certificate = %certificate.display(), "certificate read");
-        Ok(())
+        Ok(NewCertificate { watch: self, loaded: read(certificate, key)?, state })
     }
 
     /// Reads the files if they have changed. What is wrong with them is returned once, and only if it is the same twice:
@@ -78,7 +75,13 @@ impl Watch {
         if seen == used {
             return Ok(());
         }
-        let Err(error) = self.reload(&certificate, &key) else { return Ok(()) };
+        let error = match self.read(&certificate, &key) {
+            Ok(new) => {
+                new.apply();
+                return Ok(());
+            }
+            Err(error) => error,
+        };
         let mut state = self.state();
         if state.failed != Some(seen) {
             state.failed = Some(seen);
@@ -100,6 +103,25 @@ impl Watch {
                 warn!("the old certificate stays in use: {error}");
             }
         }
+    }
+}
+
+/// A certificate that has been read and is not in use yet.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct NewCertificate<'a> {
+    watch: &'a Watch,
+    loaded: Loaded,
+    state: State,
+}
+
+impl NewCertificate<'_> {
+    /// Uses it for new connections, and follows its files from now on.
+    pub(crate) fn apply(self) {
+        let Self { watch, loaded, state } = self;
+        info!(certificate = %state.certificate.display(), "certificate read");
+        watch.current.replace(loaded);
+        *watch.state() = state;
     }
 }
 
@@ -206,15 +228,15 @@ mod tests {
         let watch = Watch::new(&certificate, &key).unwrap();
         let first = served(&watch);
         fs::write(&certificate, "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n").unwrap();
-        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::Damaged { .. })));
+        assert!(matches!(watch.read(&certificate, &key), Err(TlsError::Damaged { .. })));
         fs::write(&certificate, "").unwrap();
-        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::NoCertificate(_))));
+        assert!(matches!(watch.read(&certificate, &key), Err(TlsError::NoCertificate(_))));
         fs::remove_file(&certificate).unwrap();
-        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::Read { .. })));
+        assert!(matches!(watch.read(&certificate, &key), Err(TlsError::Read { .. })));
         assert_eq!(served(&watch), first);
         write(&directory, "second.example");
         fs::write(&key, "").unwrap();
-        assert!(matches!(watch.reload(&certificate, &key), Err(TlsError::NoKey(_))));
+        assert!(matches!(watch.read(&certificate, &key), Err(TlsError::NoKey(_))));
         assert_eq!(served(&watch), first);
         fs::remove_dir_all(directory).unwrap();
     }

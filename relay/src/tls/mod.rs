@@ -25,7 +25,7 @@ use tracing::info;
 
 use self::certificate::Certificate;
 pub(crate) use self::error::TlsError;
-use self::files::Watch;
+use self::files::{NewCertificate, Watch};
 use crate::config::TlsConfig;
 
 /// What is served on a connection. HTTP/2 is not offered: a WebSocket over it needs an extension that axum lacks.
@@ -117,11 +117,12 @@ impl Tls {
         }
     }
 
-    /// Reads the files of the certificate again now, or other ones. What fails leaves the old certificate in use.
-    pub(crate) fn reload(&self, config: &TlsConfig) -> Result<(), TlsError> {
+    /// Reads the files of the certificate again now, or other ones, if it comes from files. The old one stays in use until
+    /// the new one is applied.
+    pub(crate) fn read_again(&self, config: &TlsConfig) -> Result<Option<NewCertificate<'_>>, TlsError> {
         match (&self.source, &config.certificate, &config.key) {
-            (Source::Files(watch), Some(certificate), Some(key)) => watch.reload(certificate, key),
-            _ => Ok(()),
+            (Source::Files(watch), Some(certificate), Some(key)) => watch.read(certificate, key).map(Some),
+            _ => Ok(None),
         }
     }
 

@@ -9,7 +9,7 @@ use rakwire_relay::{Relay, Reloader};
 use tokio::sync::oneshot;
 
 use crate::program::{self, relay};
-use crate::support::{Client, Server, directory, get, within};
+use crate::support::{Client, Server, config, directory, get, open_with_origin, within};
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = directory("reload").join(name);
@@ -132,6 +132,48 @@ async fn a_bad_file_is_refused_and_the_old_one_stays() {
     }
     fs::write(&path, good).unwrap();
     assert_eq!(relay.reloader.reload().await.unwrap().to_string(), "nothing changed");
+}
+
+/// The public socket stays when a configuration wants another one, and so do the rules for it.
+#[tokio::test]
+async fn a_configuration_for_loopback_does_not_open_a_public_socket() {
+    let target = targets(&[("game", Server::echo().await)]);
+    let with = |listen: &str, origins: &str| {
+        format!("listen = \"{listen}:0\"\n{target}[admission]\nallow_origins = [{origins}]\n")
+    };
+    let path = file("public", &with("0.0.0.0", "\"https://play.example.org\""));
+    let relay = FromFile::start(&path).await;
+    let address = SocketAddr::new([127, 0, 0, 1].into(), relay.address.port());
+    assert_eq!(open_with_origin(address, None).await, Err(403));
+    fs::write(&path, with("127.0.0.1", "")).unwrap();
+    let error = relay.reloader.reload().await.unwrap_err().to_string();
+    assert!(error.contains("0.0.0.0") && error.contains("can be reached"), "{error}");
+    assert_eq!(open_with_origin(address, None).await, Err(403));
+    assert_eq!(open_with_origin(address, Some("http://localhost")).await, Err(403));
+}
+
+/// A reload can take as long as its files and names do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_does_not_wait_for_a_reload() {
+    let relay = Relay::bind(config(Server::echo().await)).await.unwrap();
+    let address = relay.local_addr();
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (begun, begins) = oneshot::channel::<()>();
+    let (begun, released) = (std::sync::Mutex::new(Some(begun)), std::sync::Mutex::new(released));
+    let reloader = relay.reloader(move || {
+        drop(begun.lock().unwrap().take());
+        let _ = released.lock().unwrap().recv();
+        Loaded::load(None, &[])
+    });
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(relay.run(async { drop(stopped.await) }));
+    echoes(&mut Client::connect(address, "/ws?target=game").await).await;
+    let reload = tokio::spawn(async move { reloader.reload().await.is_err() });
+    assert!(within(begins).await.is_err());
+    drop(stop);
+    within(running).await.unwrap().unwrap();
+    drop(release);
+    assert!(within(reload).await.unwrap());
 }
 
 #[tokio::test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use rakwire_relay::Config;
+use rakwire_relay::config::Loaded;
+use rakwire_relay::{Config, Relay};
 use rcgen::{BasicConstraints, CertificateParams, CertificateSigningRequestParams, IsCa, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
@@ -169,6 +170,41 @@ async fn a_session_by_tls_and_a_new_certificate_for_new_clients() {
     late.echoes(b"late").await;
     early.echoes(b"still here").await;
     relay.stop().await;
+}
+
+/// A configuration that is refused changes nothing, and so not the certificate either.
+#[tokio::test]
+async fn a_refused_configuration_leaves_the_certificate() {
+    let directory = directory("tls-refused");
+    let authority = Authority::new();
+    let target = Server::echo().await;
+    let write = |listen: &str, name: &str, origins: &str| {
+        let (certificate, key) =
+            (directory.join(format!("{name}.pem")), directory.join(format!("{name}.key")));
+        authority.issue("localhost", &certificate, &key);
+        let text = format!(
+            "listen = \"{listen}:0\"\n[targets.game]\naddress = \"{target}\"\n\
+             [admission]\nallow_origins = [{origins}]\n[tls]\ncertificate = {certificate:?}\nkey = {key:?}\n"
+        );
+        fs::write(directory.join("relay.toml"), text).unwrap();
+    };
+    write("0.0.0.0", "first", "\"*\"");
+    let path = directory.join("relay.toml");
+    let load = move || Loaded::load(Some(&path), &[]);
+    let relay = Relay::bind(load().unwrap().config).await.unwrap();
+    let address = SocketAddr::new([127, 0, 0, 1].into(), relay.local_addr().port());
+    let reloader = relay.reloader(load);
+    let running = tokio::spawn(relay.run(std::future::pending()));
+    let served = async || TlsClient::open(&authority.connector(), address, "localhost").await.certificate();
+    let first = served().await;
+    // The socket stays public, so that this is refused after the files were read.
+    write("127.0.0.1", "second", "");
+    assert!(reloader.reload().await.is_err());
+    assert_eq!(served().await, first);
+    write("0.0.0.0", "third", "\"*\"");
+    reloader.reload().await.unwrap();
+    assert_ne!(served().await, first);
+    running.abort();
 }
 
 #[tokio::test]
