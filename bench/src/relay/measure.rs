@@ -21,6 +21,8 @@ const CLIENTS: usize = 16;
 const WINDOW: u32 = 8;
 /// The same where they leave in bursts.
 const BURST: u32 = 32;
+/// Bytes of a packet where nothing else is said.
+const SIZE: usize = 100;
 /// Packets that a player sends in a second.
 const PLAYER_RATE: f64 = 60.0;
 
@@ -29,8 +31,22 @@ const PLAYER_RATE: f64 = 60.0;
 pub(super) enum Way {
     Relay,
     WebSocketEcho,
-    /// No program, only the system's UDP.
-    PlainUdp,
+    /// A program that sends each datagram back, by calls of its own.
+    UdpEcho,
+    /// No program: UDP from the clients to the game server.
+    Direct,
+}
+
+/// What the packets of a load come back from.
+struct Path {
+    server: Option<GameServer>,
+    listening: Option<Listening>,
+}
+
+impl Path {
+    fn program(&self) -> Option<&Program> {
+        self.listening.as_ref().map(|listening| &listening.program)
+    }
 }
 
 /// What a program did under a load.
@@ -81,14 +97,12 @@ impl Measure {
 
     /// How many packets of `size` bytes go through.
     pub(super) fn throughput(&self, way: Way, size: usize) -> Result<Measured> {
-        let (program, mut load) = self.start(way, CLIENTS, size)?;
-        self.under_load(program.as_ref(), &mut load, Pace::Window(WINDOW))
+        self.measured(way, CLIENTS, size, Pace::Window(WINDOW))
     }
 
     /// Round trips of packets of 100 bytes at `rate` echoes a second.
     pub(super) fn round_trips(&self, way: Way, rate: f64) -> Result<Outcome> {
-        let (program, mut load) = self.start(way, CLIENTS, 100)?;
-        Ok(self.under_load(program.as_ref(), &mut load, Pace::Rate(rate))?.outcome)
+        Ok(self.measured(way, CLIENTS, SIZE, Pace::Rate(rate))?.outcome)
     }
 
     /// How many packets of 100 bytes go through the front, from UDP to UDP.
@@ -101,58 +115,63 @@ impl Measure {
             clients.push(Box::new(client) as Box<dyn Client>);
         }
         let window = if calls == Calls::Bursts { BURST } else { WINDOW };
-        let mut load = Load::new(clients, Some(server), 100);
+        let mut load = Load::new(clients, Some(server), SIZE);
         self.under_load(Some(&front.program), &mut load, Pace::Window(window))
     }
 
     /// Datagrams of `size` bytes that arrive per second where one core sends and another receives, each by a call.
-    pub(super) fn plain_udp(&self, size: usize) -> Result<f64> {
+    pub(super) fn udp_flood(&self, size: usize) -> Result<f64> {
         let (millis, size) = (self.duration().as_millis().to_string(), size.to_string());
         udp_baseline::flood(self.cores, programs::LONGEST, &["--millis", &millis, "--size", &size])
     }
 
-    /// Bytes that each idle client takes.
+    /// Bytes that each idle client of a WebSocket takes.
     pub(super) fn idle_memory(&self, way: Way) -> Result<f64> {
         let count = self.idle_clients();
-        let (server, program) = self.program(way, count)?;
-        let Some(Listening { program, address }) = program else { bail!("plain UDP keeps no clients") };
+        let mut path = self.path(way, count)?;
+        let server = path.server.take();
+        let Some(Listening { program, address }) = path.listening else { bail!("nobody keeps clients") };
         let before = program.memory()?;
-        let mut load = Load::new(websockets(address, count)?, server, 100);
+        let mut load = Load::new(websockets(address, count)?, server, SIZE);
         // A packet of each, and then silence: a client that has never played is not yet one.
         load.run(Pace::Rate(count as f64), Duration::from_secs(1))?;
         load.run(Pace::Rate(0.0), self.duration())?;
         Ok(program.memory()?.saturating_sub(before) as f64 / count as f64)
     }
 
-    /// The share of a core that 1,000 players take, computed from fewer.
+    /// The cores that 1,000 players take, computed from fewer.
     pub(super) fn players_cpu(&self, way: Way) -> Result<f64> {
         let count = self.players();
-        let (program, mut load) = self.start(way, count, 100)?;
-        let rate = count as f64 * PLAYER_RATE;
-        let measured = self.under_load(program.as_ref(), &mut load, Pace::Rate(rate))?;
+        let measured = self.measured(way, count, SIZE, Pace::Rate(count as f64 * PLAYER_RATE))?;
         Ok(measured.cpu / measured.outcome.seconds * 1_000.0 / count as f64)
     }
 
-    /// Starts what is on the way, and connects clients.
-    fn start(&self, way: Way, count: usize, size: usize) -> Result<(Option<Program>, Load)> {
-        let (server, listening) = self.program(way, count)?;
-        let clients = match (&listening, &server) {
-            (Some(listening), _) => websockets(listening.address, count)?,
-            (None, Some(server)) => direct(server.local_addr()?, count)?,
-            (None, None) => bail!("there is nobody to send to"),
+    fn measured(&self, way: Way, count: usize, size: usize, pace: Pace) -> Result<Measured> {
+        let mut path = self.path(way, count)?;
+        let server = path.server.take();
+        let listening = path.listening.as_ref().map(|listening| listening.address);
+        let clients = match (way, listening, &server) {
+            (Way::Relay | Way::WebSocketEcho, Some(address), _) => websockets(address, count)?,
+            (Way::UdpEcho, Some(address), _) => direct(address, count)?,
+            (_, _, Some(server)) => direct(server.local_addr()?, count)?,
+            (_, _, None) => bail!("there is nobody to send to"),
         };
-        Ok((listening.map(|listening| listening.program), Load::new(clients, server, size)))
+        self.under_load(path.program(), &mut Load::new(clients, server, size), pace)
     }
 
-    /// The game server and the program of a way.
-    fn program(&self, way: Way, clients: usize) -> Result<(Option<GameServer>, Option<Listening>)> {
-        if way == Way::WebSocketEcho {
-            return Ok((None, Some(programs::websocket_echo(self.cores.receiver)?)));
-        }
-        let server = GameServer::bind(Calls::Single)?;
-        let target = server.local_addr()?;
-        let relay = (way == Way::Relay).then(|| programs::relay(self.cores.receiver, target, clients));
-        Ok((Some(server), relay.transpose()?))
+    /// Starts what is on a way, for up to `count` clients.
+    fn path(&self, way: Way, count: usize) -> Result<Path> {
+        let core = self.cores.receiver;
+        Ok(match way {
+            Way::WebSocketEcho => Path { server: None, listening: Some(programs::websocket_echo(core)?) },
+            Way::UdpEcho => Path { server: None, listening: Some(programs::udp_echo(core)?) },
+            Way::Direct => Path { server: Some(GameServer::bind(Calls::Single)?), listening: None },
+            Way::Relay => {
+                let server = GameServer::bind(Calls::Single)?;
+                let relay = programs::relay(core, server.local_addr()?, count)?;
+                Path { server: Some(server), listening: Some(relay) }
+            }
+        })
     }
 
     fn under_load(&self, program: Option<&Program>, load: &mut Load, pace: Pace) -> Result<Measured> {

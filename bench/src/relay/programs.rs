@@ -40,8 +40,16 @@ pub(super) fn front(core: usize, target: SocketAddr) -> Result<Listening> {
 }
 
 pub(super) fn websocket_echo(core: usize) -> Result<Listening> {
+    echo(core, &["websocket-echo"])
+}
+
+pub(super) fn udp_echo(core: usize) -> Result<Listening> {
+    echo(core, &["udp", "echo"])
+}
+
+fn echo(core: usize, role: &[&str]) -> Result<Listening> {
     let mut command = itself()?;
-    command.arg("websocket-echo");
+    command.args(role);
     let program = Program::start(command, core, LONGEST)?;
     let address = (Ipv4Addr::LOCALHOST, program.port()?).into();
     Ok(Listening { program, address })

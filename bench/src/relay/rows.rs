@@ -35,18 +35,20 @@ fn throughput(measure: &Measure, rounds: u32) -> Result<(Vec<Row>, f64)> {
     let mut rows = Vec::new();
     let mut echoes = None;
     for size in SIZES {
-        let (mut relay, mut echo, mut udp) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut relay, mut echo) = (Vec::new(), Vec::new());
+        let (mut udp, mut flood) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             relay.push(measure.throughput(Way::Relay, size)?);
             echo.push(measure.throughput(Way::WebSocketEcho, size)?);
-            udp.push(measure.plain_udp(size)?);
+            udp.push(measure.throughput(Way::UdpEcho, size)?.per_core());
+            flood.push(measure.udp_flood(size)?);
         }
         let name = format!("packets_{size}b");
         eprintln!("{name}: {:.0} came back each second", relay.last().map_or(0.0, Measured::echoes));
         echoes = echoes.or_else(|| median(relay.iter().map(Measured::echoes)));
         let row = Row::new(name, "packets/s/core", relay.iter().map(Measured::per_core).collect());
         let row = row.beside_websocket_echo(echo.iter().map(Measured::per_core)).beside_udp(udp);
-        rows.push(row.at_least_of_websocket_echo(1.0));
+        rows.push(row.beside_udp_flood(flood).at_least_of_websocket_echo(1.0));
     }
     Ok((rows, echoes.context("there was no round")?))
 }
@@ -60,7 +62,7 @@ fn front(measure: &Measure, rounds: u32) -> Result<Vec<Row>> {
         for ((_, calls), found) in kinds.iter().zip(&mut found) {
             found.push(measure.front(*calls)?.per_core());
         }
-        udp.push(measure.plain_udp(100)?);
+        udp.push(measure.throughput(Way::UdpEcho, 100)?.per_core());
     }
     let row = |((name, _), runs)| Row::new(name, "packets/s/core", runs).beside_udp(udp.iter().copied());
     let rows = kinds.into_iter().zip(found).map(row);
@@ -88,7 +90,7 @@ fn latency(measure: &Measure, rounds: u32, echoes: f64) -> Result<Vec<Row>> {
         let (mut relay, mut echo) = (Added::default(), Added::default());
         let (mut udp_p50, mut udp_p99) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
-            let udp = measure.round_trips(Way::PlainUdp, rate)?;
+            let udp = measure.round_trips(Way::Direct, rate)?;
             relay.push(&measure.round_trips(Way::Relay, rate)?, &udp);
             echo.push(&measure.round_trips(Way::WebSocketEcho, rate)?, &udp);
             udp_p50.push(udp.p50_us);

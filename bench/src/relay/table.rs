@@ -24,8 +24,10 @@ pub(super) struct Row {
     pub(super) unit: &'static str,
     pub(super) websocket_echo: Option<f64>,
     pub(super) ratio_to_websocket_echo: Option<f64>,
-    /// What plain UDP does on the loopback interface.
+    /// The same without a relay: of a program that sends datagrams back, or for latencies of the game server itself.
     pub(super) udp: Option<f64>,
+    /// Datagrams per second that one core sends and another receives.
+    pub(super) udp_flood: Option<f64>,
     pub(super) goal: Option<Goal>,
     pub(super) runs: Vec<f64>,
 }
@@ -39,6 +41,7 @@ impl Row {
             websocket_echo: None,
             ratio_to_websocket_echo: None,
             udp: None,
+            udp_flood: None,
             goal: None,
             runs,
         }
@@ -52,6 +55,11 @@ impl Row {
 
     pub(super) fn beside_udp(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
         self.udp = median(runs);
+        self
+    }
+
+    pub(super) fn beside_udp_flood(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
+        self.udp_flood = median(runs);
         self
     }
 
@@ -89,7 +97,7 @@ impl Report {
 
     /// The rows as a Markdown table.
     pub(super) fn table(&self) -> String {
-        let header = ["row", "relay", "unit", "WebSocket echo", "ratio", "plain UDP", "goal"];
+        let header = ["row", "relay", "unit", "WebSocket echo", "ratio", "UDP", "UDP flood", "goal"];
         let mut lines = vec![header.map(str::to_owned)];
         let optional = |value: Option<f64>| value.map_or(String::new(), number);
         for row in &self.rows {
@@ -103,6 +111,7 @@ impl Report {
                 optional(row.websocket_echo),
                 row.ratio_to_websocket_echo.map_or(String::new(), |ratio| format!("{ratio:.2}")),
                 optional(row.udp),
+                optional(row.udp_flood),
                 goal.map_or(String::new(), verdict),
             ]);
         }
@@ -134,7 +143,7 @@ mod tests {
         let report = Report { rows: vec![row], ..Report::default() };
         let table = report.table();
         assert!(table.contains("| a   | 2,000 | µs   |"), "{table}");
-        assert!(table.contains("| 5.00      | below 1,000: **missed** |"), "{table}");
+        assert!(table.contains("| 5.00 |           | below 1,000: **missed** |"), "{table}");
         assert_eq!(report.goals(), (0, 1));
     }
 }
