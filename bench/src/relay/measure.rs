@@ -1,5 +1,6 @@
 //! One measurement each, with programs of its own.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -66,6 +67,13 @@ impl Measured {
     /// Packets that came back, per second.
     pub(super) fn echoes(&self) -> f64 {
         self.outcome.echoed as f64 / self.outcome.seconds.max(1e-6)
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.cpu / self.outcome.seconds.max(1e-6);
+        write!(f, "{:.0} packets a second came back; the relay took {share:.0} % of its core", self.echoes())
     }
 }
 
