@@ -148,7 +148,7 @@ async fn pings_are_answered_in_the_place_of_a_foreign_server() {
             break pong;
         }
     };
-    assert_eq!((pong.data, pong.guid), (direct.data, direct.guid));
+    assert_eq!((pong.data, pong.identity), (direct.data, direct.identity));
 }
 
 mod discovery {

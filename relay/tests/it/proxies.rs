@@ -227,10 +227,9 @@ async fn serves(proxy: Proxy, relay: Running) {
     );
     client.echoes(&[7; 1200]).await;
     let ended = tokio::spawn(relay.stop());
-    match client.receive().await {
-        Message::Close(Some(frame)) => assert_eq!(u16::from(frame.code), 1001, "{frame:?}"),
-        other => panic!("no close frame: {other:?}"),
-    }
+    let last = client.receive().await;
+    let Message::Close(Some(frame)) = last else { panic!("no close frame: {last:?}") };
+    assert_eq!(u16::from(frame.code), 1001, "{frame:?}");
     drop(client);
     within(ended).await.unwrap();
 }

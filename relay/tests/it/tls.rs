@@ -105,9 +105,9 @@ impl TlsClient {
     /// The next message that is no ping.
     pub(crate) async fn receive(&mut self) -> Message {
         loop {
-            match within(self.0.next()).await.unwrap().unwrap() {
-                Message::Ping(_) | Message::Pong(_) => {}
-                message => return message,
+            let message = within(self.0.next()).await.unwrap().unwrap();
+            if !matches!(message, Message::Ping(_) | Message::Pong(_)) {
+                return message;
             }
         }
     }

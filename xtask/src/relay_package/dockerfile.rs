@@ -55,7 +55,7 @@ fn wrong(text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
             wrong.push(format!("FROM {image}: name a version"));
         }
     }
-    let user = of("USER").last().unwrap_or("root");
+    let user = of("USER").next_back().unwrap_or("root");
     if user.starts_with("root") || user.starts_with('0') {
         wrong.push("the program runs as root".to_owned());
     }

@@ -2,10 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 use std::path::Path;
 use std::process::{ChildStdin, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -24,16 +23,10 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     let root = shell.path(FOLDER).join("root");
     std::fs::create_dir_all(&root)?;
     let [listen, admin] = [free_address()?, free_address()?];
-    let name = format!("rakwire-relay-package-{}", std::process::id());
-    let notified = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(&name)?)?;
-    notified.set_read_timeout(Some(LIMIT))?;
-
     let arguments =
         [package.display().to_string(), root.display().to_string(), listen.to_string(), admin.to_string()];
     let unshare = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, "sh"];
-    let notify = format!("NOTIFY_SOCKET=@{name}");
-    let line =
-        ["env", notify.as_str()].into_iter().chain(unshare).chain(arguments.iter().map(String::as_str));
+    let line = unshare.into_iter().chain(arguments.iter().map(String::as_str));
     let mut running = if Uid::effective().is_root() {
         let mut line = line;
         let program = line.next().unwrap_or_default();
@@ -46,7 +39,7 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     })
     .spawn()?;
     let input = running.take_stdin()?;
-    let started = wait_until_ready(&notified, || Ok(running.poll()?.is_none()));
+    let started = wait_until_ready(admin, || Ok(running.poll()?.is_none()));
     let used = started.and_then(|()| use_relay(listen, admin, input));
     let status = running.wait(Some(LIMIT))?;
     if !status.success() {
@@ -57,31 +50,19 @@ pub(super) fn check(shell: &Shell, package: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Waits for what the service manager would wait for.
-fn wait_until_ready(notified: &UnixDatagram, is_running: impl FnMut() -> Result<bool>) -> Result<()> {
-    wait_for(notified, "READY=1", is_running)
-}
-
-fn wait_for(
-    notified: &UnixDatagram,
-    state: &str,
-    mut is_running: impl FnMut() -> Result<bool>,
-) -> Result<()> {
+/// Waits until the relay accepts clients.
+fn wait_until_ready(admin: SocketAddr, mut is_running: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
-    notified.set_read_timeout(Some(Duration::from_millis(200)))?;
-    let mut buffer = [0; 4096];
     while started.elapsed() < LIMIT {
-        if let Ok(length) = notified.recv(&mut buffer) {
-            let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default()).into_owned();
-            if text.lines().any(|line| line == state) {
-                return Ok(());
-            }
+        if TcpStream::connect(admin).is_ok() && get(admin, "/readyz")?.starts_with("HTTP/1.1 200") {
+            return Ok(());
         }
         if !is_running()? {
-            bail!("the relay ended before it said {state}");
+            bail!("the relay ended before it was ready");
         }
+        thread::sleep(Duration::from_millis(100));
     }
-    bail!("the relay did not say {state}")
+    bail!("the relay was not ready within {} s", LIMIT.as_secs())
 }
 
 /// Connects a client, and lets the relay end: the client is told.

@@ -53,9 +53,11 @@ command=$(sed -n 's/^ExecStart=//p' usr/lib/systemd/system/rakwire-relay.service
 PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" setpriv --reuid rakwire-relay --regid rakwire-relay --clear-groups \
     --no-new-privs --bounding-set -all $command > run/stdout &
 relay=$!
+trap 'kill -KILL "$relay"' EXIT
 read -r _
 kill -TERM "$relay"
 wait "$relay"
+trap - EXIT
 echo drained
 
 inside dpkg --remove rakwire-relay
