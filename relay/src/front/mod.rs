@@ -22,6 +22,7 @@ mod cookie;
 mod counters;
 mod flow;
 mod game_protocol;
+mod half_open;
 mod raknet;
 mod ration;
 mod table;
@@ -35,6 +36,7 @@ pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
 pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
+use half_open::HalfOpen;
 use ration::{Rates, Rations};
 pub(crate) use table::FlowId;
 use table::FlowTable;
@@ -89,8 +91,9 @@ pub(crate) trait Admit {
     /// What a client holds as long as its flow.
     type Permit: std::fmt::Debug;
 
-    /// Whether a client whose address is proved gets a flow.
-    fn admit(&mut self, client: SocketAddr) -> Option<Self::Permit>;
+    /// Whether a client whose address is proved gets a flow. If nothing but the number of all clients is against it,
+    /// `make_room` may end a flow that waits for its server; it tells whether there was one.
+    fn admit(&mut self, client: SocketAddr, make_room: &mut dyn FnMut() -> bool) -> Option<Self::Permit>;
 }
 
 /// What is kept of a client.
@@ -111,6 +114,7 @@ pub(crate) struct Front<A: Admit> {
     pong_rations: Rations,
     challenge_rations: Rations,
     flows: FlowTable<Flow<A::Permit>>,
+    half_open: HalfOpen,
     closed: Vec<FlowId>,
     counters: Arc<FrontCounters>,
 }
@@ -130,6 +134,7 @@ impl<A: Admit> Front<A> {
             pongs,
             pong_rations: Rations::new(PONGS, now),
             challenge_rations: Rations::new(CHALLENGES, now),
+            half_open: HalfOpen::default(),
             closed: Vec::new(),
             counters,
         }
@@ -206,6 +211,8 @@ impl<A: Admit> Front<A> {
         for id in over {
             self.close(id);
         }
+        let flows = &mut self.flows;
+        self.half_open.retain(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
     }
 
     /// The next flow that ended: its socket is not needed any more.
@@ -265,19 +272,34 @@ impl<A: Admit> Front<A> {
 
     /// Gives a client whose address is proved a flow. None if there is no place for it.
     fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
-        if self.flows.is_full() {
-            // Whoever has waited the longest for the server has had its chance.
-            let half_open = self.flows.oldest(|flow| !flow.is_open);
-            half_open.into_iter().for_each(|id| self.close(id));
-        }
-        let permit = if self.flows.is_full() { None } else { self.admission.admit(client) };
-        let flow = permit.map(|permit| Flow { protocol, is_open: false, _permit: permit });
-        let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow));
+        let Some(permit) = self.admit(client) else {
+            self.counters.dropped(FrontDropReason::NotAdmitted);
+            return None;
+        };
+        let id = self.flows.insert(client, now.at, Flow { protocol, is_open: false, _permit: permit });
         match id {
-            Some(_) => self.counters.flow_opened(),
+            Some(id) => {
+                self.half_open.push(id);
+                self.counters.flow_opened();
+            }
             None => self.counters.dropped(FrontDropReason::NotAdmitted),
         }
         id
+    }
+
+    /// Asks admission first, so that a client that gets no flow costs nobody else one.
+    fn admit(&mut self, client: SocketAddr) -> Option<A::Permit> {
+        let Self { admission, flows, half_open, closed, counters, .. } = self;
+        let mut make_room = |flows: &mut FlowTable<Flow<A::Permit>>| {
+            let oldest = half_open.pop(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
+            let Some(id) = oldest else { return false };
+            flows.remove(id);
+            closed.push(id);
+            counters.flow_closed();
+            true
+        };
+        let permit = admission.admit(client, &mut || make_room(flows))?;
+        (!flows.is_full() || make_room(flows)).then_some(permit)
     }
 }
 

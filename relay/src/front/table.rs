@@ -106,15 +106,6 @@ impl<F> FlowTable<F> {
         });
         ids.collect()
     }
-
-    /// The flow that was opened first of those of which `is_it` is true.
-    pub(super) fn oldest(&self, is_it: impl Fn(&F) -> bool) -> Option<FlowId> {
-        let entries = self.slots.iter().zip(0u32..).filter_map(|(place, slot)| {
-            let entry = place.entry.as_ref().filter(|entry| is_it(&entry.flow))?;
-            Some((entry.opened, FlowId { slot, generation: place.generation }))
-        });
-        entries.min_by_key(|(opened, _)| *opened).map(|(_, id)| id)
-    }
 }
 
 #[cfg(test)]
@@ -155,7 +146,5 @@ mod tests {
         let second = table.insert(client(2), after(1), 'b').unwrap();
         table.hear(first, after(5));
         assert_eq!(table.select(|_, heard, _| heard < after(5)), [second]);
-        assert_eq!(table.oldest(|_| true), Some(first));
-        assert_eq!(table.oldest(|flow| *flow == 'b'), Some(second));
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use rakwire::raknet::{self, CookiePolicy, Delivery};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, ServerSecurity};
@@ -20,6 +21,9 @@ fn client_address(number: u16) -> SocketAddr {
     ([198, 51, 100, 7], 10_000 + number).into()
 }
 
+/// An address that gets no flow.
+const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
+
 /// Lets in as many as it has places; a permit counts while it is held.
 struct Places {
     free: Arc<()>,
@@ -29,8 +33,12 @@ struct Places {
 impl Admit for Places {
     type Permit = Arc<()>;
 
-    fn admit(&mut self, _client: SocketAddr) -> Option<Arc<()>> {
-        (Arc::strong_count(&self.free) <= self.max).then(|| Arc::clone(&self.free))
+    fn admit(&mut self, client: SocketAddr, make_room: &mut dyn FnMut() -> bool) -> Option<Arc<()>> {
+        if client.ip() == BANNED {
+            return None;
+        }
+        let is_full = Arc::strong_count(&self.free) > self.max;
+        (!is_full || make_room()).then(|| Arc::clone(&self.free))
     }
 }
 
@@ -306,18 +314,25 @@ fn admission_decides_and_the_table_is_bounded() {
 }
 
 #[test]
-fn the_flow_that_waits_longest_for_the_server_makes_way() {
-    let mut bench = Bench::new(Settings { max_flows: 2, ..settings(FrontProtocol::RakNet) });
-    bench.open(client_address(0));
-    let mut begin = |number| {
-        let cookie = bench.cookie(client_address(number));
-        let sent = bench.client(client_address(number), &request_2(cookie, 1_400));
-        let (To::Server(id), _) = sent[0] else { panic!("{sent:?}") };
-        (id, bench.front.poll_closed())
-    };
-    let (first, none) = begin(1);
-    assert_eq!(none, None);
-    assert_eq!(begin(2).1, Some(first));
+fn the_flow_that_waits_longest_for_the_server_makes_way_for_a_client_that_is_admitted() {
+    // Once the table is full, once the admission.
+    for max_flows in [2, 4] {
+        let mut bench = Bench::new(Settings { max_flows, ..settings(FrontProtocol::RakNet) });
+        let open = bench.open(client_address(0));
+        let mut begin = |client| {
+            let cookie = bench.cookie(client);
+            let sent = bench.client(client, &request_2(cookie, 1_400));
+            (sent[0].0, bench.front.poll_closed())
+        };
+        let waiting: Vec<_> =
+            (1..max_flows.min(3) as u16).map(|number| begin(client_address(number))).collect();
+        assert!(waiting.iter().all(|(_, closed)| closed.is_none()));
+        let banned = SocketAddr::from((BANNED, 9));
+        assert_eq!(begin(banned), (To::Client(banned), None), "a client without a flow costs nobody one");
+        let (_, closed) = begin(client_address(8));
+        assert_eq!(closed.map(To::Server), Some(waiting[0].0));
+        assert!(bench.front.flows.get(open).is_some());
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ struct Everyone;
 impl Admit for Everyone {
     type Permit = ();
 
-    fn admit(&mut self, _client: SocketAddr) -> Option<()> {
+    fn admit(&mut self, _client: SocketAddr, _make_room: &mut dyn FnMut() -> bool) -> Option<()> {
         Some(())
     }
 }
