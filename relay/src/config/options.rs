@@ -485,6 +485,13 @@ pub const OPTIONS: &[OptionInfo] = &[
          is random",
     ),
     option(
+        "udp.allow_without_token",
+        "udp-allow-without-token",
+        OptionKind::Switch,
+        Change::Reload,
+        "Let clients of the front in, which cannot show a token, although others need one",
+    ),
+    option(
         "discovery.store",
         "discover",
         OptionKind::Text("URL"),

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn the_oldest_comes_first_and_those_that_were_accepted_do_not_come() {
-        let mut table = FlowTable::new(3);
+        let mut table = FlowTable::default();
         let mut half_open = HalfOpen::default();
         let ids = [1, 2, 3].map(|port| {
             let client: SocketAddr = ([192, 0, 2, 1], port).into();
