@@ -341,3 +341,30 @@ async fn log_summaries(counters: Arc<Counters>) {
         debug!("{}", counters.snapshot());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Health as _;
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_a_panic_leaves_the_relay_unready() {
+        let config = Config::new("127.0.0.1:0".parse().unwrap());
+        let admission = Admission::new(&config, Targets::default()).unwrap();
+        let app = App::new(admission, &config, None);
+        let mut beside = JoinSet::new();
+        beside.spawn(async {});
+        assert!(tokio::time::timeout(Duration::from_millis(10), watch(&mut beside, &app)).await.is_err());
+        assert_eq!(app.unready(), None);
+        beside.spawn(async { panic!("a part ends") });
+        let noticed = async {
+            while app.unready().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = noticed => {}
+            () = watch(&mut beside, &app) => {}
+        }
+    }
+}

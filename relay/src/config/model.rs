@@ -198,7 +198,7 @@ pub struct AdmissionConfig {
     pub allow_origins: Vec<AllowedOrigin>,
     /// Whether every page may connect, and clients that are not browsers.
     pub allow_any_origin: bool,
-    /// The proxies whose word about the address of a client counts.
+    /// The proxies that are trusted to name the address of a client.
     #[serde(deserialize_with = "syntax::networks")]
     pub trusted_proxies: Vec<IpNet>,
     /// The header in which trusted proxies name the client.

@@ -250,7 +250,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "trusted-proxy",
         OptionKind::Texts("NETWORK"),
         Change::Reload,
-        "Addresses or networks of reverse proxies whose word about the address of a client counts",
+        "Addresses or networks of reverse proxies that are trusted to name the address of a client",
     ),
     option(
         "admission.forwarded_header",
@@ -496,7 +496,8 @@ pub const OPTIONS: &[OptionInfo] = &[
         "discover",
         OptionKind::Text("URL"),
         Change::Restart,
-        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/",
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/; a URL with a password belongs into the \
+         file or the variable",
     ),
     option(
         "discovery.interval",
