@@ -38,7 +38,9 @@ pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
         Ok(permission) => permission,
         Err(reason) => return close(app, connection, &opening, reason).await,
     };
-    let Err(connection) = resume(app, &opening, permission.target_name(), connection) else { return };
+    let Err(connection) = resume(app, &opening, permission.target_name(), connection) else {
+        return log_return(app, &opening);
+    };
     match take_slot(app, permission).await {
         Ok(grant) => relay(app, connection, &grant, &opening).await,
         Err(reason) => close(app, connection, &opening, &reason).await,
@@ -74,6 +76,10 @@ async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason
 
 fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
     info!(client = %app.addresses.show(opening.client), reason = reason.text(), "client closed");
+}
+
+fn log_return(app: &App, opening: &Opening) {
+    info!(client = %app.addresses.show(opening.client), "client came back to its flow");
 }
 
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has
