@@ -190,26 +190,37 @@ pub(crate) fn millis(at: Instant) -> f64 {
 #[cfg(test)]
 #[cfg(feature = "npm")]
 mod tests {
+    use core::time::Duration;
+
     use super::game_protocol::ATTEMPT;
     use super::*;
     use rakwire::game_protocol::GameProtocol;
     use rakwire::raknet::RakNet;
 
+    fn settings(protocol_version: u8, password: &[u8]) -> RakNetSettings<'_> {
+        RakNetSettings {
+            protocol_version,
+            progress_interval: 0,
+            password,
+            memory: Memory::RAKNET,
+            timeout: None,
+            outgoing_limit: None,
+        }
+    }
+
     fn raknet(protocol_version: u8) -> Client<RakNet> {
-        let memory = Memory::RAKNET;
-        let settings = RakNetSettings { protocol_version, progress_interval: 0, password: b"", memory };
-        Client::raknet([1; 32], settings).unwrap()
+        Client::raknet([1; 32], settings(protocol_version, b"")).unwrap()
     }
 
     fn game_protocol() -> Client<GameProtocol> {
-        Client::game_protocol([1; 32], Memory::GAME_PROTOCOL).unwrap()
+        Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, None).unwrap()
     }
 
     #[test]
     fn memory_that_cannot_be_had_is_refused_and_a_little_is_enough_to_connect() {
         let endless = Memory { blocks: usize::MAX / 2, block_size: 65_535 };
-        assert_eq!(Client::game_protocol([1; 32], endless).map(|_| ()), Err(OutOfMemory));
-        let mut little = Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }).unwrap();
+        assert_eq!(Client::game_protocol([1; 32], endless, None).map(|_| ()), Err(OutOfMemory));
+        let mut little = Client::game_protocol([1; 32], Memory { blocks: 4, block_size: 32 }, None).unwrap();
         assert_eq!(little.connect(Instant::ZERO), Ok(()));
         assert_eq!(
             little.can_send(1, rakwire::game_protocol::Reliability::Reliable),
@@ -219,27 +230,19 @@ mod tests {
 
     #[test]
     fn a_password_that_is_too_long_is_refused() {
-        let connect = |password: &[u8]| {
-            let memory = Memory::RAKNET;
-            let settings = RakNetSettings { protocol_version: 6, progress_interval: 0, password, memory };
-            Client::raknet([1; 32], settings).unwrap().connect(Instant::ZERO)
-        };
+        let connect =
+            |password: &[u8]| Client::raknet([1; 32], settings(6, password)).unwrap().connect(Instant::ZERO);
         assert_eq!(connect(&[7; 255]), Ok(()));
         assert_eq!(connect(&[7; 256]), Err(ConnectError::PasswordTooLong));
     }
 
-    #[test]
-    fn the_guid_of_the_server_is_known_while_it_is_connected() {
-        let mut config = RakNet::config([2; 32]);
-        config.max_incoming = 1;
-        let guid = config.guid;
+    /// Connects a client to a server with this configuration, and returns when that was done.
+    fn connect<P: Protocol>(client: &mut Client<P>, config: P::Config) -> Instant {
         let capacity = Capacity { connections: 1, blocks: 64, block_size: 128 };
-        let mut server = Peer::<RakNet>::with_capacity(capacity, config);
-        let mut client = raknet(6);
+        let mut server = Peer::<P>::with_capacity(capacity, config);
         let (page, mut buffer, mut now) =
             (SocketAddr::from(([192, 0, 2, 2], 1)), vec![0; 2_048], Instant::ZERO);
         client.connect(now).unwrap();
-        assert_eq!(client.server_guid(), None);
         while !matches!(client.poll_event(), Some(Event::Connected { .. })) {
             while let Some(datagram) = client.poll_transmit(now).map(<[u8]>::to_vec) {
                 server.handle_datagram(now, page, &datagram);
@@ -253,6 +256,52 @@ mod tests {
             client.handle_timeout(now);
             server.handle_timeout(now);
         }
+        now
+    }
+
+    /// How long a client waits for a server that has fallen silent.
+    fn time_until_lost<P: Protocol>(mut client: Client<P>, config: P::Config) -> Duration {
+        let begin = connect(&mut client, config);
+        client.send(begin, b"\xFEhi", P::Delivery::default()).unwrap();
+        let mut now = begin;
+        while !client.is_over() {
+            while client.poll_transmit(now).is_some() {}
+            now = client.poll_timeout().unwrap();
+            client.handle_timeout(now);
+        }
+        now.saturating_since(begin)
+    }
+
+    #[test]
+    fn a_server_that_falls_silent_is_given_up() {
+        let raknet = |timeout| {
+            let mut config = RakNet::config([2; 32]);
+            config.max_incoming = 1;
+            time_until_lost(
+                Client::raknet([1; 32], RakNetSettings { timeout, ..settings(6, b"") }).unwrap(),
+                config,
+            )
+        };
+        let game = |timeout| {
+            let mut config = GameProtocol::config([2; 32]);
+            config.max_incoming = 1;
+            time_until_lost(Client::game_protocol([1; 32], Memory::GAME_PROTOCOL, timeout).unwrap(), config)
+        };
+        let about = |seconds| Duration::from_secs(seconds)..Duration::from_secs(seconds + 1);
+        assert!(about(10).contains(&raknet(None)), "{:?}", raknet(None));
+        assert!(about(3).contains(&raknet(Some(Duration::from_secs(3)))));
+        assert!(about(15).contains(&game(None)), "{:?}", game(None));
+        assert!(about(3).contains(&game(Some(Duration::from_secs(3)))));
+    }
+
+    #[test]
+    fn the_guid_of_the_server_is_known_while_it_is_connected() {
+        let mut config = RakNet::config([2; 32]);
+        config.max_incoming = 1;
+        let guid = config.guid;
+        let mut client = raknet(6);
+        assert_eq!(client.server_guid(), None);
+        let now = connect(&mut client, config);
         assert_eq!(client.server_guid(), Some(guid));
         client.disconnect(now);
         assert_eq!(client.server_guid(), None);

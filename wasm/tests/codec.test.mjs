@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { BitReader, BitWriter, bitstream, ByteReader, ByteWriter, CodecError, rabbit, splitId, withId } from "rakwire/codec";
+import { aggregate, BitReader, BitWriter, bitstream, ByteReader, ByteWriter, CodecError, rabbit, splitId, withId } from "rakwire/codec";
 
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const fromHex = (text) => new Uint8Array(Buffer.from(text, "hex"));
@@ -291,4 +291,46 @@ test("cursors write and read every type, and ids stand before messages", () => {
   const cut = new ByteReader(Uint8Array.of(9, 0, 1));
   assert.throws(() => cut.text(), fails("truncated"));
   assert.equal(cut.position, 0);
+});
+
+test("aggregates are those of the core", () => {
+  // The example of the core's documentation.
+  const messages = [withId(0xa0, ascii("one")), withId(0xa1, ascii("three"))];
+  const bytes = aggregate.pack(0x9c, messages);
+  assert.equal(hex(bytes), "9c0004a06f6e6506a17468726565");
+  assert.deepEqual(aggregate.unpack(0x9c, bytes), messages);
+  assert.deepEqual(aggregate.unpack(0x86, aggregate.pack(0x86, [])), []);
+  for (const [length, form] of [[0x7f, "7f"], [0x80, "8001"], [0x3fff, "ff7f"], [0x4000, "808001"], [0x20_0000, "80808001"]]) {
+    const long = new Uint8Array(length).fill(1);
+    const packed = aggregate.pack(0x86, [long]);
+    assert.equal(hex(packed.subarray(2, 2 + form.length / 2)), form);
+    assert.ok(Buffer.from(aggregate.unpack(0x86, packed)[0]).equals(long));
+  }
+});
+
+test("what is no aggregate is an error", () => {
+  const rows = [
+    ["", "truncated"],
+    ["86", "truncated"],
+    ["8600", undefined],
+    ["8700", "out-of-range"],
+    ["8601018000", "out-of-range"],
+    ["860002bb", "truncated"],
+    ["860080", "truncated"],
+    ["860000", "out-of-range"],
+    ["86008100bb", "out-of-range"],
+    ["86008080808001", "out-of-range"],
+    ["86000186", "out-of-range"],
+  ];
+  for (const [bytes, code] of rows) {
+    const unpack = () => aggregate.unpack(0x86, fromHex(bytes));
+    if (code === undefined) {
+      assert.deepEqual(unpack(), []);
+    } else {
+      assert.throws(unpack, fails(code), bytes);
+    }
+  }
+  for (const [id, message] of [[0x85, [1]], [0x100, [1]], [0x86, []], [0x86, [0x86]]]) {
+    assert.throws(() => aggregate.pack(id, [Uint8Array.from(message)]), fails("out-of-range"));
+  }
 });

@@ -1,13 +1,16 @@
 // The package as a page loads it without a bundler, in Chromium, through a real relay, with real servers.
 
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 
+import { build } from "esbuild";
+
 import { openPage } from "./browser.mjs";
+import { serve } from "./bundlers/serve.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
@@ -76,4 +79,33 @@ test("a page lists servers without the WebAssembly", async (t) => {
   });
   assert.deepEqual(found, [["one", "one", "bigint"], ["two", "two", "bigint"]]);
   assert.ok(loaded.includes("/dist/ping.js") && !loaded.some((path) => path.startsWith("/pkg/")), loaded.join(" "));
+});
+
+test("the page of the quickstart shows what is written there", async (t) => {
+  const echo = await startEcho(t);
+  const relay = await startRelay(t, { game: echo.address });
+  const source = readFileSync(join(PACKAGE, "tests/fixture/quickstart.ts"), "utf8");
+  const address = "127.0.0.1:8080";
+  assert.ok(source.includes(address));
+  const folder = mkdtempSync(join(tmpdir(), "rakwire-quickstart-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "quickstart.ts"), source.replace(address, relay.address));
+  const told = readFileSync(join(PACKAGE, "../docs/quickstart-page.md"), "utf8");
+  const [, behind] = /^In main\.ts, with `(.*)` behind it:$/m.exec(told);
+  writeFileSync(join(folder, "main.ts"), `import { play } from "./quickstart.js";\n${behind}\n`);
+  const alias = { rakwire: join(PACKAGE, "dist/index.js") };
+  await build({ entryPoints: [join(folder, "main.ts")], bundle: true, format: "esm", target: "es2022", alias, outdir: folder });
+  writeFileSync(join(folder, "index.html"), '<!doctype html><body><script type="module" src="main.js"></script>');
+  // From another port than the relay's, as the page of a development server is.
+  const server = await serve(folder);
+  t.after(() => server.stop());
+
+  const [, shown] = /which shows:\n\n```text\n([^`]*)```/.exec(told);
+  const lines = shown.trimEnd().split("\n");
+  const page = await openPage(t);
+  await page.goto(server.url);
+  await page.waitForFunction((count) => document.querySelectorAll("br").length >= count, lines.length, { timeout: 30_000 });
+  const found = (await page.innerText("body")).trimEnd().split("\n");
+  const withoutTimes = (line) => line.replace(/\b\d+ ms$/, "… ms");
+  assert.deepEqual(found.map(withoutTimes), lines);
 });

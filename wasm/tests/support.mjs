@@ -42,10 +42,11 @@ async function start(context, name, path, args, pattern) {
   return { address: await firstMatch(child, name, pattern), stop };
 }
 
-/** Our echo server: sends every message back with its reliability and channel. */
+/** Our echo server: sends every message back with its reliability and channel. It listens on 127.0.0.1 unless told otherwise. */
 export function startEcho(context, ...more) {
   const path = program("RAKWIRE_BIN", "Build it with `cargo build --release -p rakwire-cli`.");
-  return start(context, "rakwire echo", path, ["echo", "--listen", "127.0.0.1:0", ...more], /listening on (\S+)\n/);
+  const listen = more.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
+  return start(context, "rakwire echo", path, ["echo", ...listen, ...more], /listening on (\S+)\n/);
 }
 
 /** The C++ RakNet server: sends every message back reliable-ordered on channel 0. */

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
+import dns from "node:dns";
+import { syncBuiltinESMExports } from "node:module";
 import { test } from "node:test";
 
 import { connect, ping } from "rakwire";
@@ -25,6 +27,22 @@ for (const protocol of PROTOCOLS) {
     assert.equal(connection.bufferedAmount, 0);
   });
 
+  test(`${protocol.name}: a server that falls silent is given up after the time that the connection is told`, async (t) => {
+    const echo = await startEcho(t, ...protocol.echo);
+    const open = (options) => connect(`udp://${echo.address}`, { ...protocol.options, ...options });
+    const [usual, impatient] = [await open({}), await open({ silenceTimeoutMs: 500 })];
+    echo.stop("SIGSTOP");
+    [usual, impatient].forEach((connection) => connection.send(pattern(1)));
+    const first = await Promise.race([usual.closed.then(() => "usual"), impatient.closed.then(({ code }) => code)]);
+    assert.equal(first, "lost");
+    echo.stop("SIGCONT");
+    assert.deepEqual((await next(usual)).bytes, pattern(1));
+    await usual.close();
+    for (const silenceTimeoutMs of [0, 0.5, 2 ** 31]) {
+      await assert.rejects(open({ silenceTimeoutMs }), fails("bad-option", /silenceTimeoutMs/));
+    }
+  });
+
   test(`${protocol.name}: a server that is not there does not answer over UDP`, async (t) => {
     const gone = createSocket("udp4");
     await new Promise((resolve) => gone.bind(0, "127.0.0.1", resolve));
@@ -45,6 +63,27 @@ test("a name of a server is looked up, and one that nobody knows is an error", a
   const connection = await connect(`udp://localhost:${port}`);
   assert.equal((await connection.close()).code, "local");
   await assert.rejects(connect("udp://nowhere.invalid:19132"), fails("server-unreachable", /nowhere\.invalid:19132/));
+});
+
+test("a name with IPv6 addresses alone is reached over IPv6", async (t) => {
+  const echo = await startEcho(t, "--listen", "[::1]:0");
+  const { lookup } = dns;
+  t.mock.method(dns, "lookup", (name, options, done) => {
+    if (name !== "six.test") {
+      return lookup(name, options, done);
+    }
+    const family = typeof options === "object" ? options.family : options;
+    return family === 4 ? done(new Error("no such address")) : done(null, "::1", 6);
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const connection = await connect(`udp://six.test:${echo.address.split(":").at(-1)}`);
+  connection.send(pattern(9));
+  assert.deepEqual((await next(connection)).bytes, pattern(9));
+  assert.equal((await connection.close()).code, "local");
 });
 
 test("the entries with one protocol connect over UDP, and refuse the other one", async (t) => {
@@ -78,6 +117,32 @@ test("a C++ server echoes over UDP, and answers a ping", async (t) => {
   assert.ok(Buffer.from((await next(connection)).bytes).equals(pattern(50_000)));
   assert.equal((await connection.close()).code, "local");
 });
+
+test("RakNet leaves no more than its limit, and the Game Protocol has none", async (t) => {
+  const echo = await startEcho(t);
+  const connection = await connect(`udp://${echo.address}`, { outgoingLimit: 1_000_000 });
+  connection.send(pattern(500_000));
+  const { bytesSentLastSecond } = await firstWholeSecond(connection);
+  // The limit in bytes, with a burst and the acknowledgements, which it does not count.
+  assert.ok(bytesSentLastSecond <= 150_000, `${bytesSentLastSecond} bytes in a second`);
+  await connection.close({ signal: AbortSignal.timeout(20_000) });
+  for (const outgoingLimit of [0, 1.5, 2 ** 53]) {
+    await assert.rejects(connect(`udp://${echo.address}`, { outgoingLimit }), fails("bad-option", /outgoingLimit/));
+  }
+  const game = connect(`udp://${echo.address}`, { protocol: "game", outgoingLimit: 1 });
+  await assert.rejects(game, fails("bad-option", /Game Protocol has no limit/));
+});
+
+/** The statistics with the first whole second in which something was sent, while more waits. */
+async function firstWholeSecond(connection) {
+  for await (const stats of connection.statistics({ intervalMs: 100 })) {
+    if (stats.bytesSentLastSecond > 10_000) {
+      return stats;
+    }
+    assert.ok(stats.bytesWaiting > 0, "all has left before a second was over");
+  }
+  throw new Error("the connection has ended");
+}
 
 test("wrong addresses are errors", async () => {
   for (const url of ["udp://127.0.0.1", "udp://:7", "udp://"]) {

@@ -13,8 +13,10 @@ export interface RustPeer {
     d: bigint,
     blocks: number,
     blockSize: number,
+    silenceTimeoutMs: number,
     protocolVersion: number,
     progressInterval: number,
+    outgoingLimit: number,
   ): number;
   reserve(peer: number, length: number): number;
   connect(peer: number, length: number, now: number): number;

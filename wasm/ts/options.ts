@@ -13,6 +13,7 @@ const DEFAULT_PROTOCOL_VERSION = 6;
 export const MAX_TIMEOUT_MS = 0x7fff_ffff;
 /** More parts than any message can have. */
 const MAX_PROGRESS_INTERVAL = 0xffff_ffff;
+const MAX_OUTGOING_LIMIT = Number.MAX_SAFE_INTEGER;
 const MAX_PASSWORD_BYTES = 255;
 /** What a subprotocol of a WebSocket may be made of. */
 const TOKEN = /^[\w.~-]+$/;
@@ -25,6 +26,11 @@ export function readInteger(name: string, value: number, least: number, most: nu
     throw new RakwireError("bad-option", `${name} must be ${least} to ${most}, not ${String(value)}`);
   }
   return value;
+}
+
+/** A whole number from 1 on; 0 if it is not given. */
+function readOptional(name: string, value: number | undefined, most: number): number {
+  return value === undefined ? 0 : readInteger(name, value, 1, most);
 }
 
 export function readTimeout(timeoutMs: number): number {
@@ -44,12 +50,17 @@ export function readSettings(url: string | URL, options: ConnectOptions, only?: 
   if (protocol === "game" && password.length > 0) {
     throw new RakwireError("bad-option", "the Game Protocol has no password; send it as a message");
   }
+  if (protocol === "game" && options.outgoingLimit !== undefined) {
+    throw new RakwireError("bad-option", "the Game Protocol has no limit of the outgoing rate");
+  }
   return {
     protocol,
     protocolVersion: readInteger("protocolVersion", protocolVersion, 0, 255),
     progressInterval: readInteger("progressInterval", progressInterval, 0, MAX_PROGRESS_INTERVAL),
     password,
     memory: readMemory(options.memory),
+    silenceTimeoutMs: readOptional("silenceTimeoutMs", options.silenceTimeoutMs, MAX_TIMEOUT_MS),
+    outgoingLimit: readOptional("outgoingLimit", options.outgoingLimit, MAX_OUTGOING_LIMIT),
     transport: readTransport(url, options),
   };
 }

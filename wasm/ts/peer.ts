@@ -16,6 +16,10 @@ export interface PeerSettings {
   progressInterval: number;
   password: Uint8Array;
   memory: MemoryOptions;
+  /** Milliseconds; 0 stands for the default. */
+  silenceTimeoutMs: number;
+  /** Bits a second; 0 stands for no limit. */
+  outgoingLimit: number;
 }
 
 /** Who is told what happened. */
@@ -73,7 +77,8 @@ class RustPeerHandle {
     const [a, b, c, d] = crypto.getRandomValues(new BigUint64Array(4)) as unknown as [bigint, bigint, bigint, bigint];
     const { blocks = 0, blockSize = 0 } = settings.memory;
     this.#rust = rust;
-    this.#peer = rust.create(a, b, c, d, blocks, blockSize, settings.protocolVersion, settings.progressInterval);
+    const { silenceTimeoutMs, protocolVersion, progressInterval, outgoingLimit } = settings;
+    this.#peer = rust.create(a, b, c, d, blocks, blockSize, silenceTimeoutMs, protocolVersion, progressInterval, outgoingLimit);
     if (this.#peer === 0) {
       throw new RakwireError("no-memory", NO_MEMORY);
     }

@@ -247,6 +247,16 @@ export interface ConnectOptions {
   password?: string | Uint8Array;
   /** The memory of the connection. Default: about 10 MB, or 2.5 MB with the Game Protocol. */
   memory?: MemoryOptions;
+  /**
+   * How long the server may be silent until the connection ends with `lost`, 1 to 2,147,483,647; in RakNet while there is
+   * something that it must acknowledge, which is at least a ping every 5 s. Default: 10,000; 15,000 with the Game Protocol.
+   */
+  silenceTimeoutMs?: number;
+  /**
+   * The most that leaves in a second, in bits, with the headers of UDP and IP. Default: as much as the path carries. Only
+   * for RakNet.
+   */
+  outgoingLimit?: number;
   /** Cancels connecting. It has no effect once the connection is open. */
   signal?: AbortSignal | undefined;
   /** How long connecting may take, including WebAssembly and WebSocket. Default 15,000. */

@@ -107,7 +107,7 @@ mod tests {
     const OUTPUT: &str = "[the game server] listening on 127.0.0.1:1\n\
         [the game server] {\"ticks\":60,\"datagrams\":800,\"snapshots\":60,\"thinned\":5}\n\
         [the game server] {\"ticks\":60,\"datagrams\":30,\"snapshots\":2,\"thinned\":58}\n\
-        2026-01-01T00:00:00Z  INFO rakwire_relay::relay: ended: 0 clients of 2 sessions, 9 datagrams (99 bytes) to \
+        2026-01-01T00:00:00Z  INFO rakwire_relay::relay: ended: 0 clients of 2 flows, 9 datagrams (99 bytes) to \
         servers, 700 datagrams (7000 bytes) to clients, dropped ClientQueueFull: 130, dropped SendRefused: 1\n";
 
     #[test]

@@ -99,7 +99,9 @@ impl Config {
                 DiscoveryError::Tls => {
                     "--discover has no TLS: use redis:// in a network of your own, or through a tunnel"
                 }
-                _ => "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH",
+                DiscoveryError::Url | DiscoveryError::Store(_) => {
+                    "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH"
+                }
             },
         };
         self.discovery.store.as_deref().map(Store::new).transpose().map_err(unusable)

@@ -13,9 +13,14 @@ pub(super) const ATTEMPT: Duration = Duration::from_secs(2);
 
 impl Client<GameProtocol> {
     /// A client that is not connected; the bytes must be random.
-    pub(crate) fn game_protocol(entropy: [u8; 32], memory: Memory) -> Result<Self, OutOfMemory> {
+    pub(crate) fn game_protocol(
+        entropy: [u8; 32],
+        memory: Memory,
+        timeout: Option<Duration>,
+    ) -> Result<Self, OutOfMemory> {
         let mut config = GameProtocol::config(entropy);
         config.handshake_timeout = ATTEMPT;
+        config.timeout = timeout.unwrap_or(config.timeout);
         #[cfg(feature = "npm-server")]
         {
             config.max_incoming = 1;

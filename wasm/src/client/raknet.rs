@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use rakwire::endpoint::{ConnectionState, Protocol};
 use rakwire::raknet::{ConnectOptions, DialledAddress, Guid, RakNet};
@@ -15,6 +16,9 @@ pub(crate) struct RakNetSettings<'p> {
     pub(crate) progress_interval: u32,
     pub(crate) password: &'p [u8],
     pub(crate) memory: Memory,
+    pub(crate) timeout: Option<Duration>,
+    /// Bits a second.
+    pub(crate) outgoing_limit: Option<u64>,
 }
 
 impl Client<RakNet> {
@@ -23,6 +27,8 @@ impl Client<RakNet> {
         let mut config = RakNet::config(entropy);
         config.protocol_version = settings.protocol_version;
         config.progress_interval = settings.progress_interval;
+        config.timeout = settings.timeout.unwrap_or(config.timeout);
+        config.outgoing_limit = settings.outgoing_limit;
         config.dialled_address = DialledAddress::Unknown;
         #[cfg(feature = "npm-server")]
         {

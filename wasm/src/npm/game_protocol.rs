@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 
 use super::buffer::Buffer;
 use super::class::class;
-use super::memory::{entropy, memory};
+use super::memory::{entropy, memory, timeout};
 use super::numbers::{
     INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
 };
@@ -32,10 +32,18 @@ pub struct GameProtocolPeer {
 #[wasm_bindgen]
 impl GameProtocolPeer {
     /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. It has 4,096 blocks of
-    /// 512 bytes where it is told 0.
-    pub fn create(a: u64, b: u64, c: u64, d: u64, blocks: u32, block_size: u32) -> Option<Self> {
+    /// 512 bytes, and gives a silent server up after 15 s, where it is told 0.
+    pub fn create(
+        a: u64,
+        b: u64,
+        c: u64,
+        d: u64,
+        blocks: u32,
+        block_size: u32,
+        timeout_ms: u32,
+    ) -> Option<Self> {
         let memory = memory(Memory::GAME_PROTOCOL, blocks, block_size);
-        let client = Client::game_protocol(entropy([a, b, c, d]), memory).ok()?;
+        let client = Client::game_protocol(entropy([a, b, c, d]), memory, timeout(timeout_ms)).ok()?;
         Some(Self { client, buffer: Buffer::new() })
     }
 }

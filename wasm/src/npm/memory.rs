@@ -1,4 +1,6 @@
-//! The sizes of a connection's memory, as JavaScript gives them.
+//! What a connection is made with, as JavaScript gives it.
+
+use core::time::Duration;
 
 use crate::client::Memory;
 
@@ -6,6 +8,11 @@ use crate::client::Memory;
 pub(super) fn memory(default: Memory, blocks: u32, block_size: u32) -> Memory {
     let given = |number: u32, default: usize| if number == 0 { default } else { number as usize };
     Memory { blocks: given(blocks, default.blocks), block_size: given(block_size, default.block_size) }
+}
+
+/// How long the server may be silent; 0 stands for the default.
+pub(super) fn timeout(milliseconds: u32) -> Option<Duration> {
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
 
 /// The random bytes of a peer.

@@ -11,7 +11,7 @@ use wasm_bindgen::prelude::*;
 
 use super::buffer::Buffer;
 use super::class::class;
-use super::memory::{entropy, memory};
+use super::memory::{entropy, memory, timeout};
 use super::numbers::{
     INVALID_DELIVERY, MEASURES, Numbers, UNKNOWN, accepted, connect_error, count, ms, send_error, sent,
 };
@@ -32,9 +32,10 @@ pub struct RakNetPeer {
 #[wasm_bindgen]
 impl RakNetPeer {
     /// A peer that is not connected, from 256 random bits; nothing when there is not so much memory. Every so many parts of
-    /// a large message it tells how far that has come; 0 is never. The memory has 16,384 blocks of 512 bytes where it is
-    /// told 0.
+    /// a large message it tells how far that has come; 0 is never. The memory has 16,384 blocks of 512 bytes, a silent
+    /// server is given up after 10 s, and as many bits a second leave as the path carries, where it is told 0.
     #[allow(clippy::too_many_arguments, reason = "JavaScript pays for an object, not for numbers")]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
     pub fn create(
         a: u64,
         b: u64,
@@ -42,11 +43,20 @@ impl RakNetPeer {
         d: u64,
         blocks: u32,
         block_size: u32,
+        timeout_ms: u32,
         protocol_version: u8,
         progress_interval: u32,
+        outgoing_limit: f64,
     ) -> Option<Self> {
         let memory = memory(Memory::RAKNET, blocks, block_size);
-        let settings = RakNetSettings { protocol_version, progress_interval, password: &[], memory };
+        let settings = RakNetSettings {
+            protocol_version,
+            progress_interval,
+            password: &[],
+            memory,
+            timeout: timeout(timeout_ms),
+            outgoing_limit: (outgoing_limit > 0.0).then_some(outgoing_limit as u64),
+        };
         let client = Client::raknet(entropy([a, b, c, d]), settings).ok()?;
         Some(Self { client, buffer: Buffer::new() })
     }

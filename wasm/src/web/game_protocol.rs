@@ -14,6 +14,8 @@
 //! # }
 //! ```
 
+use core::time::Duration;
+
 use rakwire::game_protocol::{ConnectFailure, GameProtocol};
 
 use super::browser::with_target;
@@ -29,6 +31,22 @@ pub type Ending = connection::Ending<GameProtocol>;
 /// A message of the Game Protocol that arrived.
 pub type Message = connection::Message<GameProtocol>;
 
+/// How to connect.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// The memory of the connection. Default: [`Memory::GAME_PROTOCOL`].
+    pub memory: Memory,
+    /// How long the server may be silent until the connection is lost. Default: 15 s.
+    pub timeout: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { memory: Memory::GAME_PROTOCOL, timeout: None }
+    }
+}
+
 /// Opens a connection to the game server that the relay at `url` knows as `target`, in at most `attempts` attempts of
 /// two seconds, at least one. Each has a WebSocket of its own, for which the relay calls from another port: an original
 /// server does not hear a client twice from the same one.
@@ -38,10 +56,10 @@ pub type Message = connection::Message<GameProtocol>;
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, attempts: u8) -> Result<Connection, ConnectError> {
-    connect_with(url, target, attempts, Memory::GAME_PROTOCOL).await
+    connect_with(url, target, attempts, Options::default()).await
 }
 
-/// As [`connect`], with another memory of the connection than [`Memory::GAME_PROTOCOL`].
+/// As [`connect`], with other options than the default ones.
 ///
 /// # Errors
 /// As [`connect`].
@@ -49,10 +67,10 @@ pub async fn connect_with(
     url: &str,
     target: &str,
     attempts: u8,
-    memory: Memory,
+    Options { memory, timeout }: Options,
 ) -> Result<Connection, ConnectError> {
     let url = with_target(url, target);
-    let client = |entropy| Client::game_protocol(entropy, memory);
+    let client = |entropy| Client::game_protocol(entropy, memory, timeout);
     for _ in 1..attempts {
         match Connection::open(&url, client).await {
             Err(ConnectError::Server(ConnectFailure::NoAnswer)) => {}

@@ -1,6 +1,7 @@
 //! RakNet: how a connection is opened, and what only such a connection can do.
 
 use core::net::SocketAddr;
+use core::time::Duration;
 
 use rakwire::raknet::{Guid, Outcome, Progress, RakNet, Receipt};
 
@@ -32,11 +33,23 @@ pub struct Options<'p> {
     pub password: &'p [u8],
     /// The memory of the connection. Default: [`Memory::RAKNET`].
     pub memory: Memory,
+    /// How long the server may be silent while something that it must acknowledge is under way, until the connection is
+    /// lost. Default: 10 s.
+    pub timeout: Option<Duration>,
+    /// The most that leaves in a second, in bits. Default: as much as the path carries.
+    pub outgoing_limit: Option<u64>,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { protocol_version: 6, progress_interval: 0, password: &[], memory: Memory::RAKNET }
+        Self {
+            protocol_version: 6,
+            progress_interval: 0,
+            password: &[],
+            memory: Memory::RAKNET,
+            timeout: None,
+            outgoing_limit: None,
+        }
     }
 }
 
@@ -47,8 +60,9 @@ impl Default for Options<'_> {
 /// # Errors
 /// A [`ConnectError`] that says in words who refused what.
 pub async fn connect(url: &str, target: &str, options: Options<'_>) -> Result<Connection, ConnectError> {
-    let Options { protocol_version, progress_interval, password, memory } = options;
-    let settings = RakNetSettings { protocol_version, progress_interval, password, memory };
+    let Options { protocol_version, progress_interval, password, memory, timeout, outgoing_limit } = options;
+    let settings =
+        RakNetSettings { protocol_version, progress_interval, password, memory, timeout, outgoing_limit };
     let client = |entropy| Client::raknet(entropy, settings);
     Connection::open(&with_target(url, target), client).await
 }

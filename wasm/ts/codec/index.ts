@@ -1,5 +1,6 @@
 /** Encodings for the contents of messages, in plain TypeScript: a bundler takes only those that are used. */
 
+export * as aggregate from "./aggregate.js";
 export { BitReader, BitWriter } from "./bits.js";
 export type { BitOrder } from "./bits.js";
 export * as bitstream from "./bitstream.js";

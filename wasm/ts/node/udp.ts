@@ -2,7 +2,7 @@
 
 import type { Socket } from "node:dgram";
 import { createSocket } from "node:dgram";
-import { isIPv6 } from "node:net";
+import { lookup } from "node:dns";
 
 import type { Transport, TransportEvents, TransportSettings } from "../transport/transport.js";
 
@@ -15,7 +15,9 @@ export function openUdp({ url }: TransportSettings, events: TransportEvents): Tr
 }
 
 class UdpTransport implements Transport {
-  readonly #socket: Socket;
+  readonly #host: string;
+  /** None until the address of the server is known. */
+  #socket: Socket | undefined;
   #events: TransportEvents | undefined;
   #isOpen = false;
   /** Whether it shall be closed, and whether it is. */
@@ -24,21 +26,35 @@ class UdpTransport implements Transport {
   #buffered = 0;
 
   constructor({ hostname, port, host }: URL, events: TransportEvents) {
+    this.#host = host;
     this.#events = events;
-    const address = hostname.replace(/^\[(.*)\]$/, "$1");
-    this.#socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
-    this.#socket.on("message", (datagram) => this.#events?.onDatagram(datagram));
-    this.#socket.on("connect", () => {
-      this.#isOpen = true;
-      this.#events?.onOpen();
-    });
-    // A server that is not there yet answers by ICMP; it is asked again until the attempt ends.
-    this.#socket.on("error", (error: NodeJS.ErrnoException) => {
-      if (!this.#isOpen) {
-        this.#end(`${host} cannot be reached: ${error.message}`);
+    // A name may have addresses of one family alone. Of both, the one of IPv4 is taken, whatever the resolver prefers.
+    lookup(hostname.replace(/^\[(.*)\]$/, "$1"), { verbatim: false }, (error, address, family) => {
+      if (error !== null) {
+        this.#end(error);
+      } else if (!this.#isClosing) {
+        this.#connect(createSocket(family === 6 ? "udp6" : "udp4"), Number(port), address);
       }
     });
-    this.#socket.connect(Number(port), address);
+  }
+
+  #connect(socket: Socket, port: number, address: string): void {
+    this.#socket = socket;
+    socket.on("message", (datagram) => this.#events?.onDatagram(datagram));
+    socket.on("connect", () => {
+      // The attempt may have been given up in the meantime.
+      if (!this.#isClosing) {
+        this.#isOpen = true;
+        this.#events?.onOpen();
+      }
+    });
+    // A server that is not there yet answers by ICMP; it is asked again until the attempt ends.
+    socket.on("error", (error) => {
+      if (!this.#isOpen) {
+        this.#end(error);
+      }
+    });
+    socket.connect(port, address);
   }
 
   get hasRoom(): boolean {
@@ -50,6 +66,9 @@ class UdpTransport implements Transport {
   }
 
   send(datagram: Uint8Array): void {
+    if (this.#socket === undefined) {
+      return;
+    }
     this.#buffered += datagram.length;
     this.#socket.send(datagram, () => {
       this.#buffered -= datagram.length;
@@ -67,13 +86,13 @@ class UdpTransport implements Transport {
   #closeWhenSent(): void {
     if (this.#isClosing && !this.#isClosed && this.#buffered === 0) {
       this.#isClosed = true;
-      this.#socket.close();
+      this.#socket?.close();
     }
   }
 
-  #end(reason: string): void {
+  #end(error: Error): void {
     const events = this.#events;
     this.close();
-    events?.onClose({ code: "server-unreachable", reason });
+    events?.onClose({ code: "server-unreachable", reason: `${this.#host} cannot be reached: ${error.message}` });
   }
 }

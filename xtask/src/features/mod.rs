@@ -48,7 +48,7 @@ impl Libraries {
         Ok(Self {
             core: Crate::read("core/src/lib.rs", &source)?,
             native: Crate::read("native/src/lib.rs", &source)?,
-            npm: Package::read("wasm/ts/index.ts", &source)?,
+            npm: Package::read("wasm/package.json", &source)?,
             wasm: Crate::read("wasm/src/lib.rs", &source)?,
             embassy: Crate::read("embedded/src/lib.rs", &source)?,
         })
@@ -89,11 +89,12 @@ mod tests {
     fn an_item_that_is_gone_is_found() {
         let shell = Shell::new().unwrap();
         let libraries = Libraries::read(&shell).unwrap();
-        let line = "| ping | RakNet | `raknet::Peer::ping` | `Endpoint::gone` | `ping`, `Pong.gone` | \
-                    `web::ping`, `rakwire::raknet::Gone` | A board has none of it. | `a_test` |";
+        let line = "| ping | RakNet | `raknet::Peer::ping` | `Endpoint::gone` | `ping`, `Pong.gone`, `codec/bitstream.Gone` | \
+                    `web::ping`, `rakwire::raknet::Gone` | Not offered: a board has none of it. | `a_test` |";
         let expected = [
             "native has no public Endpoint::gone",
             "npm has no public Pong.gone",
+            "npm has no public codec/bitstream.Gone",
             "Rust in browsers has no public rakwire::raknet::Gone",
         ];
         assert_eq!(libraries.problems(&Row::new(7, line)), expected);

@@ -7,8 +7,10 @@ const COLUMNS: [&str; 8] =
 /// The columns in which items are named.
 const LIBRARIES: std::ops::Range<usize> = 2..7;
 const PROTOCOLS: [&str; 3] = ["both", "RakNet", "Game Protocol"];
-/// So many words are a reason.
-const REASON: usize = 4;
+/// What a reason begins with: that the platform does not let it be, or that nobody has made it.
+const REASONS: [&str; 2] = ["Impossible: ", "Not offered: "];
+/// So many words say something.
+const WORDS: usize = 4;
 
 /// A feature.
 pub(super) struct Row {
@@ -77,9 +79,10 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// Whether a cell is a sentence that can say why something is missing.
+/// Whether a cell says why something is missing, and of which kind that is.
 fn is_reason(cell: &str) -> bool {
-    cell.ends_with('.') && cell.split_whitespace().count() >= REASON
+    let reason = REASONS.iter().find_map(|kind| cell.strip_prefix(kind));
+    reason.is_some_and(|reason| reason.ends_with('.') && reason.split_whitespace().count() >= WORDS)
 }
 
 #[cfg(test)]
@@ -103,8 +106,15 @@ mod tests {
 
     #[test]
     fn every_cell_names_an_item_or_gives_a_reason() {
-        let problems = |text| Row::new(1, text).problems();
-        assert_eq!(problems("| a | both | `b` | `c` | It cannot be here. | `d` | `e` | `f` |"), [""; 0]);
+        let problems = |text: &str| Row::new(1, text).problems();
+        assert_eq!(
+            problems("| a | both | `b` | `c` | Impossible: it cannot be here. | `d` | `e` | `f` |"),
+            [""; 0]
+        );
+        for reason in ["It cannot be here at all.", "Impossible: no.", "Not offered: it is missing here"] {
+            let row = format!("| a | both | `b` | `c` | {reason} | `d` | `e` | `f` |");
+            assert_eq!(problems(&row), ["the cell of npm names no item and gives no reason"], "{reason}");
+        }
         assert_eq!(
             problems("| a | UDP | | `c` | no | `d` | `e` | `f` |"),
             [

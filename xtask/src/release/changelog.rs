@@ -2,30 +2,36 @@
 
 use anyhow::{Context, Result, bail};
 
-/// The date of a version's section, which must have content, below a section for what is not released.
-pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<&'t str> {
-    let mut sections = changelog.split("\n## ").skip(1);
-    let first = sections.next().context("the changelog has no section")?;
-    let (title, unreleased) = first.split_once('\n').unwrap_or((first, ""));
-    if title != "Unreleased" {
-        bail!("the changelog begins with {title:?}, not with the section Unreleased");
+/// What stands for the date of a version until it is released.
+const UNDATED: &str = "unreleased";
+
+/// The date of a version's section, which must be the newest one and have content; none until it is released. A section
+/// for what comes after it may stand above, without content.
+pub(super) fn date<'t>(changelog: &'t str, version: &str) -> Result<Option<&'t str>> {
+    let mut sections =
+        changelog.split("\n## ").skip(1).map(|text| text.split_once('\n').unwrap_or((text, "")));
+    let (mut title, mut lines) = sections.next().context("the changelog has no section")?;
+    if title == "Unreleased" {
+        if has_content(lines) {
+            bail!("the changelog has lines in the section Unreleased, which belong to {version}");
+        }
+        (title, lines) = sections.next().context("the changelog has no section of a version")?;
     }
-    if unreleased.lines().any(|line| line.starts_with("- ")) {
-        bail!("the changelog has lines in the section Unreleased, which belong to {version}");
-    }
-    let section = sections.next().context("the changelog has no section of a version")?;
-    let (title, lines) = section.split_once('\n').unwrap_or((section, ""));
     let date = title.strip_prefix(version).and_then(|rest| rest.strip_prefix(" - "));
     let date = date.with_context(|| {
         format!("the newest section of the changelog is {title:?}, not `{version} - DATE`")
     })?;
-    if !is_date(date) {
-        bail!("{date:?} in the changelog is not a date like 2030-01-31");
+    if date != UNDATED && !is_date(date) {
+        bail!("{date:?} in the changelog is neither `{UNDATED}` nor a date like 2030-01-31");
     }
-    if !lines.lines().any(|line| line.starts_with("- ")) {
+    if !has_content(lines) {
         bail!("the section {version} of the changelog says nothing");
     }
-    Ok(date)
+    Ok(Some(date).filter(|date| *date != UNDATED))
+}
+
+fn has_content(section: &str) -> bool {
+    section.lines().any(|line| line.starts_with("- "))
 }
 
 fn is_date(text: &str) -> bool {
@@ -51,13 +57,20 @@ mod tests {
 
     #[test]
     fn the_section_of_the_version_has_a_date() {
-        assert_eq!(date(GOOD, "0.2.0").unwrap(), "2030-01-31");
+        assert_eq!(date(GOOD, "0.2.0").unwrap(), Some("2030-01-31"));
         assert_eq!(
             error(GOOD, "0.3.0"),
             "the newest section of the changelog is \"0.2.0 - 2030-01-31\", not `0.3.0 - DATE`"
         );
-        assert!(error(&GOOD.replace("2030-01-31", "soon"), "0.2.0").contains("not a date"));
-        assert!(error(&GOOD.replace("2030-01-31", "2030-13-31"), "0.2.0").contains("not a date"));
+        assert!(error(&GOOD.replace("2030-01-31", "soon"), "0.2.0").contains("nor a date"));
+        assert!(error(&GOOD.replace("2030-01-31", "2030-13-31"), "0.2.0").contains("nor a date"));
+    }
+
+    #[test]
+    fn a_version_that_is_not_released_has_no_date() {
+        let undated = GOOD.replace("## Unreleased\n\n", "").replace("2030-01-31", "unreleased");
+        assert_eq!(date(&undated, "0.2.0").unwrap(), None);
+        assert!(error(&undated, "0.3.0").contains("not `0.3.0 - DATE`"));
     }
 
     #[test]
@@ -65,9 +78,7 @@ mod tests {
         let late = GOOD.replace("## Unreleased\n", "## Unreleased\n\n- Late.\n");
         assert!(error(&late, "0.2.0").contains("lines in the section Unreleased"));
         assert!(error(&GOOD.replace("- More.", ""), "0.2.0").contains("says nothing"));
-        assert!(
-            error(&GOOD.replace("Unreleased", "0.3.0"), "0.2.0").contains("not with the section Unreleased")
-        );
+        assert!(error(&GOOD.replace("Unreleased", "0.3.0"), "0.2.0").contains("is \"0.3.0\", not"));
         assert_eq!(error("", "0.2.0"), "the changelog has no section");
     }
 }

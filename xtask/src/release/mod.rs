@@ -18,7 +18,7 @@ const NPM: &str = "wasm";
 /// How strict to be.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only warn that the repository has no public address yet.
+    /// Only warn that the repository has no public address yet, and the version no date.
     #[arg(long)]
     dry_run: bool,
     /// Compare the interfaces of the libraries with this revision, not with the last tag of a release.
@@ -42,8 +42,11 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
             checks::NPM_MANIFEST
         );
     }
+    if date.is_none() && !options.dry_run {
+        bail!("the section {version} of CHANGELOG.md has no date: write that of today");
+    }
     checks::clean_tree(shell)?;
-    shell.note(format_args!("Releasing {version} of {date}"));
+    shell.note(format_args!("Releasing {version} of {}", date.unwrap_or("today")));
 
     let installs = package::packed(shell, &packages, Tree::Committed)?;
     package::test(shell, &packages, &installs)?;
@@ -59,6 +62,11 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
     }
     if repository.is_placeholder() {
         shell.print(format_args!("not yet: {} is a placeholder, which a release refuses", repository.0));
+    }
+    if date.is_none() {
+        shell.print(format_args!(
+            "not yet: the section {version} of CHANGELOG.md has no date, without which a release refuses"
+        ));
     }
     Ok(())
 }

@@ -1,0 +1,90 @@
+/** Many small messages in one: aggregates as `codec::aggregate` of the core has them, without compression. */
+
+import { ByteReader, ByteWriter } from "./cursor.js";
+import { CodecError } from "./error.js";
+
+const FIRST_ID = 0x86;
+const LAST_ID = 0xff;
+/** What stands behind the id: no compression. */
+const PLAIN = 0;
+/** Lengths are below this: four groups of seven bits. */
+const LENGTH_END = 2 ** 28;
+const MAX_GROUPS = 4;
+
+/**
+ * The aggregate of some messages, to be sent as one. The other side knows it by its id, 0x86 to 0xFF; no message is empty or
+ * begins with that id.
+ *
+ * @throws CodecError with the code `out-of-range` or `too-many`.
+ */
+export function pack(id: number, messages: Iterable<Uint8Array>): Uint8Array<ArrayBuffer> {
+  checkId(id);
+  const writer = new ByteWriter().u8(id).u8(PLAIN);
+  for (const message of messages) {
+    checkMessage(id, message);
+    if (message.length >= LENGTH_END) {
+      throw new CodecError("too-many", `a message has at most ${LENGTH_END - 1} bytes, not ${message.length}`);
+    }
+    writeLength(writer, message.length);
+    writer.bytes(message);
+  }
+  return writer.finish();
+}
+
+/**
+ * The messages of an aggregate with this id, without a copy.
+ *
+ * @throws CodecError with the code `out-of-range` for what is no such aggregate or a compressed one, and `truncated`.
+ */
+export function unpack(id: number, aggregate: Uint8Array): Uint8Array[] {
+  checkId(id);
+  const reader = new ByteReader(aggregate);
+  const [found, compression] = [reader.u8(), reader.u8()];
+  if (found !== id || compression !== PLAIN) {
+    throw new CodecError("out-of-range", `this is no plain aggregate with the id ${id}: it begins with ${found}, ${compression}`);
+  }
+  const messages: Uint8Array[] = [];
+  while (reader.remaining > 0) {
+    const message = reader.bytes(readLength(reader));
+    checkMessage(id, message);
+    messages.push(message);
+  }
+  return messages;
+}
+
+function checkId(id: number): void {
+  if (!Number.isInteger(id) || id < FIRST_ID || id > LAST_ID) {
+    throw new CodecError("out-of-range", `the id of an aggregate is 0x86 to 0xFF, not ${id}`);
+  }
+}
+
+/** None is an aggregate with the same id, so that nothing unfolds twice. */
+function checkMessage(id: number, message: Uint8Array): void {
+  if (message.length === 0 || message[0] === id) {
+    throw new CodecError("out-of-range", "a message of an aggregate is not empty and does not begin with the aggregate's id");
+  }
+}
+
+function writeLength(writer: ByteWriter, length: number): void {
+  let rest = length;
+  while (rest >= 0x80) {
+    writer.u8((rest & 0x7f) | 0x80);
+    rest >>= 7;
+  }
+  writer.u8(rest);
+}
+
+function readLength(reader: ByteReader): number {
+  let length = 0;
+  for (let place = 0; place < MAX_GROUPS; place++) {
+    const group = reader.u8();
+    length |= (group & 0x7f) << (7 * place);
+    if (group < 0x80) {
+      if (group === 0 && place > 0) {
+        break;
+      }
+      return length;
+    }
+  }
+  throw new CodecError("out-of-range", "a length has more bytes than it needs, or than four");
+}
