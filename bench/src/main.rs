@@ -16,6 +16,7 @@ mod peer;
 mod process;
 mod proxy;
 mod publish;
+mod relay;
 mod report;
 #[path = "../../interop/shared/bench.rs"]
 #[allow(unreachable_pub, reason = "other programs include this file too")]
@@ -53,6 +54,9 @@ enum Command {
     BlockedSenders(blocked_senders::Arguments),
     GameLoad(game_load::Arguments),
     Game(game::Options),
+    Relay(relay::Options),
+    /// Send every WebSocket message back, to compare the relay with
+    WebsocketEcho,
     Peer(peer::Arguments),
     #[command(subcommand)]
     Udp(udp::Role),
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
         Command::BlockedSenders(arguments) => blocked_senders::run(&arguments),
         Command::GameLoad(arguments) => game_load::run(&arguments),
         Command::Game(options) => game::run(&options),
+        Command::Relay(options) => relay::run(&options),
+        Command::WebsocketEcho => relay::websocket_echo::run(),
         Command::Peer(arguments) => peer::run(&arguments),
         Command::Udp(role) => udp::run(&role),
     };

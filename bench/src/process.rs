@@ -108,7 +108,7 @@ impl Drop for Program {
 }
 
 /// Runs a function on one core. The processes that it starts stay on that core.
-fn on_core<R>(core: usize, run: impl FnOnce() -> R) -> Result<R> {
+pub(crate) fn on_core<R>(core: usize, run: impl FnOnce() -> R) -> Result<R> {
     let this_thread = Pid::from_raw(0);
     let before = sched_getaffinity(this_thread)?;
     let mut one = CpuSet::new();

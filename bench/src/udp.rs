@@ -24,7 +24,7 @@ pub(crate) enum Role {
     Echo,
     /// Count datagrams until an end marker, and print the count and the time
     Sink,
-    /// Send full datagrams for a while, as fast as possible
+    /// Send datagrams for a while, as fast as possible
     Flood(Flood),
     /// Send each datagram after the echo of the previous one, on tokio
     Pingpong(Pingpong),
@@ -36,6 +36,9 @@ pub(crate) struct Flood {
     /// How long to send
     #[arg(long, default_value_t = 500)]
     millis: u64,
+    /// Bytes of each datagram
+    #[arg(long, default_value_t = DATAGRAM)]
+    size: usize,
     /// Send many datagrams per call
     #[arg(long)]
     batched: bool,
@@ -79,7 +82,8 @@ fn print_count(count: u64, seconds: f64) -> Result<()> {
     print_line(&serde_json::json!({ "messages": count, "seconds": seconds }).to_string())
 }
 
-fn bind() -> Result<(UdpSocket, UdpSocketState)> {
+/// A socket on a free port of the loopback interface, with large buffers.
+pub(crate) fn bind() -> Result<(UdpSocket, UdpSocketState)> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
     // The system may grant less.
@@ -128,8 +132,8 @@ fn flood(options: &Flood) -> Result<()> {
     print_line("connected")?;
     read_line()?;
     let batch = if options.batched { SEGMENTS.min(state.max_gso_segments()) } else { 1 };
-    let contents = vec![0x86; batch * DATAGRAM];
-    let segment_size = (batch > 1).then_some(DATAGRAM);
+    let contents = vec![0x86; batch * options.size];
+    let segment_size = (batch > 1).then_some(options.size);
     let transmit =
         Transmit { destination: options.server, ecn: None, contents: &contents, segment_size, src_ip: None };
     let (began, mut count) = (Instant::now(), 0_u64);

@@ -1,12 +1,13 @@
 //! The UDP baseline: what the system's UDP does without RakNet, measured in the same session.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::core_only::Effort;
 use crate::pairing::{Bench, RoleReport, itself, median};
-use crate::process::Program;
+use crate::process::{Cores, Program};
 use crate::report::{Better, Row};
 use crate::udp::DATAGRAM;
 
@@ -26,8 +27,10 @@ impl UdpBaseline {
     /// Measures once how many datagrams arrive per second.
     pub(crate) fn flood(&mut self, bench: &Bench, effort: Effort) -> Result<()> {
         let millis = if effort == Effort::Quick { "20" } else { "500" };
-        self.floods.push(flood(bench, millis, &[])?);
-        self.batched.push(flood(bench, millis, &["--batched"])?);
+        let arrived =
+            |more: &[&str]| flood(bench.cores, bench.limit, &[&["--millis", millis], more].concat());
+        self.floods.push(arrived(&[])?);
+        self.batched.push(arrived(&["--batched"])?);
         Ok(())
     }
 
@@ -83,13 +86,13 @@ fn udp(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// The rate at which a flood arrives.
-fn flood(bench: &Bench, millis: &str, more: &[&str]) -> Result<f64> {
-    let sink = Program::start(udp(&["sink"])?, bench.cores.receiver, bench.limit)?;
+/// The rate at which a flood arrives, in datagrams per second; `options` are those of the role.
+pub(crate) fn flood(cores: Cores, limit: Duration, options: &[&str]) -> Result<f64> {
+    let sink = Program::start(udp(&["sink"])?, cores.receiver, limit)?;
     let address = format!("127.0.0.1:{}", sink.port()?);
-    let mut command = udp(&["flood", &address, "--millis", millis])?;
-    command.args(more);
-    let mut flood = Program::start(command, bench.cores.sender, bench.limit)?;
+    let mut command = udp(&["flood", &address])?;
+    command.args(options);
+    let mut flood = Program::start(command, cores.sender, limit)?;
     flood.connected()?;
     flood.go()?;
     flood.line()?;

@@ -125,8 +125,8 @@ fn raknet_options(arguments: &Arguments) -> Result<raknet::Options, Failure> {
     if arguments.no_cookies {
         options.config.cookies = CookiePolicy::Off;
     }
-    if let Some(unproved) = arguments.cookies_under_load {
-        options.config.cookies = CookiePolicy::UnderLoad { unproved };
+    if let Some(unvalidated) = arguments.cookies_under_load {
+        options.config.cookies = CookiePolicy::UnderLoad { unvalidated };
     }
     let versions = arguments.protocols.iter().filter_map(|protocol| match protocol {
         ProtocolArgument::RakNet(version) => Some(*version),

@@ -111,7 +111,9 @@ pub struct Stats<P: Protocol> {
 
 impl<P: Protocol> Endpoint<P> {
     /// Binds a socket to the first address that works; port 0 picks a free one. Of the options, `config` and `capacity`
-    /// count; the others are about tasks and their queues.
+    /// count; the others are about tasks and their queues. So [`defer_incoming`](Options::defer_incoming) has no effect
+    /// here: a game that decides whom it lets in gives [`Peer::share_admission`] a
+    /// [`SharedAdmission`](rakwire::endpoint::SharedAdmission), which answers at once, before there are connections.
     ///
     /// # Errors
     /// A [`BindError`] with the address.

@@ -47,6 +47,15 @@ enum Part {
         #[arg(long)]
         quick: bool,
     },
+    /// The relay beside a WebSocket echo: packets per second and core, latency, memory and CPU time of clients
+    Relay {
+        /// A short run with few clients: to see that it works
+        #[arg(long)]
+        quick: bool,
+        /// How many rounds; the median counts
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        runs: u32,
+    },
     /// The server of the snowball fight under load: how many players it carries
     Game {
         /// Few players for a short time: to see that it works
@@ -61,6 +70,12 @@ pub(crate) fn command(shell: &Shell, options: &Options) -> Result<()> {
         Some(Part::Game { quick }) => {
             artifacts::fast_programs(shell)?;
             run(shell, if *quick { &["game", "--quick"] } else { &["game"] })
+        }
+        Some(Part::Relay { quick, runs }) => {
+            artifacts::fast_relay(shell)?;
+            let runs = runs.to_string();
+            let args = ["relay", "--runs", &runs].into_iter().chain(quick.then_some("--quick"));
+            run(shell, &args.collect::<Vec<_>>())
         }
         Some(Part::Npm { quick }) => npm(shell, *quick),
         None => raknet(shell, options),
@@ -100,9 +115,11 @@ pub(crate) fn instructions(shell: &Shell) -> Result<()> {
     run(shell, &["instructions"])
 }
 
-/// The command works.
+/// The commands work.
 pub(crate) fn smoke(shell: &Shell) -> Result<()> {
-    run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])
+    run(shell, &["run", "--quick", "--report", "target/bench/quick.json"])?;
+    artifacts::fast_relay(shell)?;
+    run(shell, &["relay", "--quick", "--report", "target/bench/relay-quick.json"])
 }
 
 fn run(shell: &Shell, args: &[&str]) -> Result<()> {

@@ -26,7 +26,7 @@ pub(crate) const CASES: [Case; 8] = [
     Case { protocol: "raknet", snapshots: "changes", paced: true },
 ];
 /// What the game server counts, in each of its reports.
-const COUNTS: [&str; 3] = ["snapshots", "thinned", "datagrams"];
+const COUNTS: [&str; 4] = ["snapshots", "thinned", "backlogged", "datagrams"];
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -105,8 +105,8 @@ mod tests {
     use super::*;
 
     const OUTPUT: &str = "[the game server] listening on 127.0.0.1:1\n\
-        [the game server] {\"ticks\":60,\"datagrams\":800,\"snapshots\":60,\"thinned\":5}\n\
-        [the game server] {\"ticks\":60,\"datagrams\":30,\"snapshots\":2,\"thinned\":58}\n\
+        [the game server] {\"ticks\":60,\"datagrams\":800,\"snapshots\":60,\"thinned\":5,\"backlogged\":0}\n\
+        [the game server] {\"ticks\":60,\"datagrams\":30,\"snapshots\":2,\"thinned\":51,\"backlogged\":7}\n\
         2026-01-01T00:00:00Z  INFO rakwire_relay::relay: ended: 0 clients of 2 flows, 9 datagrams (99 bytes) to \
         servers, 700 datagrams (7000 bytes) to clients, dropped ClientQueueFull: 130, dropped SendRefused: 1\n";
 
@@ -116,7 +116,7 @@ mod tests {
         let row = row(CASES[1], 3, &pages, OUTPUT).unwrap();
         let expected = json!({
             "protocol": "game", "snapshots": "whole", "paced": true, "run": 3, "slow": { "age_ms": 7 }, "other": {},
-            "server": { "snapshots": 62, "thinned": 63, "datagrams": 830 }, "events": 650,
+            "server": { "snapshots": 62, "thinned": 56, "backlogged": 7, "datagrams": 830 }, "events": 650,
             "relay": { "datagrams_to_clients": 700, "dropped": { "ClientQueueFull": 130, "SendRefused": 1 } },
         });
         assert_eq!(row, expected);

@@ -175,8 +175,8 @@ fn measuring_stages() -> [Stage; 5] {
         ),
         Stage::new(
             "bench",
-            "the benchmark, small, beside a foreign RakNet",
-            &[Need::Peers, Need::Benchmark],
+            "the benchmarks, small, beside a foreign RakNet and a WebSocket echo",
+            &[Need::Peers, Need::FastRelay, Need::Benchmark],
             bench::smoke,
         )
         .load(Load::Alone),

@@ -30,8 +30,8 @@ pub struct Admission {
     half_open: BTreeMap<u128, u16>,
     recent: BTreeMap<IpAddr, Instant>,
     answers: RateLimit,
-    /// Clients that may be let in without a proof of their address.
-    unproved: Ration,
+    /// Clients that may be let in without a validated address.
+    unvalidated: Ration,
 }
 
 /// A slot of one of the peers.
@@ -80,9 +80,10 @@ pub trait SharedAdmission: Debug + Send + Sync {
     /// Whether to let in a client for which there is room. Called before anything of it is kept, and again whenever the
     /// client asks again. It must not block. By default every client is let in.
     ///
-    /// In RakNet this is at the client's second request, after its cookie has proved the address. A refused client is
-    /// told that there are no free incoming connections (0x14). In the Game Protocol it is when the client answers its
-    /// challenge; a refused client is told END, as by a full server.
+    /// In RakNet this is at the client's second request. Its cookie has validated the address; where none is asked of it
+    /// ([`CookiePolicy`](crate::raknet::CookiePolicy)), the address may be forged. A refused client is told that there are
+    /// no free incoming connections (0x14). In the Game Protocol it is when the client answers its challenge, which
+    /// validates the address; a refused client is told END, as by a full server.
     ///
     /// A RakNet peer that this one dials at the same time is not asked about: this side wants that connection.
     fn decide(&self, client: &Client) -> Decision {
@@ -264,7 +265,7 @@ impl Member {
     }
 
     pub(crate) fn with_ration<R>(&self, mut act: impl FnMut(&mut Ration) -> R) -> Option<R> {
-        self.with(|all| act(&mut all.unproved))
+        self.with(|all| act(&mut all.unvalidated))
     }
 
     pub(crate) fn open(&self, slot: u16) {

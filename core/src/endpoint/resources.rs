@@ -215,8 +215,9 @@ impl Capacity {
     }
 }
 
-/// The most buckets of the index of datagrams in flight. They are hit at random, so all of them take memory with time: 26
-/// bytes a connection with 10,000 of them. With more datagrams in flight each look-up passes a few others.
+/// The most buckets of the index of datagrams in flight, of four bytes each. Datagrams are spread over them by a hash, so
+/// a busy server soon uses every page of their memory: 256 KiB, or 26 bytes for each of 10,000 connections. With more
+/// datagrams in flight than buckets, a look-up passes others of its bucket first.
 #[cfg(feature = "alloc")]
 const BUCKETS_MAX: usize = 65_536;
 

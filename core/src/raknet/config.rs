@@ -23,24 +23,28 @@ pub type ProtocolVersions = Vec<u8, 8>;
 ///
 /// let mut config = Config::new([7; 32]); // 32 random bytes in a real program
 /// config.max_incoming = 200;
-/// config.cookies = CookiePolicy::UnderLoad { unproved: 20 };
+/// config.cookies = CookiePolicy::UnderLoad { unvalidated: 20 };
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CookiePolicy {
     /// Reply 1 carries a keyed cookie; request 2 without it is dropped. A forged source leaves no trace.
     #[default]
     Required,
-    /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unproved` clients
+    /// Reply 1 carries a cookie only while the server is under load, as TCP does it with SYN cookies: `unvalidated` clients
     /// may be let in without one, and within each [`handshake_timeout`](Config::handshake_timeout) as many again, one
     /// after the other. 0 is [`Required`](Self::Required).
     ///
-    /// Until then a forged source is treated as with `Off`: it can have `unproved` places, each for ten seconds if nothing
-    /// more is forged, and have a victim sent 6.6 times its bytes for each of them (`docs/attacks.md`, A4). Then it gets
-    /// nothing, clients that know cookies are let in as always, and those that need to be spared them are not until the
-    /// flood is over. A server for a few of them has room for twice `unproved` connections more than it needs.
+    /// Until then a forged source is treated as with `Off`: it can have `unvalidated` places, each for ten seconds if
+    /// nothing more is forged, and have a victim sent 6.6 times its bytes for each of them (`docs/attacks.md`, A4). Then
+    /// it gets nothing. During such a flood clients that know cookies are let in as always, and clients that do not are
+    /// turned away. A server that expects such clients sets [`max_incoming`](Config::max_incoming) to its players and
+    /// twice `unvalidated`.
+    ///
+    /// A full server ends half-open connections for newcomers. One without a cookie ends only connections that were made
+    /// without one, and each counts among the `unvalidated`.
     UnderLoad {
-        /// How many clients are let in without a proof of their address.
-        unproved: u16,
+        /// How many clients are let in without a validated address.
+        unvalidated: u16,
     },
     /// No cookie and no flag, for clients that do not know the form: those of rust-raknet, and of the original built with
     /// its own security. A forged source can fill the connection table with half-open entries, each for ten seconds and
@@ -282,10 +286,10 @@ impl Config {
     }
 
     /// How many clients may be let in without a cookie, where that depends on the load.
-    pub(super) const fn unproved(&self) -> Option<Allowance> {
+    pub(super) const fn unvalidated(&self) -> Option<Allowance> {
         match self.cookies {
-            CookiePolicy::UnderLoad { unproved } => {
-                Some(Allowance { events: unproved, period: self.handshake_timeout })
+            CookiePolicy::UnderLoad { unvalidated } => {
+                Some(Allowance { events: unvalidated, period: self.handshake_timeout })
             }
             CookiePolicy::Required | CookiePolicy::Off => None,
         }

@@ -1,4 +1,4 @@
-//! Answers to those that are not connected. Nothing is kept of a source before its address is proved.
+//! Answers to those that are not connected. Nothing is kept of a source before its address is validated.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -95,7 +95,7 @@ pub(super) struct StatelessResponder {
     limit: RateLimit<NETWORKS>,
     amplification_budget: AmplificationBudget,
     /// Clients that may be let in without a cookie, where that depends on the load.
-    pub(super) unproved: Ration,
+    pub(super) unvalidated: Ration,
     /// The data of pongs, with what stands before them.
     advertisement: heapless::Vec<u8, ADVERTISEMENT>,
 }
@@ -115,7 +115,7 @@ impl StatelessResponder {
             out_of_band: Deque::new(),
             limit: RateLimit::default(),
             amplification_budget: AmplificationBudget::default(),
-            unproved: Ration::default(),
+            unvalidated: Ration::default(),
             advertisement: heapless::Vec::new(),
         };
         if SERVER {

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 
 use super::bans::AddressPattern;
 use super::config::{CookiePolicy, OutOfBand};
-use super::connection::{BlockHeader, Connection};
+use super::connection::{BlockHeader, ClientAddress, Connection};
 use super::features::{SERVER, UNCONNECTED};
 use super::known_versions;
 use super::responder::{self, Answer};
@@ -19,15 +19,6 @@ use crate::cursor::Reader;
 use crate::endpoint::{Connection as _, Peer, Rejection, Request, Slot, Unconnected, UnconnectedKind};
 use crate::rate_limit::{Allowance, Ration};
 use crate::time::Instant;
-
-/// What a second request shows of its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    /// It has given a cookie back, so the address is its own.
-    Proved,
-    /// No cookie is asked of it. It may be forged.
-    Unproved,
-}
 
 impl Peer<'_, RakNet> {
     /// Decides what a datagram is for.
@@ -184,9 +175,9 @@ impl Peer<'_, RakNet> {
         }
     }
 
-    /// The table of outcomes in docs/raknet.md#request-2, after the cookie has proved the address or the source has
-    /// paid.
-    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid, source: Source) {
+    /// The table of outcomes in docs/raknet.md#request-2, after the cookie has validated the address or the source
+    /// has paid.
+    fn handle_request_2(&mut self, from: SocketAddr, mtu: u16, guid: Guid, source: ClientAddress) {
         let mtu = self.config.clamp_mtu(mtu);
         let by_address = self.find_or_evict(&from);
         let answer = match (by_address, self.knows_guid(guid)) {
@@ -226,21 +217,21 @@ impl Peer<'_, RakNet> {
         from: SocketAddr,
         security: ClientSecurity<'_>,
         length: usize,
-    ) -> Result<Source, DropReason> {
+    ) -> Result<ClientAddress, DropReason> {
         if self.config.max_incoming == 0 {
             return Err(DropReason::Unexpected);
         }
         let source = self.source(from, security).ok_or(DropReason::BadCookie)?;
-        let is_paid =
-            source == Source::Proved || self.state.responder.affords_reply_2(&self.config, &from, length);
+        let is_paid = source == ClientAddress::Validated
+            || self.state.responder.affords_reply_2(&self.config, &from, length);
         if is_paid { Ok(source) } else { Err(DropReason::WouldAmplify) }
     }
 
     /// Nothing if the cookie is wrong, or missing where one is always asked for.
-    fn source(&self, from: SocketAddr, security: ClientSecurity<'_>) -> Option<Source> {
+    fn source(&self, from: SocketAddr, security: ClientSecurity<'_>) -> Option<ClientAddress> {
         match (self.config.cookies, security) {
             (CookiePolicy::Off, _) | (CookiePolicy::UnderLoad { .. }, ClientSecurity::None) => {
-                Some(Source::Unproved)
+                Some(ClientAddress::Unvalidated)
             }
             (CookiePolicy::Required, ClientSecurity::None) => None,
             (
@@ -248,7 +239,7 @@ impl Peer<'_, RakNet> {
                 ClientSecurity::Cookie(cookie) | ClientSecurity::Challenge { cookie, .. },
             ) => {
                 let is_right = cookie::verify(&self.config.secret, &from, self.last_now, cookie);
-                is_right.then_some(Source::Proved)
+                is_right.then_some(ClientAddress::Validated)
             }
         }
     }
@@ -258,20 +249,20 @@ impl Peer<'_, RakNet> {
         match self.config.cookies {
             CookiePolicy::Required => true,
             CookiePolicy::Off => false,
-            CookiePolicy::UnderLoad { .. } => !self.has_unproved_left(),
+            CookiePolicy::UnderLoad { .. } => !self.has_unvalidated_left(),
         }
     }
 
     /// Whether one more client may be let in without a cookie.
-    fn has_unproved_left(&mut self) -> bool {
-        self.with_unproved(|ration, allowance, now| ration.is_left(allowance, now))
+    fn has_unvalidated_left(&mut self) -> bool {
+        self.with_unvalidated(|ration, allowance, now| ration.is_left(allowance, now))
     }
 
     /// Asks how many clients may be let in without a cookie, by all peers together or by this one if it decides alone.
-    fn with_unproved(&mut self, ask: fn(&mut Ration, Allowance, Instant) -> bool) -> bool {
-        let (Some(allowance), now) = (self.config.unproved(), self.last_now) else { return true };
+    fn with_unvalidated(&mut self, ask: fn(&mut Ration, Allowance, Instant) -> bool) -> bool {
+        let (Some(allowance), now) = (self.config.unvalidated(), self.last_now) else { return true };
         let all = self.with_shared_ration(|ration| ask(ration, allowance, now));
-        all.unwrap_or_else(|| ask(&mut self.state.responder.unproved, allowance, now))
+        all.unwrap_or_else(|| ask(&mut self.state.responder.unvalidated, allowance, now))
     }
 
     /// Whether any connection that has not ended is with the peer of this GUID.
@@ -285,7 +276,7 @@ impl Peer<'_, RakNet> {
     }
 
     /// Gives a client a slot, or says why not. No answer lets it try again.
-    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16, source: Source) -> Option<Answer> {
+    fn accept(&mut self, from: SocketAddr, guid: Guid, mtu: u16, source: ClientAddress) -> Option<Answer> {
         if self.is_banned(from) {
             return Some(Answer::Refused(Refusal::Banned));
         }
@@ -293,38 +284,38 @@ impl Peer<'_, RakNet> {
             return Some(Answer::Refused(Refusal::RecentlyConnected));
         }
         // Before a connection of others has to make room.
-        if source == Source::Unproved && !self.has_unproved_left() {
+        if source == ClientAddress::Unvalidated && !self.has_unvalidated_left() {
             self.stats.drop(DropReason::BadCookie);
             return None;
         }
         if self.incoming >= self.config.max_incoming {
-            return self.evict_half_open();
+            return self.evict_half_open(source);
         }
-        if source == Source::Unproved && !self.admits_half_open(from) {
+        if source == ClientAddress::Unvalidated && !self.admits_half_open(from) {
             self.stats.drop(DropReason::HalfOpenLimit);
             return None;
         }
         let Some(slot) = self.vacant_slot() else {
-            return self.evict_half_open();
+            return self.evict_half_open(source);
         };
         if let Err(rejection) = self.reserve(slot, &self.reservation(from, guid, source)) {
             self.tables.vacant.push(slot);
-            return self.turn_away(rejection);
+            return self.turn_away(rejection, source);
         }
-        if source == Source::Unproved {
+        if source == ClientAddress::Unvalidated {
             // There was one left; at worst another peer of the server has just taken it too.
-            self.with_unproved(Ration::take);
+            self.with_unvalidated(Ration::take);
         }
         let accepted = self.insert(slot, from, |connection, cx| {
-            connection.accept(cx, guid, mtu);
+            connection.accept(cx, guid, mtu, source);
             Ok::<_, Infallible>(())
         });
         accepted.ok().map(|()| Answer::Reply2 { mtu })
     }
 
     /// What is asked of the peers that decide together with this one.
-    fn reservation(&self, from: SocketAddr, guid: Guid, source: Source) -> Request {
-        let limits_half_open = source == Source::Unproved;
+    fn reservation(&self, from: SocketAddr, guid: Guid, source: ClientAddress) -> Request {
+        let limits_half_open = source == ClientAddress::Unvalidated;
         Request {
             identity: Some(guid.0),
             address: from,
@@ -335,11 +326,11 @@ impl Peer<'_, RakNet> {
     }
 
     /// What a client is told for which there is no place at all the peers together, or which the application does not let in.
-    fn turn_away(&mut self, rejection: Rejection) -> Option<Answer> {
+    fn turn_away(&mut self, rejection: Rejection, source: ClientAddress) -> Option<Answer> {
         match rejection {
             Rejection::Known => Some(Answer::Refused(Refusal::AlreadyConnected)),
             Rejection::Recent => Some(Answer::Refused(Refusal::RecentlyConnected)),
-            Rejection::Full => self.evict_half_open(),
+            Rejection::Full => self.evict_half_open(source),
             Rejection::HalfOpen => {
                 self.stats.drop(DropReason::HalfOpenLimit);
                 None
@@ -350,13 +341,22 @@ impl Peer<'_, RakNet> {
     }
 
     /// Makes room by ending the connection that has been half open the longest, if there is one: its client has had
-    /// its chance, and the newcomer asks again in half a second.
-    fn evict_half_open(&mut self) -> Option<Answer> {
-        let half_open =
-            self.occupied().filter_map(|(at, slot)| Some((slot.connection.half_open_since()?, at)));
+    /// its chance, and the newcomer asks again in half a second. A newcomer whose address is not validated ends only what
+    /// is not validated either, and no more often than clients may be let in without a cookie.
+    fn evict_half_open(&mut self, source: ClientAddress) -> Option<Answer> {
+        let may_evict = |other: &Connection| {
+            source == ClientAddress::Validated || other.address() == ClientAddress::Unvalidated
+        };
+        let half_open = self
+            .occupied()
+            .filter(|(_, slot)| may_evict(&slot.connection))
+            .filter_map(|(at, slot)| Some((slot.connection.half_open_since()?, at)));
         let Some((_, slot)) = half_open.min() else {
             return Some(Answer::Refused(Refusal::NoFreeIncomingConnections));
         };
+        if source == ClientAddress::Unvalidated {
+            self.with_unvalidated(Ration::take);
+        }
         self.stats.drop(DropReason::HalfOpenLimit);
         self.with(slot, |connection, cx| connection.disconnect(cx));
         None

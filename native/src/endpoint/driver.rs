@@ -96,7 +96,7 @@ async fn flush(io: &Io, socket: &Socket, outgoing: &mut Outgoing) {
 async fn send(io: &Io, socket: &Socket, transmit: &Transmit<'_>) {
     if let Err(error) = socket.send(transmit).await {
         // The protocol treats this as a loss.
-        io.span.send_failed(transmit.to, &error);
+        io.span.send_failed(io.clock.now(), transmit.to, &error);
         Counters::add(&io.counters.send_failures, transmit.count as u64);
     }
 }
@@ -138,7 +138,7 @@ async fn receive<P: Protocol>(shared: Arc<Shared<P>>, socket: Arc<Socket>) {
                 io.arrival_queue.push(received.batches.into_iter());
             }
             Err(error) => {
-                io.span.receive_failed(&error);
+                io.span.receive_failed(io.clock.now(), &error);
                 Counters::add(&io.counters.receive_failures, 1);
                 tokio::time::sleep(RECEIVE_PAUSE).await;
             }

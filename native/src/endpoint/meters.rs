@@ -88,7 +88,8 @@ impl Meters {
         counter!(ENDED, "protocol" => self.protocol, "reason" => name(reason)).increment(1);
     }
 
-    /// When to [tell](Self::tell) the recorder what has changed until now. It was told a moment ago if that is later.
+    /// When to [tell](Self::tell) the recorder what has changed until now, later than `now` if it was told a moment ago. Only
+    /// a turn of the driver asks: as long as there is none, nothing changes, and nothing is told.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         Some(self.told_at.map_or(now, |at| at + INTERVAL))
     }

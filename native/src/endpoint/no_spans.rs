@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::net::SocketAddr;
 
+use rakwire::Instant;
 use rakwire::endpoint::{Client, Decision, Side};
 
 /// The span of an endpoint, which takes no memory.
@@ -28,9 +29,9 @@ impl EndpointSpan {
 
     pub(crate) const fn backlog_full(&self, _: SocketAddr) {}
 
-    pub(crate) const fn send_failed(&self, _: SocketAddr, _: &std::io::Error) {}
+    pub(crate) const fn send_failed(&self, _: Instant, _: SocketAddr, _: &std::io::Error) {}
 
-    pub(crate) const fn receive_failed(&self, _: &std::io::Error) {}
+    pub(crate) const fn receive_failed(&self, _: Instant, _: &std::io::Error) {}
 }
 
 /// The span of a connection, which takes no memory.

@@ -97,7 +97,8 @@ impl<P: Protocol> Shared<P> {
 }
 
 impl<P: Protocol> Shared<P> {
-    /// Tells those who count what has happened, and has the driver come back for that if it is too early.
+    /// Tells those who count what has happened, and has the driver come back for that if it is too early. Once they are told,
+    /// the driver sleeps until something else happens.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(clippy::needless_pass_by_ref_mut, reason = "only meters that count are changed")
@@ -294,6 +295,35 @@ mod tests {
         let sent = connection.try_send(&[0x86], P::Delivery::default());
         assert_eq!(sent, Err(SendError::NotConnected));
         assert!(wakes().await.is_err());
+    }
+
+    #[cfg(feature = "metrics")]
+    fn an_idle_endpoint_is_not_woken_to_be_counted<P: Protocol>() {
+        let shared = Shared::<P>::new(Options::new(P::config([7; 32])), BoxedHook::NONE, Clock::start());
+        let mut state = shared.lock();
+        let mut sleep = |millis: u64| {
+            let now = Instant::from_micros(millis * 1_000);
+            match shared.meter(&mut state, now, Next::Sleep(None)) {
+                Next::Sleep(until) => until.map(|until| until.as_millis()),
+                next @ (Next::Again | Next::End) => panic!("{next:?}"),
+            }
+        };
+        assert_eq!(sleep(1_000), None);
+        assert_eq!(sleep(1_040), Some(1_100), "what has changed since is told later");
+        assert_eq!(sleep(1_100), None, "the driver sleeps until something happens");
+        assert_eq!(sleep(5_000), None);
+    }
+
+    #[cfg(feature = "metrics")]
+    #[test]
+    fn an_idle_endpoint_of_raknet_is_not_woken_to_be_counted() {
+        an_idle_endpoint_is_not_woken_to_be_counted::<RakNet>();
+    }
+
+    #[cfg(feature = "metrics")]
+    #[test]
+    fn an_idle_endpoint_of_the_game_protocol_is_not_woken_to_be_counted() {
+        an_idle_endpoint_is_not_woken_to_be_counted::<GameProtocol>();
     }
 
     #[tokio::test]

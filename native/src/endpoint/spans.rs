@@ -1,9 +1,17 @@
-//! Spans and events for the crate `tracing` (feature `tracing`). Nothing is said of a single message or datagram, and
-//! nothing of peers that have not proved their address: a forged datagram must not write a log.
+//! Spans and events for the crate `tracing` (feature `tracing`).
+//!
+//! No event is about a single message, nor about datagrams from peers without a connection, which may be forged.
+//! What such datagrams make fail, for example a pong to a forged address, is rationed. The protocol has validated the
+//! address of a client that asks for a connection, unless RakNet's cookies are off or asked for under load; then events
+//! about clients may be about forged ones (docs/attacks.md, A10).
 
 use std::fmt::Display;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use rakwire::Instant;
 use rakwire::endpoint::{Client, Decision, Side};
 use tracing::field::{Empty, display};
 use tracing::{Span, debug, info_span};
@@ -15,12 +23,39 @@ const TARGET: &str = "rakwire_native";
 pub(crate) struct EndpointSpan {
     span: Span,
     protocol: &'static str,
+    failures: Arc<Failures>,
+}
+
+/// When to write of failed calls of the system again. All of them are counted.
+#[derive(Debug, Default)]
+struct Failures {
+    send: EventRation,
+    receive: EventRation,
+}
+
+/// Admits an event in each [`INTERVAL`](Self::INTERVAL).
+#[derive(Debug, Default)]
+struct EventRation {
+    /// When the next one may follow, in microseconds.
+    next: AtomicU64,
+}
+
+impl EventRation {
+    const INTERVAL: Duration = Duration::from_secs(1);
+
+    fn take(&self, now: Instant) -> bool {
+        let is_due = now.as_micros() >= self.next.load(Ordering::Relaxed);
+        if is_due {
+            self.next.store((now + Self::INTERVAL).as_micros(), Ordering::Relaxed);
+        }
+        is_due
+    }
 }
 
 impl EndpointSpan {
     pub(crate) fn new(protocol: &'static str) -> Self {
         let span = info_span!(target: TARGET, parent: None, "endpoint", protocol, local = Empty);
-        Self { span, protocol }
+        Self { span, protocol, failures: Arc::default() }
     }
 
     /// The endpoint uses a socket with this address from now on.
@@ -58,12 +93,18 @@ impl EndpointSpan {
         debug!(target: TARGET, parent: &self.span, %remote, "refused: too many connections wait to be accepted");
     }
 
-    pub(crate) fn send_failed(&self, to: SocketAddr, error: &std::io::Error) {
-        debug!(target: TARGET, parent: &self.span, %to, %error, "datagrams could not be sent");
+    /// Datagrams could not be sent, the first ones in a second.
+    pub(crate) fn send_failed(&self, now: Instant, to: SocketAddr, error: &std::io::Error) {
+        if self.failures.send.take(now) {
+            debug!(target: TARGET, parent: &self.span, %to, %error, "datagrams could not be sent");
+        }
     }
 
-    pub(crate) fn receive_failed(&self, error: &std::io::Error) {
-        debug!(target: TARGET, parent: &self.span, %error, "datagrams could not be received");
+    /// A receive call failed, the first one in a second.
+    pub(crate) fn receive_failed(&self, now: Instant, error: &std::io::Error) {
+        if self.failures.receive.take(now) {
+            debug!(target: TARGET, parent: &self.span, %error, "datagrams could not be received");
+        }
     }
 }
 
@@ -115,5 +156,18 @@ impl ConnectionSpan {
 
     pub(crate) fn ended(&self, reason: &dyn Display) {
         debug!(target: TARGET, parent: &self.0, %reason, "ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_written_once_a_second() {
+        let ration = EventRation::default();
+        let written =
+            (0..3_000).filter(|millis| ration.take(Instant::from_micros(5_000_000 + millis * 1_000)));
+        assert_eq!(written.collect::<Vec<_>>(), [0, 1_000, 2_000]);
     }
 }

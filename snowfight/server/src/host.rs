@@ -21,8 +21,8 @@ use crate::meter::{Meter, Report};
 
 /// How long a tick may wait until its datagrams are sent, so that a busy driver does not delay further ticks.
 const FLUSH_TIMEOUT: Duration = Duration::from_micros(1_000_000 / TICKS_PER_SECOND as u64);
-/// How long a snapshot may wait for the congestion window; a newer one replaces it. Snapshots that are split are reliable in
-/// RakNet, and do not end by this.
+/// How long a snapshot may wait for the congestion window; a newer one replaces it. This does not apply to RakNet's split
+/// snapshots: they are reliable, and the transport keeps them until they are acknowledged.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_millis(250);
 /// The length of the queue of connection events.
 const EVENT_QUEUE: usize = 1_024;
@@ -91,6 +91,7 @@ struct Counts {
     bytes: u64,
     snapshots: u64,
     thinned: u64,
+    backlogged: u64,
 }
 
 /// A server that is bound to its sockets.
@@ -184,12 +185,13 @@ impl Host {
     /// The report since the previous one.
     fn report(&mut self) -> Report {
         let (game, raknet) = (self.game_protocol.stats().peer, self.raknet.stats().peer);
-        let Stats { snapshots, thinned, .. } = self.server.stats();
+        let Stats { snapshots, thinned, backlogged, .. } = self.server.stats();
         let counts = Counts {
             datagrams: game.datagrams_sent + raknet.datagrams_sent,
             bytes: game.bytes_sent + raknet.bytes_sent,
             snapshots,
             thinned,
+            backlogged,
         };
         let before = std::mem::replace(&mut self.reported, counts);
         Report {
@@ -198,6 +200,7 @@ impl Host {
             bytes: counts.bytes - before.bytes,
             snapshots: counts.snapshots - before.snapshots,
             thinned: counts.thinned - before.thinned,
+            backlogged: counts.backlogged - before.backlogged,
             ..self.meter.take()
         }
     }

@@ -48,6 +48,8 @@ pub struct Report {
     pub snapshots: u64,
     /// The number of snapshots that were left out because a client was behind (docs/game.md#pacing).
     pub thinned: u64,
+    /// The number of snapshots that were left out because the server's own queues for a client were full.
+    pub backlogged: u64,
 }
 
 impl Meter {
@@ -105,6 +107,7 @@ impl Report {
             "bytes": self.bytes,
             "snapshots": self.snapshots,
             "thinned": self.thinned,
+            "backlogged": self.backlogged,
         })
     }
 }

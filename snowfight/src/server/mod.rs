@@ -39,7 +39,7 @@ use crate::world::{Entities, Fallen, MAX_PLAYERS, TICKS_PER_SECOND, World};
 use changes::{Changes, Gaps};
 use clock::Clock;
 use packed::PackedSnapshot;
-use session::{NextOutput, PendingMessage, Session, State};
+use session::{NextOutput, PendingMessage, Session, SnapshotDecision, State};
 
 pub use pacer::Pacing;
 pub use packed::MAX_MESSAGE;
@@ -103,6 +103,8 @@ pub struct Stats {
     pub snapshots: u64,
     /// Snapshots that were left out because a client was behind (docs/game.md#pacing).
     pub thinned: u64,
+    /// Snapshots that were left out because the transport of a client [had a backlog](Server::handle_congestion).
+    pub backlogged: u64,
 }
 
 /// The server. `K` identifies a connection for the transport.
@@ -211,7 +213,8 @@ impl<K: Copy + Eq> Server<K> {
         }
     }
 
-    /// Tells which connections have a backlog in their transport. They get no snapshots until told otherwise.
+    /// Tells which connections have a backlog in their transport. They get no snapshots until told otherwise, whatever the
+    /// [`Pacing`] is.
     pub fn handle_congestion(&mut self, mut is_congested: impl FnMut(K) -> bool) {
         for session in &mut self.sessions {
             session.is_congested = is_congested(session.connection);
@@ -371,12 +374,13 @@ impl<K: Copy + Eq> Server<K> {
         self.entities = self.world.entities();
         self.changes.record(now, &self.entities);
         for session in self.sessions.iter_mut().filter(|session| session.has_snapshot(now)) {
-            if session.takes_snapshot(now, self.pacing) {
-                session.snapshot = session::Snapshot::Pending;
-            } else {
-                session.snapshot = session::Snapshot::None;
-                self.stats.thinned += 1;
-            }
+            let decision = session.decide_snapshot(now, self.pacing);
+            session.snapshot = match decision {
+                SnapshotDecision::Send => session::Snapshot::Pending,
+                SnapshotDecision::Thinned | SnapshotDecision::Backlogged => session::Snapshot::None,
+            };
+            self.stats.thinned += u64::from(decision == SnapshotDecision::Thinned);
+            self.stats.backlogged += u64::from(decision == SnapshotDecision::Backlogged);
         }
     }
 

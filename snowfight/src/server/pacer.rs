@@ -24,7 +24,8 @@ pub enum Pacing {
     /// Those that acknowledge snapshots late (docs/game.md#pacing).
     #[default]
     Acknowledged,
-    /// None: every client gets all of them, as in the original.
+    /// None: every client gets all of them, as in the original, unless its transport
+    /// [has a backlog](super::Server::handle_congestion).
     Unpaced,
 }
 

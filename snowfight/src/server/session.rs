@@ -63,6 +63,16 @@ pub(super) enum Snapshot {
     Pending,
 }
 
+/// What becomes of the snapshot of a tick for one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SnapshotDecision {
+    Send,
+    /// The client is behind.
+    Thinned,
+    /// The transport has a backlog.
+    Backlogged,
+}
+
 /// The next output for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextOutput {
@@ -104,16 +114,20 @@ impl<K> Session<K> {
     }
 
     /// Whether the client gets the snapshot of this tick.
-    pub(super) fn takes_snapshot(&mut self, now: u32, pacing: Pacing) -> bool {
+    pub(super) fn decide_snapshot(&mut self, now: u32, pacing: Pacing) -> SnapshotDecision {
+        if self.is_congested {
+            // The pacer is not asked, as it takes what it lets through for sent.
+            return SnapshotDecision::Backlogged;
+        }
         let period = match self.scope {
             Scope::Whole => 1,
             Scope::Changes => SNAPSHOT_TICKS,
         };
-        let is_paced = match pacing {
+        let is_due = match pacing {
             Pacing::Acknowledged => self.pacer.poll(now, period),
             Pacing::Unpaced => true,
         };
-        is_paced && !self.is_congested
+        if is_due { SnapshotDecision::Send } else { SnapshotDecision::Thinned }
     }
 
     /// Closes the connection if its time is up; queued messages are still sent.

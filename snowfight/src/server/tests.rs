@@ -719,8 +719,28 @@ fn a_client_with_a_backlog_gets_no_snapshots_until_it_is_gone() {
     let mut server = joined(&['a', 'b']);
     server.handle_congestion(|key| key == 'b');
     assert_eq!(snapshots(&mut server, 60), [60, 0]);
+    assert_eq!((server.stats().thinned, server.stats().backlogged), (0, 60));
     server.handle_congestion(|_| false);
     assert_eq!(snapshots(&mut server, 60), [60, 60]);
+    assert_eq!(server.stats().backlogged, 60);
+}
+
+#[test]
+fn a_backlog_puts_off_no_probe() {
+    let mut server = joined(&['a', 'b']);
+    snapshots(&mut server, 1);
+    let time = server.world.time();
+    acknowledge(&mut server, 'b', time);
+    // It is behind, and nothing more is sent to it until the first probe is due.
+    while snapshots(&mut server, 1) == [1, 1] {}
+    while server.stats().thinned < 14 {
+        assert_eq!(snapshots(&mut server, 1), [1, 0]);
+    }
+    server.handle_congestion(|key| key == 'b');
+    assert_eq!(snapshots(&mut server, 1), [1, 0]);
+    server.handle_congestion(|_| false);
+    assert_eq!(snapshots(&mut server, 1), [1, 1], "the probe was due when there was a backlog");
+    assert_eq!((server.stats().thinned, server.stats().backlogged), (14, 1));
 }
 
 #[test]
@@ -731,6 +751,10 @@ fn without_pacing_everybody_gets_everything() {
     let time = server.world.time();
     acknowledge(&mut server, 'b', time);
     assert_eq!(snapshots(&mut server, 600), [600, 600]);
+    // Except for what its transport has no room for.
+    server.handle_congestion(|key| key == 'b');
+    assert_eq!(snapshots(&mut server, 60), [60, 0]);
+    assert_eq!((server.stats().thinned, server.stats().backlogged), (0, 60));
 }
 
 #[test]

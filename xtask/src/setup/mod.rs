@@ -56,6 +56,7 @@ pub(crate) fn install(need: Need, shell: &Shell) -> Result<Done> {
         Need::Page => artifacts::page(shell).map(Done::Installed),
         Need::Programs => artifacts::programs(shell).map(Done::Installed),
         Need::HostTests => artifacts::host_tests(shell).map(Done::Installed),
+        Need::FastRelay => artifacts::fast_relay(shell).map(Done::Installed),
         Need::Benchmark => artifacts::benchmark(shell).map(Done::Installed),
     };
     done.map_err(|reason| {
@@ -115,6 +116,7 @@ fn by_hand(need: Need, shell: &Shell) -> Option<String> {
         | Need::Page
         | Need::Programs
         | Need::HostTests
+        | Need::FastRelay
         | Need::Benchmark => return None,
     };
     Some(text)

@@ -48,6 +48,8 @@ pub(crate) enum Need {
     Programs,
     /// The tests of all crates, and with them their programs.
     HostTests,
+    /// The relay, built for speed.
+    FastRelay,
     /// The program that measures.
     Benchmark,
 }
@@ -118,6 +120,7 @@ impl Need {
             Self::Page => ("page", Load::Full, None, &[Self::NpmPackage, Self::GamePackage, Self::Packages]),
             Self::Programs => ("programs", Load::Full, Some(Resource::DevProfile), &[]),
             Self::HostTests => ("host tests", Load::Full, Some(Resource::DevProfile), &[]),
+            Self::FastRelay => ("relay for the benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
             Self::Benchmark => ("benchmark", Load::Full, Some(Resource::ReleaseProfile), &[]),
         }
     }

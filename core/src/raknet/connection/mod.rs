@@ -49,6 +49,7 @@ use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
 use context::Context;
+pub(crate) use handshake::ClientAddress;
 use handshake::{End, Handshake, State};
 use protection::ConnectionProtection;
 use receiver::{ControlMessage, DatagramStatus, ReceiveError, Receiver};
@@ -87,11 +88,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Begins a connection that another peer, whose address is proved, wants.
-    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16) {
+    /// Begins a connection that another peer asks for.
+    pub(crate) fn accept(&mut self, cx: &Context<'_, '_>, guid: Guid, mtu: u16, address: ClientAddress) {
         self.begin(cx, mtu);
         self.set_timeout(cx.config.timeout);
-        self.handshake.await_request(cx.now, guid);
+        self.handshake.await_request(cx.now, guid, address);
     }
 
     /// The other peer, which this end dials, dials this end. False if this end does not dial, or has come too far.
@@ -121,6 +122,11 @@ impl Connection {
 
     pub(crate) const fn mtu(&self) -> u16 {
         self.sender.sizes().mtu()
+    }
+
+    /// What the request for a connection that only the other peer opens showed of its address.
+    pub(crate) const fn address(&self) -> ClientAddress {
+        self.handshake.address()
     }
 
     /// Since when a connection that only the other peer opens has been half open.

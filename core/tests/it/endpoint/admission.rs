@@ -219,7 +219,7 @@ fn a_network_has_its_half_open_connections_at_all_peers_together() {
 fn clients_without_a_cookie_are_rationed_for_all_peers_together() {
     let mut config = raknet_config();
     config.max_incoming = 8;
-    config.cookies = CookiePolicy::UnderLoad { unproved: 3 };
+    config.cookies = CookiePolicy::UnderLoad { unvalidated: 3 };
     let (mut servers, admission) = servers::<RakNet>(&config);
     let now = Instant::from_micros(1_000_000);
     let replies: Vec<_> = (0..5_u8)

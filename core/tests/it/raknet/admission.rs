@@ -9,8 +9,8 @@ use rakwire::raknet::{
     Peer, Refusal, Resources, SetError,
 };
 use rakwire::sim::Conditions;
-use rakwire::wire::offline::{ClientSecurity, Offline, PingScope};
-use rakwire::wire::{MAX_DATAGRAM, Wire, Writer};
+use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, ServerSecurity};
+use rakwire::wire::{MAX_DATAGRAM, Reader, Wire, Writer};
 
 use crate::support::raknet::{Net, OwnedEvent, client_config, peer, server_config};
 
@@ -308,7 +308,7 @@ fn read_with_security(reply: &[u8]) -> Option<u16> {
 #[test]
 fn a_client_that_was_built_with_security_needs_a_server_that_asks_for_no_cookie() {
     let from = "192.0.2.1:1".parse().expect("a literal address");
-    let under_load = CookiePolicy::UnderLoad { unproved: 1 };
+    let under_load = CookiePolicy::UnderLoad { unvalidated: 1 };
     let policies =
         [(CookiePolicy::Required, None), (under_load, Some(1492)), (CookiePolicy::Off, Some(1492))];
     for (cookies, expected) in policies {
@@ -335,7 +335,7 @@ fn a_client_that_was_built_with_security_needs_a_server_that_asks_for_no_cookie(
 #[test]
 fn a_client_without_cookies_comes_in_when_the_load_is_over() {
     let mut config = server_config();
-    config.cookies = CookiePolicy::UnderLoad { unproved: 2 };
+    config.cookies = CookiePolicy::UnderLoad { unvalidated: 2 };
     let mut server = peer(config);
     let from = |number: u8| SocketAddr::from(([203, 0, number, 1], 9));
     let now = Instant::from_micros(1_000_000);
@@ -356,4 +356,71 @@ fn a_client_without_cookies_comes_in_when_the_load_is_over() {
     request_2(&mut server, later, from(3), 3);
     assert_eq!(answers(&mut server, later).len(), 1, "half of the time, one of two");
     assert_eq!(server.connections().count(), 3);
+}
+
+/// The cookie for an address that a server with the same secret gives while it is under load.
+fn cookie_of_busy_server(from: SocketAddr, now: Instant) -> u32 {
+    let mut server = peer(server_config());
+    server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
+    let (_, reply) = answers(&mut server, now).pop().expect("reply 1");
+    match Offline::read(&mut Reader::new(&reply)) {
+        Ok(Offline::Reply1 { security: ServerSecurity::Cookie(cookie), .. }) => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn server_of(max_incoming: u16, unvalidated: u16) -> Peer<'static> {
+    let mut config = server_config();
+    config.cookies = CookiePolicy::UnderLoad { unvalidated };
+    config.max_incoming = max_incoming;
+    peer(config)
+}
+
+/// A full server ends a half-open connection for a newcomer, whose address may be forged where it is asked for no cookie.
+#[test]
+fn who_gives_no_cookie_does_not_take_the_place_of_who_gave_one() {
+    let now = Instant::from_micros(1_000_000);
+    let from = |number: u8| SocketAddr::from(([203, 0, number, 1], 9));
+    let mut server = server_of(1, 50);
+    let security = ClientSecurity::Cookie(cookie_of_busy_server(from(0), now));
+    let request = Offline::Request2 { security, server: from(0), mtu: 576, guid: Guid(100) };
+    server.handle_datagram(now, from(0), &written(&request));
+    assert_eq!(answers(&mut server, now).pop().map(|(_, reply)| reply[0]), Some(0x08));
+    for number in 1..20 {
+        request_2(&mut server, now, from(number), number.into());
+        let replies = answers(&mut server, now);
+        assert!(server.connection_at(from(0)).is_some(), "it was ended by request {number}");
+        assert_eq!(replies.first().map(|(_, reply)| reply[0]), Some(0x14), "the server is full");
+    }
+    // Who has given a cookie may.
+    let security = ClientSecurity::Cookie(cookie_of_busy_server(from(20), now));
+    let request = Offline::Request2 { security, server: from(20), mtu: 576, guid: Guid(20) };
+    server.handle_datagram(now, from(20), &written(&request));
+    assert_eq!(answers(&mut server, now).len(), 0, "it asks again");
+    assert_eq!(server.stats().dropped(DropReason::HalfOpenLimit), 1);
+    server.handle_datagram(now, from(20), &written(&request));
+    assert!(server.connection_at(from(20)).is_some());
+}
+
+/// Each place that is taken from another client costs as much as one that was free.
+#[test]
+fn evictions_for_clients_without_a_cookie_are_rationed() {
+    let now = Instant::from_micros(1_000_000);
+    let mut server = server_of(2, 4);
+    let mut evicted = Vec::new();
+    for number in 0..8_u8 {
+        let from = SocketAddr::from(([203, 0, number, 1], 9));
+        // The first request says whether cookies are asked for; the second one comes without any.
+        server.handle_datagram(now, from, &written(&Offline::Request1 { protocol: 6, mtu: 576 }));
+        let request = Offline::Request2 {
+            security: ClientSecurity::None,
+            server: from,
+            mtu: 576,
+            guid: Guid(number.into()),
+        };
+        server.handle_datagram(now, from, &written(&request));
+        answers(&mut server, now);
+        evicted.push(server.stats().dropped(DropReason::HalfOpenLimit));
+    }
+    assert_eq!(evicted, [0, 0, 1, 1, 1, 1, 1, 1]);
 }

@@ -97,7 +97,7 @@ fn a03_complaints_cost_few_resends_within_the_window() {
 /// Of every length and kind, what an unknown address sends brings no more bytes than it had, and nothing later.
 #[test]
 fn a04_no_request_is_worth_more_than_its_own_bytes() {
-    for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unproved: 0 }] {
+    for cookies in [CookiePolicy::Required, CookiePolicy::UnderLoad { unvalidated: 0 }] {
         no_request_is_worth_more_than_its_own_bytes(cookies);
     }
 }
@@ -139,7 +139,7 @@ fn a05_pongs_may_be_switched_off() {
 #[test]
 fn a04_without_cookies_the_first_request_pays_for_the_second_answer() {
     let addresses = ["203.0.113.9:4000", "[2001:db8::1]:4000"].map(|text| text.parse().expect("an address"));
-    let policies = [CookiePolicy::Off, CookiePolicy::UnderLoad { unproved: 8 }];
+    let policies = [CookiePolicy::Off, CookiePolicy::UnderLoad { unvalidated: 8 }];
     for (from, cookies) in addresses.into_iter().flat_map(|from| policies.map(|cookies| (from, cookies))) {
         let from: SocketAddr = from;
         let mut config = server_config();
@@ -178,7 +178,7 @@ fn a04_without_cookies_a_forged_handshake_costs_what_the_documentation_says() {
 /// on, and a cookie for each of the others.
 #[test]
 fn a04_under_load_forged_handshakes_cost_what_the_documentation_says() {
-    let under_load = CookiePolicy::UnderLoad { unproved: 2 };
+    let under_load = CookiePolicy::UnderLoad { unvalidated: 2 };
     assert_eq!(cost_of_forged_handshakes(under_load, 100), (9_400, 2 * 620 + 98 * 32));
 }
 
@@ -242,9 +242,9 @@ fn opened(peer: &mut Peer<'_>) -> usize {
 #[test]
 fn a04_under_load_players_come_in_beside_a_flood() {
     const SECONDS: usize = 30;
-    const UNPROVED: u16 = 2;
+    const UNVALIDATED: u16 = 2;
     let mut config = server_config();
-    config.cookies = CookiePolicy::UnderLoad { unproved: UNPROVED };
+    config.cookies = CookiePolicy::UnderLoad { unvalidated: UNVALIDATED };
     let mut server = peer(config);
     let mut player = peer(client_config());
     let there = SocketAddr::from(([192, 0, 2, 2], 2));
@@ -280,7 +280,7 @@ fn a04_under_load_players_come_in_beside_a_flood() {
         }
         assert_eq!(here, 1, "a player comes in within half a second");
     }
-    let most = usize::from(UNPROVED) * (1 + SECONDS / 10);
+    let most = usize::from(UNVALIDATED) * (1 + SECONDS / 10);
     assert!((SECONDS + 2..=SECONDS + most).contains(&at_server), "{at_server} connections opened");
     assert!(bytes <= bytes_in, "{bytes} bytes for {bytes_in}");
 }

@@ -248,8 +248,8 @@ fn one_half_open(config: &mut Config) {
     config.max_half_open_per_network = 1;
 }
 
-fn one_unproved(config: &mut Config) {
-    config.cookies = CookiePolicy::UnderLoad { unproved: 1 };
+fn one_unvalidated(config: &mut Config) {
+    config.cookies = CookiePolicy::UnderLoad { unvalidated: 1 };
 }
 
 const fn one(config: &mut Config) {
@@ -294,11 +294,11 @@ const NEWCOMERS: [Row; 21] = [
     (rarely,        Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
     (one_half_open, Before::Came(Unverified), OTHER_HOST, Proof::Given,   Dropped(DropReason::HalfOpenLimit)),
     // The first needs no cookie and is given none; from then on everybody needs one.
-    (one_unproved,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
-    (one_unproved,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
-    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
-    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
-    (one_unproved,  Before::Came(Connected),  OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
+    (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Given,   Accepted),
+    (one_unvalidated,  Before::Nothing,          OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
+    (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Given,   Accepted),
+    (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Wrong,   Dropped(DropReason::BadCookie)),
+    (one_unvalidated,  Before::Came(Connected),  OTHER_HOST, Proof::Unasked, Dropped(DropReason::WouldAmplify)),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a subscriber of `tracing` is told.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use rakwire::game_protocol::GameProtocol;
@@ -148,4 +148,21 @@ async fn what_becomes_of_clients_is_told() {
     }
     server.close().await;
     assert!(collector.has(&format!("{server_span}: closed")), "{:#?}", collector.lines());
+}
+
+/// Whom datagrams go to may be forged, as in a ping, and every one of them may fail.
+#[tokio::test]
+async fn failed_sends_are_counted_and_few_are_told() {
+    const SENDS: u64 = 200;
+    let (collector, _guard) = Collector::start();
+    // Its socket reaches nobody beyond this machine.
+    let endpoint = client::<RakNet>(|_| {}).await;
+    let nobody = SocketAddr::from(([192, 0, 2, 1], 9));
+    for _ in 0..SENDS {
+        endpoint.send_out_of_band(nobody, b"hello").await.expect("the queue empties");
+    }
+    until("all of them have failed", || endpoint.stats().send_failures >= SENDS).await;
+    let lines = collector.lines();
+    let told = lines.iter().filter(|line| line.contains("could not be sent to=192.0.2.1:9")).count();
+    assert!((1..20).contains(&told), "{lines:#?}");
 }

@@ -34,7 +34,7 @@ struct Arguments {
     /// Simulate a bad network in both directions: loss=5%,latency=50ms,jitter=10ms,duplicate=1%,reorder=2%,seed=7
     #[arg(long, value_name = "NETWORK")]
     simulate: Option<Simulation>,
-    /// Send every snapshot to every client, also to those that do not keep up, like the original
+    /// Send snapshots also to clients that do not keep up, like the original, as long as the server's own queues have room
     #[arg(long)]
     unpaced: bool,
     /// Print the duration of ticks as a line of JSON at this interval

@@ -32,10 +32,22 @@ use crate::time::Instant;
 /// How long a connection that is over still answers what the other peer sends again.
 const DRAIN: Duration = Duration::from_secs(1);
 
+/// What a client's second request shows of the address that it came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ClientAddress {
+    /// It has given a cookie back, so the address is its own.
+    Validated,
+    /// No cookie is asked of it. It may be forged.
+    #[default]
+    Unvalidated,
+}
+
 /// The state of a connection, and who the other peer is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     side: Side,
+    /// What is known of the other peer's address while only that peer opens the connection.
+    address: ClientAddress,
     state: State,
     /// The requests of a client while its state is [`State::Opening`].
     opening: Opening,
@@ -63,9 +75,9 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins to wait for the connection request of a peer whose address is proved.
-    pub(super) fn await_request(&mut self, now: Instant, guid: Guid) {
-        self.side = Side::Server;
+    /// Begins to wait for the connection request of a peer whose second request is answered.
+    pub(super) fn await_request(&mut self, now: Instant, guid: Guid, address: ClientAddress) {
+        (self.side, self.address) = (Side::Server, address);
         self.enter(now, State::Unverified);
         self.guid = guid;
     }
@@ -114,6 +126,10 @@ impl Handshake {
             self.owes_acceptance = true;
         }
         crosses
+    }
+
+    pub(super) const fn address(&self) -> ClientAddress {
+        self.address
     }
 
     /// Whether the second request of the other peer was answered, and nothing has come of it.

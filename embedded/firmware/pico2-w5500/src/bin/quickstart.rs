@@ -50,16 +50,16 @@ async fn main(spawner: Spawner) {
     static RESOURCES: StaticCell<StackResources<2>> = StaticCell::new();
     let p = embassy_rp::init(Default::default());
     let mut rng = Trng::new(p.TRNG, Interrupts, trng::Config::default());
-    let (mut seed, mut entropy) = ([0; 8], [0; 32]);
+    let (mut seed, mut fallback, mut entropy) = ([0; 8], [0; 8], [0; 32]);
     rng.fill_bytes(&mut seed).await;
+    rng.fill_bytes(&mut fallback).await;
     rng.fill_bytes(&mut entropy).await;
     let mut config = SpiConfig::default();
     config.frequency = 50_000_000;
     let spi = Spi::new(p.SPI0, p.PIN_18, p.PIN_19, p.PIN_16, p.DMA_CH0, p.DMA_CH1, Interrupts, config);
     let bus = unwrap!(ExclusiveDevice::new(spi, Output::new(p.PIN_17, Level::High), Delay));
     let (interrupt, reset) = (Input::new(p.PIN_21, Pull::Up), Output::new(p.PIN_20, Level::High));
-    // The Ethernet chip has no address of its own.
-    let address = rakwire_embassy::mac_address(&unwrap!(otp::get_chipid()).to_be_bytes());
+    let address = mac_address(fallback);
     let (device, runner) =
         unwrap!(embassy_net_wiznet::new(address, STATE.init(State::new()), bus, interrupt, reset).await);
     spawner.spawn(unwrap!(chip(runner)));
@@ -69,6 +69,18 @@ async fn main(spawner: Spawner) {
     let server =
         SERVER.map(|server| expect!(server.parse().ok(), "RAKWIRE_SERVER is no address with a port"));
     start(spawner, stack, entropy, server);
+}
+
+/// The address of the Ethernet chip, which has none of its own: made of the id of the microcontroller, or of `random` bytes
+/// if its permanent memory is locked.
+fn mac_address(random: [u8; 8]) -> [u8; 6] {
+    match otp::get_chipid() {
+        Ok(id) => rakwire_embassy::mac_address(&id.to_be_bytes()),
+        Err(error) => {
+            warn!("the chip has no id ({}); the MAC address is another one at every start", error);
+            rakwire_embassy::mac_address(&random)
+        }
+    }
 }
 
 #[embassy_executor::task]

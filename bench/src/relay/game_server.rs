@@ -1,0 +1,63 @@
+//! The game server behind the relay: it sends every datagram back.
+
+use std::io;
+use std::net::SocketAddr;
+
+use anyhow::Result;
+
+use super::socket::{Batch, Calls, Socket};
+
+/// How many calls receive before the clients get their turn.
+const CALLS_MAX: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct GameServer {
+    socket: Socket,
+    batch: Batch,
+    calls: Calls,
+}
+
+impl GameServer {
+    pub(super) fn bind(calls: Calls) -> Result<Self> {
+        Ok(Self { socket: Socket::bind()?, batch: Batch::new(), calls })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Answers what has arrived.
+    pub(super) fn serve(&mut self) -> Result<()> {
+        let Self { socket, batch, calls } = self;
+        for _ in 0..CALLS_MAX {
+            if !socket.receive(batch, |from, bytes, size| socket.send(from, bytes, size, *calls))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_datagram_comes_back_alone_and_in_bursts() {
+        for calls in [Calls::Single, Calls::Bursts] {
+            let mut server = GameServer::bind(calls).unwrap();
+            let (client, mut batch) = (Socket::bind().unwrap(), Batch::new());
+            client.send(server.local_addr().unwrap(), &[7; 95], 10, calls).unwrap();
+            let mut lengths = Vec::new();
+            while lengths.len() < 10 {
+                server.serve().unwrap();
+                let take = |_, bytes: &[u8], size: usize| {
+                    lengths.extend(bytes.chunks(size).map(<[u8]>::len));
+                    Ok(())
+                };
+                client.receive(&mut batch, take).unwrap();
+            }
+            assert_eq!(lengths, [10, 10, 10, 10, 10, 10, 10, 10, 10, 5], "{calls:?}");
+        }
+    }
+}

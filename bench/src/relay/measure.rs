@@ -1,0 +1,207 @@
+//! One measurement each, with programs of its own.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::client::{Client, UdpClient, WebSocketClient};
+use super::game_server::GameServer;
+use super::load::{Load, Outcome, Pace};
+use super::programs::{self, Listening};
+use super::socket::Calls;
+use crate::core_only::Effort;
+use crate::many_connections::allow_sockets;
+use crate::process::{Cores, Program};
+use crate::udp_baseline;
+
+/// Clients in all measurements but those of idle clients and of players.
+const CLIENTS: usize = 16;
+/// Packets on their way, for each of them: all together fit into the buffer of a UDP socket.
+const WINDOW: u32 = 8;
+/// The same where they leave in bursts.
+const BURST: u32 = 32;
+/// Bytes of a packet where nothing else is said.
+const SIZE: usize = 100;
+/// Packets that a player sends in a second.
+const PLAYER_RATE: f64 = 60.0;
+
+/// What is on the way of the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Relay,
+    WebSocketEcho,
+    /// A program that sends each datagram back, by calls of its own.
+    UdpEcho,
+    /// No program: UDP from the clients to the game server.
+    Direct,
+}
+
+/// What the packets of a load come back from.
+struct Path {
+    server: Option<GameServer>,
+    listening: Option<Listening>,
+}
+
+impl Path {
+    fn program(&self) -> Option<&Program> {
+        self.listening.as_ref().map(|listening| &listening.program)
+    }
+}
+
+/// What a program did under a load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    pub(super) outcome: Outcome,
+    /// CPU seconds.
+    cpu: f64,
+}
+
+impl Measured {
+    /// Packets in both directions together, for each second of CPU time.
+    pub(super) fn per_core(&self) -> f64 {
+        2.0 * self.outcome.echoed as f64 / self.cpu.max(1e-6)
+    }
+
+    /// Packets that came back, per second.
+    pub(super) fn echoes(&self) -> f64 {
+        self.outcome.echoed as f64 / self.outcome.seconds.max(1e-6)
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.cpu / self.outcome.seconds.max(1e-6);
+        write!(f, "{:.0} packets a second came back; the relay took {share:.0} % of its core", self.echoes())
+    }
+}
+
+/// How to measure.
+#[derive(Debug)]
+pub(super) struct Measure {
+    cores: Cores,
+    effort: Effort,
+}
+
+impl Measure {
+    pub(super) fn new(cores: Cores, effort: Effort) -> Result<Self> {
+        let measure = Self { cores, effort };
+        allow_sockets(measure.idle_clients() as u64 + 64)?;
+        Ok(measure)
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_millis(if self.effort == Effort::Quick { 100 } else { 1_000 })
+    }
+
+    pub(super) const fn idle_clients(&self) -> usize {
+        if matches!(self.effort, Effort::Quick) { 160 } else { 8_000 }
+    }
+
+    pub(super) const fn players(&self) -> usize {
+        if matches!(self.effort, Effort::Quick) { 20 } else { 200 }
+    }
+
+    /// How many packets of `size` bytes go through.
+    pub(super) fn throughput(&self, way: Way, size: usize) -> Result<Measured> {
+        self.measured(way, CLIENTS, size, Pace::Window(WINDOW))
+    }
+
+    /// Round trips of packets of 100 bytes at `rate` echoes a second.
+    pub(super) fn round_trips(&self, way: Way, rate: f64) -> Result<Outcome> {
+        Ok(self.measured(way, CLIENTS, SIZE, Pace::Rate(rate))?.outcome)
+    }
+
+    /// How many packets of 100 bytes go through the front, from UDP to UDP.
+    pub(super) fn front(&self, calls: Calls) -> Result<Measured> {
+        let mut server = GameServer::bind(calls)?;
+        let front = programs::front(self.cores.receiver, server.local_addr()?)?;
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let client = UdpClient::through_front(front.address, calls, &mut server)?;
+            clients.push(Box::new(client) as Box<dyn Client>);
+        }
+        let window = if calls == Calls::Bursts { BURST } else { WINDOW };
+        let mut load = Load::new(clients, Some(server), SIZE);
+        self.under_load(Some(&front.program), &mut load, Pace::Window(window))
+    }
+
+    /// Datagrams of `size` bytes that arrive per second where one core sends and another receives, each by a call.
+    pub(super) fn udp_flood(&self, size: usize) -> Result<f64> {
+        let (millis, size) = (self.duration().as_millis().to_string(), size.to_string());
+        udp_baseline::flood(self.cores, programs::LONGEST, &["--millis", &millis, "--size", &size])
+    }
+
+    /// Bytes that each idle client of a WebSocket takes.
+    pub(super) fn idle_memory(&self, way: Way) -> Result<f64> {
+        let count = self.idle_clients();
+        let mut path = self.path(way, count)?;
+        let server = path.server.take();
+        let Some(Listening { program, address }) = path.listening else { bail!("nobody keeps clients") };
+        let before = program.memory()?;
+        let mut load = Load::new(websockets(address, count)?, server, SIZE);
+        // A packet of each, and then silence: a client that has never played is not yet one.
+        load.run(Pace::Rate(count as f64), Duration::from_secs(1))?;
+        load.run(Pace::Rate(0.0), self.duration())?;
+        Ok(program.memory()?.saturating_sub(before) as f64 / count as f64)
+    }
+
+    /// The cores that 1,000 players take, computed from fewer.
+    pub(super) fn players_cpu(&self, way: Way) -> Result<f64> {
+        let count = self.players();
+        let measured = self.measured(way, count, SIZE, Pace::Rate(count as f64 * PLAYER_RATE))?;
+        Ok(measured.cpu / measured.outcome.seconds * 1_000.0 / count as f64)
+    }
+
+    fn measured(&self, way: Way, count: usize, size: usize, pace: Pace) -> Result<Measured> {
+        let mut path = self.path(way, count)?;
+        let server = path.server.take();
+        let listening = path.listening.as_ref().map(|listening| listening.address);
+        let clients = match (way, listening, &server) {
+            (Way::Relay | Way::WebSocketEcho, Some(address), _) => websockets(address, count)?,
+            (Way::UdpEcho, Some(address), _) => direct(address, count)?,
+            (_, _, Some(server)) => direct(server.local_addr()?, count)?,
+            (_, _, None) => bail!("there is nobody to send to"),
+        };
+        self.under_load(path.program(), &mut Load::new(clients, server, size), pace)
+    }
+
+    /// Starts what is on a way, for up to `count` clients.
+    fn path(&self, way: Way, count: usize) -> Result<Path> {
+        let core = self.cores.receiver;
+        Ok(match way {
+            Way::WebSocketEcho => Path { server: None, listening: Some(programs::websocket_echo(core)?) },
+            Way::UdpEcho => Path { server: None, listening: Some(programs::udp_echo(core)?) },
+            Way::Direct => Path { server: Some(GameServer::bind(Calls::Single)?), listening: None },
+            Way::Relay => {
+                let server = GameServer::bind(Calls::Single)?;
+                let relay = programs::relay(core, server.local_addr()?, count)?;
+                Path { server: Some(server), listening: Some(relay) }
+            }
+        })
+    }
+
+    fn under_load(&self, program: Option<&Program>, load: &mut Load, pace: Pace) -> Result<Measured> {
+        let cpu = || program.map_or(Ok(Duration::ZERO), Program::cpu);
+        // Buffers grow and caches fill first.
+        load.run(pace, self.duration() / 4)?;
+        let before = cpu()?;
+        let outcome = load.run(pace, self.duration())?;
+        let cpu = cpu()?.saturating_sub(before).as_secs_f64();
+        if outcome.echoed == 0 {
+            bail!("not one of {} packets came back", outcome.sent);
+        }
+        Ok(Measured { outcome, cpu })
+    }
+}
+
+fn websockets(address: SocketAddr, count: usize) -> Result<Vec<Box<dyn Client>>> {
+    let client = |_| Ok(Box::new(WebSocketClient::connect(address)?) as Box<dyn Client>);
+    (0..count).map(client).collect()
+}
+
+fn direct(address: SocketAddr, count: usize) -> Result<Vec<Box<dyn Client>>> {
+    let client = |_| Ok(Box::new(UdpClient::direct(address, Calls::Single)?) as Box<dyn Client>);
+    (0..count).map(client).collect()
+}

@@ -1,0 +1,55 @@
+//! What the relay costs: packets per second and core, latency, memory and CPU time of its clients. The relay has one core;
+//! its clients and the game server share another.
+
+mod client;
+mod game_server;
+mod load;
+mod measure;
+mod programs;
+mod rows;
+mod socket;
+mod table;
+pub(crate) mod websocket_echo;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use self::measure::Measure;
+use self::table::Report;
+use crate::core_only::Effort;
+use crate::environment;
+use crate::process::{Cores, on_core};
+
+/// Measure the relay beside a WebSocket echo and plain UDP.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Every row once, short and with few clients, as a smoke test
+    #[arg(long)]
+    quick: bool,
+    /// How many rounds; in each of them every row is measured once, and the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Where the report goes
+    #[arg(long, value_name = "FILE", default_value = "target/bench/relay.json")]
+    report: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let (effort, rounds) = if options.quick { (Effort::Quick, 1) } else { (Effort::Full, options.runs) };
+    let cores = Cores::choose()?;
+    let mut report = Report { environment: environment::begin(rounds)?, ..Report::default() };
+    "cargo xtask bench relay".clone_into(&mut report.environment.command);
+    report.environment.peers.clear();
+    let measure = Measure::new(cores, effort)?;
+    report.rows = on_core(cores.sender, || rows::all(&measure, rounds))??;
+    report.ratio_to_websocket_echo = report.rows.first().and_then(|row| row.ratio_to_websocket_echo);
+    environment::end(&mut report.environment)?;
+    report.write(&options.report)?;
+    print!("{}", report.table());
+    let (met, all) = report.goals();
+    let load = report.environment.load;
+    println!("{met} of {all} goals are met; the load was {load:?}; {}", options.report.display());
+    Ok(())
+}

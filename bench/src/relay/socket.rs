@@ -1,0 +1,93 @@
+//! A UDP socket that never blocks, for clients and for the game server.
+
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::net::{SocketAddr, UdpSocket};
+
+use anyhow::Result;
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+use crate::udp;
+
+/// Room for what one slot of a batch receives: the system may merge datagrams up to this length.
+const SLOT: usize = 65_535;
+
+/// How datagrams leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Each by a call of its own, as most programs send.
+    Single,
+    /// As many as possible by one call, where the system can do so.
+    Bursts,
+}
+
+#[derive(Debug)]
+pub(super) struct Socket {
+    socket: UdpSocket,
+    state: UdpSocketState,
+}
+
+/// What one call receives.
+#[derive(Debug)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    metas: [RecvMeta; BATCH_SIZE],
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Self { bytes: vec![0; BATCH_SIZE * SLOT], metas: [RecvMeta::default(); BATCH_SIZE] }
+    }
+}
+
+impl Socket {
+    /// Binds to a free port of the loopback interface.
+    pub(super) fn bind() -> Result<Self> {
+        let (socket, state) = udp::bind()?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, state })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Sends datagrams that stand behind each other, each `size` bytes long except the last one. What finds the socket
+    /// full is lost, as on any network.
+    pub(super) fn send(&self, to: SocketAddr, bytes: &[u8], size: usize, calls: Calls) -> Result<()> {
+        let segments = match calls {
+            Calls::Single => 1,
+            Calls::Bursts => self.state.max_gso_segments().min(SLOT / 2 / size.max(1)).max(1),
+        };
+        for contents in bytes.chunks((segments * size).max(1)) {
+            let segment_size = (contents.len() > size).then_some(size);
+            let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+            match self.state.try_send(UdpSockRef::from(&self.socket), &transmit) {
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error.into()),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives by one call and hands over the sender, its datagrams behind each other, and the length of each but the last
+    /// one. False if there was nothing.
+    pub(super) fn receive(
+        &self,
+        batch: &mut Batch,
+        mut take: impl FnMut(SocketAddr, &[u8], usize) -> Result<()>,
+    ) -> Result<bool> {
+        let mut chunks = batch.bytes.chunks_mut(SLOT);
+        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let received = match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut batch.metas) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(false);
+            }
+            received => received?,
+        };
+        for (slot, meta) in batch.bytes.chunks(SLOT).zip(&batch.metas).take(received) {
+            take(meta.addr, slot.get(..meta.len).unwrap_or_default(), meta.stride.max(1))?;
+        }
+        Ok(true)
+    }
+}

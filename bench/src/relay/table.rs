@@ -1,0 +1,149 @@
+//! The results: rows beside those of the WebSocket echo and of plain UDP, and the goals.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::pairing::median;
+use crate::report::{Environment, Goal, markdown, number};
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    pub(super) environment: Environment,
+    /// Packets per second and core with 100 bytes, divided by those of the WebSocket echo.
+    pub(super) ratio_to_websocket_echo: Option<f64>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// A value of the relay: the median of its runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
+    pub(super) websocket_echo: Option<f64>,
+    pub(super) ratio_to_websocket_echo: Option<f64>,
+    /// The same without a relay: of a program that sends datagrams back, or for latencies of the game server itself.
+    pub(super) udp: Option<f64>,
+    /// Datagrams per second that one core sends and another receives.
+    pub(super) udp_flood: Option<f64>,
+    pub(super) goal: Option<Goal>,
+    pub(super) runs: Vec<f64>,
+}
+
+impl Row {
+    pub(super) fn new(name: impl Into<String>, unit: &'static str, runs: Vec<f64>) -> Self {
+        Self {
+            name: name.into(),
+            value: median(runs.iter().copied()).unwrap_or(f64::NAN),
+            unit,
+            websocket_echo: None,
+            ratio_to_websocket_echo: None,
+            udp: None,
+            udp_flood: None,
+            goal: None,
+            runs,
+        }
+    }
+
+    pub(super) fn beside_websocket_echo(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
+        self.websocket_echo = median(runs);
+        self.ratio_to_websocket_echo = self.websocket_echo.map(|echo| self.value / echo);
+        self
+    }
+
+    pub(super) fn beside_udp(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
+        self.udp = median(runs);
+        self
+    }
+
+    pub(super) fn beside_udp_flood(mut self, runs: impl IntoIterator<Item = f64>) -> Self {
+        self.udp_flood = median(runs);
+        self
+    }
+
+    pub(super) fn at_least(mut self, target: f64) -> Self {
+        self.goal = Some(Goal { text: format!("at least {}", number(target)), met: self.value >= target });
+        self
+    }
+
+    pub(super) fn below(mut self, target: f64) -> Self {
+        self.goal = Some(Goal { text: format!("below {}", number(target)), met: self.value < target });
+        self
+    }
+
+    pub(super) fn at_least_of_websocket_echo(mut self, ratio: f64) -> Self {
+        let met = self.ratio_to_websocket_echo.is_some_and(|found| found >= ratio);
+        self.goal = Some(Goal { text: format!("at least {ratio:.1} of the WebSocket echo"), met });
+        self
+    }
+}
+
+impl Report {
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(path, serde_json::to_string_pretty(self)? + "\n")
+            .with_context(|| format!("{} cannot be written", path.display()))
+    }
+
+    /// The number of goals that are met, and of all goals.
+    pub(super) fn goals(&self) -> (usize, usize) {
+        let all = || self.rows.iter().filter_map(|row| row.goal.as_ref());
+        (all().filter(|goal| goal.met).count(), all().count())
+    }
+
+    /// The rows as a Markdown table.
+    pub(super) fn table(&self) -> String {
+        let header = ["row", "relay", "unit", "WebSocket echo", "ratio", "UDP", "UDP flood", "goal"];
+        let mut lines = vec![header.map(str::to_owned)];
+        let optional = |value: Option<f64>| value.map_or(String::new(), number);
+        for row in &self.rows {
+            let goal = row.goal.as_ref();
+            let verdict =
+                |goal: &Goal| format!("{}: {}", goal.text, if goal.met { "met" } else { "**missed**" });
+            lines.push([
+                row.name.clone(),
+                number(row.value),
+                row.unit.to_owned(),
+                optional(row.websocket_echo),
+                row.ratio_to_websocket_echo.map_or(String::new(), |ratio| format!("{ratio:.2}")),
+                optional(row.udp),
+                optional(row.udp_flood),
+                goal.map_or(String::new(), verdict),
+            ]);
+        }
+        markdown(&lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_the_median_and_its_goal() {
+        let row = || Row::new("a", "packets/s", vec![3.0, 1.0, 2.0]).beside_websocket_echo([4.0]);
+        assert_eq!((row().value, row().ratio_to_websocket_echo), (2.0, Some(0.5)));
+        let met = |row: Row| row.goal.map(|goal| goal.met);
+        assert_eq!(met(row().at_least(2.0)), Some(true));
+        assert_eq!(met(row().below(2.0)), Some(false));
+        assert_eq!(met(row().at_least_of_websocket_echo(0.5)), Some(true));
+        assert_eq!(met(row().at_least_of_websocket_echo(1.0)), Some(false));
+        let uncompared = Row::new("a", "", vec![9.0]).at_least_of_websocket_echo(0.0);
+        assert_eq!(met(uncompared), Some(false), "a goal without a comparison is not met");
+        assert_eq!(met(Row::new("a", "", Vec::new()).at_least(0.0)), Some(false), "without a run neither");
+    }
+
+    #[test]
+    fn the_table_says_which_goals_are_missed() {
+        let row = Row::new("a", "µs", vec![2_000.0]).beside_udp([5.0]).below(1_000.0);
+        let report = Report { rows: vec![row], ..Report::default() };
+        let table = report.table();
+        assert!(table.contains("| a   | 2,000 | µs   |"), "{table}");
+        assert!(table.contains("| 5.00 |           | below 1,000: **missed** |"), "{table}");
+        assert_eq!(report.goals(), (0, 1));
+    }
+}
