@@ -357,13 +357,13 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_millis(10), watch(&mut beside, &app)).await.is_err());
         assert_eq!(app.unready(), None);
         beside.spawn(async { panic!("a part ends") });
-        let noticed = async {
+        let unready = async {
             while app.unready().is_none() {
                 tokio::task::yield_now().await;
             }
         };
         tokio::select! {
-            () = noticed => {}
+            () = unready => {}
             () = watch(&mut beside, &app) => {}
         }
     }

@@ -9,8 +9,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
 use super::handover::Handover;
+use super::list_cache::ListCache;
 use super::probes::Probes;
-use super::server_list::ListCache;
 use super::websocket::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};

@@ -11,6 +11,7 @@ mod front;
 mod front_admission;
 mod handover;
 mod http;
+mod list_cache;
 mod prober;
 mod probes;
 mod serve;
