@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::close::CloseKind;
 use crate::flow::{Counter, DropReason, TargetCounters, TargetSnapshot, Traffic};
@@ -12,6 +12,8 @@ use crate::target::TargetName;
 #[derive(Debug, Default)]
 pub struct Counters {
     targets: RwLock<BTreeMap<TargetName, Arc<TargetCounters>>>,
+    /// What those targets had that are gone, so that sums never fall.
+    gone: Mutex<TargetSnapshot>,
     pub(crate) origins_refused: Counter,
     pub(crate) bans_refused: Counter,
     pub(crate) connections_refused: Counter,
@@ -30,7 +32,8 @@ impl Counters {
         let targets = self.targets.read().unwrap_or_else(PoisonError::into_inner);
         let targets: BTreeMap<_, _> =
             targets.iter().map(|(name, counters)| (name.clone(), counters.snapshot())).collect();
-        let all = targets.values().fold(TargetSnapshot::default(), TargetSnapshot::plus);
+        let gone = *self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = targets.values().fold(gone, TargetSnapshot::plus);
         Snapshot {
             clients: all.clients,
             flows: all.flows,
@@ -60,6 +63,20 @@ impl Counters {
         drop(targets);
         let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(targets.entry(name.clone()).or_default())
+    }
+
+    /// Forgets the counters of targets that are not there any more and have no flow.
+    pub(crate) fn retain(&self, mut is_there: impl FnMut(&TargetName) -> bool) {
+        let mut targets = self.targets.write().unwrap_or_else(PoisonError::into_inner);
+        targets.retain(|name, counters| {
+            // A flow holds its counters. The map is locked, so that no flow begins in between.
+            if is_there(name) || Arc::strong_count(counters) > 1 {
+                return true;
+            }
+            let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+            *gone = gone.plus(&counters.snapshot());
+            false
+        });
     }
 
     pub(crate) fn closed(&self, kind: CloseKind) {
@@ -167,6 +184,21 @@ mod tests {
     fn flow(counters: &Counters, target: &str) -> Flow {
         let counters = counters.target(&target.parse().unwrap());
         Flow::new(FlowLimits::default(), counters, Setup::default(), Instant::now())
+    }
+
+    #[test]
+    fn counters_of_targets_that_are_gone_go_but_the_sums_stay() {
+        let counters = Counters::default();
+        let (one, two) = (flow(&counters, "one"), flow(&counters, "two"));
+        drop((flow(&counters, "three"), two));
+        counters.retain(|name| name.as_str() == "three");
+        let snapshot = counters.snapshot();
+        let names: Vec<_> = snapshot.targets().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, snapshot.flows), (vec!["one", "three"], 3));
+        drop(one);
+        counters.retain(|_| false);
+        let snapshot = counters.snapshot();
+        assert_eq!((snapshot.targets().count(), snapshot.flows, snapshot.clients), (0, 3, 0));
     }
 
     #[test]

@@ -10,14 +10,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
-use crate::admission::{Admission, Targets, UdpAdmission, resolve_discovered};
+use crate::admission::{Admission, DiscoveredNames, Targets};
 use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
-use crate::io::{App, PROBES_INTERVAL, UdpFront, payload_max, router, serve, serve_admin};
+use crate::io::{App, FrontAdmission, PROBES_INTERVAL, UdpFront, router, serve, serve_admin};
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
 use crate::tls::Tls;
@@ -35,8 +35,7 @@ pub struct Relay {
     local_addr: SocketAddr,
     router: Router,
     admin: Option<Admin>,
-    front: Option<UdpFront<UdpAdmission>>,
-    front_counters: Arc<FrontCounters>,
+    front: Option<UdpFront<FrontAdmission>>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -107,10 +106,9 @@ impl Relay {
             Some(address) => Some(Admin::bind(address, &app).await?),
             None => None,
         };
-        let front_counters = Arc::<FrontCounters>::default();
-        let front = bind_front(&config, &app, &front_counters)?;
+        let front = bind_front(&config, &app)?;
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, front_counters, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, app, config })
     }
 
     /// The address that the relay listens on.
@@ -134,7 +132,7 @@ impl Relay {
     /// The counters of the front, all zero if there is none.
     #[must_use]
     pub fn front_counters(&self) -> Arc<FrontCounters> {
-        Arc::clone(&self.front_counters)
+        Arc::clone(&self.app.front_counters)
     }
 
     /// Whether clients connect by TLS.
@@ -191,7 +189,7 @@ impl Relay {
         start_finding(&mut beside, &app, &config).await;
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
-            beside.spawn(front.run(stop.clone()));
+            beside.spawn(run_front(front, Arc::clone(&app)));
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
@@ -199,6 +197,7 @@ impl Relay {
         tokio::select! {
             ((), ()) = async { tokio::join!(drain(&app, shutdown), serving) } => {}
             () = shutdown_timeout(&stop) => {}
+            () = watch(&mut beside, &app) => {}
         }
         app.sessions.close();
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, app.sessions.wait()).await.is_err() {
@@ -270,49 +269,57 @@ async fn start_finding(beside: &mut JoinSet<()>, app: &Arc<App>, config: &Mutex<
         let (admission, networks) = (Arc::clone(&app.admission), config.discovery.networks.clone());
         let mut watcher = Watcher::new(store, config.discovery.interval);
         beside.spawn(async move {
+            let mut names = DiscoveredNames::default();
             loop {
                 let found = watcher.next().await;
-                admission.set_discovered(resolve_discovered(found, &networks).await);
+                admission.set_discovered(names.resolve(found, &networks).await);
             }
         });
     }
     let app = Arc::clone(app);
     beside.spawn(async move {
         loop {
-            app.probes.follow(&app.admission.offered());
+            let offered = app.admission.offered();
+            app.probes.follow(&offered);
+            app.counters.retain(|name| offered.find(name.as_str()).is_some());
             tokio::time::sleep(PROBES_INTERVAL).await;
         }
     });
 }
 
 /// The front of the configuration, if it has one.
-fn bind_front(
-    config: &Config,
-    app: &App,
-    counters: &Arc<FrontCounters>,
-) -> Result<Option<UdpFront<UdpAdmission>>, ConfigError> {
+fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAdmission>>, ConfigError> {
     let (Some(listen), Some((name, protocol))) = (config.udp.listen, config.front_target()?) else {
         return Ok(None);
     };
-    let targets = app.admission.targets();
-    let Some(target) = targets.find(name.as_str()) else { return Ok(None) };
     let cannot_listen = |source| ConfigError::UdpListen { address: listen, source };
     let keys = match config.cookie_keys()? {
         Some(keys) => keys,
         None => CookieKeys::random().map_err(|error| cannot_listen(io::Error::other(error)))?,
     };
-    let settings = Settings {
-        protocol,
-        server: target.address,
-        guid: app.probes.guid(),
-        keys,
-        max_flows: config.limits.max_clients,
-        idle_timeout: config.limits.idle_timeout,
-        payload_max: payload_max(config.limits.max_datagram),
-    };
-    let admission = UdpAdmission::new(Arc::clone(&app.admission), name.clone());
-    let (pongs, counters) = (app.probes.pongs(target), Arc::clone(counters));
-    UdpFront::bind(listen, settings, admission, pongs, counters).map(Some).map_err(cannot_listen)
+    let settings = Settings { protocol, guid: app.probes.guid(), keys };
+    let admission = FrontAdmission::new(Arc::clone(app), name.clone());
+    let counters = Arc::clone(&app.front_counters);
+    UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
+}
+
+/// Runs the front. If it ends before the relay does, the relay is not ready any more.
+async fn run_front(front: UdpFront<FrontAdmission>, app: Arc<App>) {
+    if let Err(error) = front.run(app.stop.clone()).await {
+        error!(%error, "the UDP socket of the front failed");
+        app.fail("the front for clients with UDP has ended");
+    }
+}
+
+/// Watches what runs beside the clients. What ends by a panic leaves the relay unready.
+async fn watch(beside: &mut JoinSet<()>, app: &App) {
+    while let Some(ended) = beside.join_next().await {
+        if let Err(error) = ended {
+            error!(%error, "a part of the relay has ended");
+            app.fail("a part of the relay has ended");
+        }
+    }
+    std::future::pending().await
 }
 
 /// Ends the relay after `shutdown`, once its clients have gone or their time is over.
@@ -352,5 +359,32 @@ async fn log_summaries(counters: Arc<Counters>) {
     loop {
         tokio::time::sleep(SUMMARY_INTERVAL).await;
         debug!("{}", counters.snapshot());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Health as _;
+
+    #[tokio::test]
+    async fn a_part_that_ends_by_a_panic_leaves_the_relay_unready() {
+        let config = Config::new("127.0.0.1:0".parse().unwrap());
+        let admission = Admission::new(&config, Targets::default()).unwrap();
+        let app = App::new(admission, &config, None);
+        let mut beside = JoinSet::new();
+        beside.spawn(async {});
+        assert!(tokio::time::timeout(Duration::from_millis(10), watch(&mut beside, &app)).await.is_err());
+        assert_eq!(app.unready(), None);
+        beside.spawn(async { panic!("a part ends") });
+        let unready = async {
+            while app.unready().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = unready => {}
+            () = watch(&mut beside, &app) => {}
+        }
     }
 }

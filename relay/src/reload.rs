@@ -34,6 +34,18 @@ pub(crate) struct Reloadable {
     pub(crate) load: Arc<Load>,
 }
 
+/// The keys of the front from now on: those of the file, and random ones once there is no file any more. None if the
+/// random ones stay.
+fn next_cookie_keys(current: &Config, next: &Config) -> Result<Option<CookieKeys>, ConfigError> {
+    match next.cookie_keys()? {
+        None if current.udp.cookie_keys.is_some() => {
+            // Without random numbers no front would have started.
+            Ok(CookieKeys::random().ok())
+        }
+        keys => Ok(keys),
+    }
+}
+
 impl fmt::Debug for Reloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reloader").finish_non_exhaustive()
@@ -60,7 +72,7 @@ impl Reloader {
         let tls_error = |error: TlsError| located(ConfigError::Tls(error.to_string()));
         let certificate = relay.tls.as_ref().map(|tls| tls.read_again(&loaded.config.tls)).transpose();
         let certificate = certificate.map_err(tls_error)?.flatten();
-        let keys = loaded.config.cookie_keys().map_err(located)?;
+        let keys = next_cookie_keys(&current, &loaded.config).map_err(located)?;
         let in_force = Config { listen: relay.local_addr, ..loaded.config.clone() };
         relay.admission.reload(&in_force, targets).map_err(located)?;
         // From here on nothing fails, so that a configuration applies as a whole.
@@ -74,5 +86,25 @@ impl Reloader {
         let changes = Changes::between(&current, &loaded.config);
         *current = loaded.config;
         Ok(changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_cookie_keys_that_is_left_out_gives_way_to_a_random_key() {
+        let path = std::env::temp_dir().join(format!("rakwire-relay-{}-cookies", std::process::id()));
+        std::fs::write(&path, "000102030405060708090a0b0c0d0e0f").unwrap();
+        let without = Config::new("127.0.0.1:0".parse().unwrap());
+        let mut with = without.clone();
+        with.udp.cookie_keys = Some(path.clone());
+        let of_file = next_cookie_keys(&without, &with).unwrap();
+        assert!(of_file.is_some());
+        let random = next_cookie_keys(&with, &without).unwrap();
+        assert!(random.is_some() && random != of_file);
+        assert_eq!(next_cookie_keys(&without, &without).unwrap(), None, "a random key stays");
+        std::fs::remove_file(path).unwrap();
     }
 }

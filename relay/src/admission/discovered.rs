@@ -2,35 +2,88 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::targets::{ResolvedTarget, Targets, look_up};
 use crate::config::Target;
 use crate::discovery::Announcement;
-use crate::target::{AddressClass, TargetName, classify};
+use crate::target::{AddressClass, HostPort, TargetName, classify};
 
-/// Resolves announced servers. Whoever may write into the store is not believed more than that: an address must be public,
-/// or in one of `networks`.
-pub(crate) async fn resolve_discovered(
-    found: BTreeMap<TargetName, Announcement>,
-    networks: &[IpNet],
-) -> Targets {
-    let mut targets = Targets::default();
-    for (name, server) in found {
-        let addresses = look_up(&server.address).await.unwrap_or_default();
-        let usable = addresses.into_iter().map(canonical).find(|address| is_allowed(*address, networks));
-        match usable {
-            Some(address) => {
-                let mut settings = Target::new(server.address);
-                settings.kind = server.kind;
-                targets.insert(ResolvedTarget { name, settings, address });
+/// How long a lookup may take. Until it is answered, a server is not offered.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many lookups are made at a time.
+const LOOKUPS_MAX: usize = 16;
+
+/// How long the answer to a lookup is used.
+const KEPT: Duration = Duration::from_secs(30);
+
+/// The addresses of a name.
+type Found = Vec<SocketAddr>;
+
+/// Finds the addresses of announced servers, and keeps them for a while.
+#[derive(Debug, Default)]
+pub(crate) struct DiscoveredNames {
+    /// What was found, and when.
+    known: BTreeMap<String, (Instant, Found)>,
+}
+
+impl DiscoveredNames {
+    /// Resolves announced servers. Whoever may write into the store is not believed more than that: an address must be
+    /// public, or in one of `networks`.
+    pub(crate) async fn resolve(
+        &mut self,
+        found: BTreeMap<TargetName, Announcement>,
+        networks: &[IpNet],
+    ) -> Targets {
+        let names = found.values().map(|server| server.address.clone());
+        self.look_up_all(names, |address| async move { look_up(&address).await.unwrap_or_default() }).await;
+        let mut targets = Targets::default();
+        for (name, server) in found {
+            let addresses = self.known.get(server.address.as_str()).map_or(&[][..], |(_, found)| found);
+            let usable = addresses.iter().copied().map(canonical);
+            match usable.into_iter().find(|address| is_allowed(*address, networks)) {
+                Some(address) => {
+                    let mut settings = Target::new(server.address);
+                    settings.kind = server.kind;
+                    targets.insert(ResolvedTarget { name, settings, address });
+                }
+                None => {
+                    debug!(%name, address = server.address.as_str(), "an announced address is not allowed")
+                }
             }
-            None => debug!(%name, address = server.address.as_str(), "an announced address is not allowed"),
+        }
+        targets
+    }
+
+    /// Looks up what is not known, several names at a time, and forgets what nobody asks for any more.
+    async fn look_up_all<F>(&mut self, names: impl Iterator<Item = HostPort>, find: impl Fn(HostPort) -> F)
+    where
+        F: Future<Output = Found> + Send + 'static,
+    {
+        let now = Instant::now();
+        let asked: BTreeMap<String, HostPort> = names.map(|name| (name.as_str().to_owned(), name)).collect();
+        self.known.retain(|name, (at, _)| asked.contains_key(name) && now.duration_since(*at) < KEPT);
+        let mut waiting =
+            asked.into_iter().filter(|(name, _)| !self.known.contains_key(name)).collect::<Vec<_>>();
+        let mut running = JoinSet::new();
+        loop {
+            while let Some((name, address)) = waiting.pop_if(|_| running.len() < LOOKUPS_MAX) {
+                let lookup = timeout(LOOKUP_TIMEOUT, find(address));
+                running.spawn(async move { (name, lookup.await.unwrap_or_default()) });
+            }
+            match running.join_next().await {
+                Some(Ok((name, found))) => drop(self.known.insert(name, (now, found))),
+                Some(Err(_)) => {}
+                None => return,
+            }
         }
     }
-    targets
 }
 
 /// An IPv4-mapped IPv6 address needs an IPv4 socket.
@@ -48,6 +101,11 @@ fn is_allowed(address: SocketAddr, networks: &[IpNet]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::time::sleep;
+
     use super::*;
 
     async fn resolved(address: &str, networks: &[&str]) -> Option<SocketAddr> {
@@ -55,8 +113,37 @@ mod tests {
         let value = format!(r#"{{"address":"{address}","kind":"raknet"}}"#);
         let server = Announcement::parse(name.clone(), &value).unwrap();
         let networks: Vec<IpNet> = networks.iter().map(|text| text.parse().unwrap()).collect();
-        let targets = resolve_discovered([(name, server)].into(), &networks).await;
+        let targets = DiscoveredNames::default().resolve([(name, server)].into(), &networks).await;
         targets.find("arena").map(|target| target.address)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lookups_are_bounded_in_number_and_time_and_their_answers_are_kept() {
+        let mut names = DiscoveredNames::default();
+        let addresses =
+            || (0..40).map(|number| format!("server-{number}.example.org:1").parse::<HostPort>().unwrap());
+        let (asked, at_once) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let find = |address: HostPort| {
+            let (asked, at_once) = (Arc::clone(&asked), Arc::clone(&at_once));
+            async move {
+                asked.fetch_add(1, Ordering::Relaxed);
+                assert!(at_once.fetch_add(1, Ordering::Relaxed) < LOOKUPS_MAX);
+                let is_silent = address.as_str().starts_with("server-7.");
+                sleep(if is_silent { 100 * LOOKUP_TIMEOUT } else { LOOKUP_TIMEOUT / 2 }).await;
+                at_once.fetch_sub(1, Ordering::Relaxed);
+                vec![SocketAddr::from(([192, 0, 2, 1], 1))]
+            }
+        };
+        let start = Instant::now();
+        names.look_up_all(addresses(), find).await;
+        // Three rounds of those that answer, and the one that does not.
+        assert!(start.elapsed() <= 3 * LOOKUP_TIMEOUT, "{:?}", start.elapsed());
+        assert_eq!(names.known.values().filter(|(_, found)| found.len() == 1).count(), 39);
+        names.look_up_all(addresses(), find).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 40);
+        tokio::time::advance(KEPT).await;
+        names.look_up_all(addresses().take(1), find).await;
+        assert_eq!((asked.load(Ordering::Relaxed), names.known.len()), (41, 1));
     }
 
     #[tokio::test]

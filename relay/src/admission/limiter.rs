@@ -119,7 +119,7 @@ impl AddressLimiter {
             return Ok(());
         }
         let [address, prefix] = networks(ip);
-        // An address that is refused for itself takes nothing from the others of its prefix.
+        // What is refused for the rate of its address does not count for its prefix.
         let admits = |rate: &Option<KeyedRate>, key| rate.as_ref().is_none_or(|rate| rate.admits(key));
         if admits(&self.by_address, address) && admits(&self.by_prefix, prefix) {
             Ok(())

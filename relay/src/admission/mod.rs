@@ -24,7 +24,7 @@ use axum::http::HeaderMap;
 use tokio::sync::watch;
 
 pub(crate) use bans::Bans;
-pub(crate) use discovered::resolve_discovered;
+pub(crate) use discovered::DiscoveredNames;
 use limiter::Excess;
 pub(crate) use limiter::Share;
 pub(crate) use origin::OriginPolicy;
@@ -34,7 +34,6 @@ pub(crate) use proxy::parse;
 pub(crate) use refusal::{Forbidden, Refusal};
 pub(crate) use request::{Request, parameter};
 pub(crate) use targets::{ResolvedTarget, Targets};
-pub(crate) use udp::UdpAdmission;
 use used::{TokenClaim, Unusable, UsedTokens};
 
 use crate::close::CloseReason;
@@ -188,6 +187,15 @@ impl Admission {
         let limiter = &policy.connections;
         let share = limiter.check_rate(client).and_then(|()| limiter.take(client));
         share.map(Some).map_err(|excess| policy.excess(excess).into())
+    }
+
+    /// Admits a request that makes no client.
+    pub(crate) fn admit_request(&self, client: IpAddr) -> Result<(), Refusal> {
+        let policy = self.policy();
+        if policy.bans.contains(client.to_canonical()) {
+            return Err(Refusal::Forbidden(Forbidden::Banned));
+        }
+        policy.requests.check_rate(client).map_err(|excess| policy.excess(excess).into())
     }
 
     /// The client of a request on a connection of `peer`, which is the client of its PROXY protocol header if it had

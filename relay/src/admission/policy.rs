@@ -26,9 +26,12 @@ pub(super) struct Policy {
     pub(super) bans: Arc<Bans>,
     pub(super) tokens: TokensConfig,
     keys: Vec<VerifyingKey>,
+    pub(super) udp_allow_without_token: bool,
     pub(super) limits: Limits,
     pub(super) clients: Arc<AddressLimiter>,
     pub(super) connections: Arc<AddressLimiter>,
+    /// For requests that make no client, of which a connection can have many.
+    pub(super) requests: Arc<AddressLimiter>,
 }
 
 impl Policy {
@@ -36,7 +39,8 @@ impl Policy {
         let limiter = |limits, max| Arc::new(AddressLimiter::new(limits, max, exempt(config)));
         let clients = limiter(config.clients, config.limits.max_clients);
         let connections = limiter(config.clients.for_connections(), usize::MAX);
-        Self::with(config, targets, clients, connections)
+        let requests = limiter(config.clients.for_connections(), usize::MAX);
+        Self::with(config, targets, [clients, connections, requests])
     }
 
     /// The policy of another configuration for the same clients.
@@ -47,14 +51,15 @@ impl Policy {
         };
         let clients = successor(&self.clients, config.clients, config.limits.max_clients);
         let connections = successor(&self.connections, config.clients.for_connections(), usize::MAX);
-        Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, clients, connections)? })
+        let requests = successor(&self.requests, config.clients.for_connections(), usize::MAX);
+        let limiters = [clients, connections, requests];
+        Ok(Self { discovered: self.discovered.clone(), ..Self::with(config, targets, limiters)? })
     }
 
     fn with(
         config: &Config,
         targets: Targets,
-        clients: Arc<AddressLimiter>,
-        connections: Arc<AddressLimiter>,
+        [clients, connections, requests]: [Arc<AddressLimiter>; 3],
     ) -> Result<Self, ConfigError> {
         let admission = &config.admission;
         Ok(Self {
@@ -66,9 +71,11 @@ impl Policy {
             bans: Arc::new(config.bans()?),
             tokens: config.tokens.clone(),
             keys: config.token_keys()?,
+            udp_allow_without_token: config.udp.allow_without_token,
             limits: config.limits,
             clients,
             connections,
+            requests,
         })
     }
 
@@ -102,6 +109,11 @@ impl Policy {
         })
     }
 
+    /// Whether clients need a token.
+    pub(super) fn needs_token(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// The claims of the token, if clients need one. A refusal tells a forger nothing.
     pub(super) fn claims(
         &self,
@@ -109,7 +121,7 @@ impl Policy {
         target: &TargetName,
         now: SystemTime,
     ) -> Result<Option<Claims>, CloseReason> {
-        if self.keys.is_empty() {
+        if !self.needs_token() {
             return Ok(None);
         }
         let refused = |text| Err(CloseReason::TokenRefused(text));

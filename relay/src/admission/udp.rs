@@ -3,42 +3,43 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::{Admission, Forbidden, Grant, Refusal};
-use crate::front::Admit;
+use super::limiter::Excess;
+use super::{Admission, Forbidden, Grant, Refusal, ResolvedTarget};
+use crate::close::CloseReason;
+use crate::config::Limits;
 use crate::target::TargetName;
 
-/// The rules for the clients of a front.
-#[derive(Debug)]
-pub(crate) struct UdpAdmission {
-    admission: Arc<Admission>,
-    target: TargetName,
-}
-
-impl UdpAdmission {
-    pub(crate) const fn new(admission: Arc<Admission>, target: TargetName) -> Self {
-        Self { admission, target }
-    }
-}
-
-impl Admit for UdpAdmission {
-    type Permit = Grant;
-
-    fn admit(&mut self, client: SocketAddr) -> Option<Grant> {
-        self.admission.admit_udp(client, &self.target).ok()
-    }
-}
-
 impl Admission {
-    /// Decides about a client of a front, whose address is proved.
-    pub(crate) fn admit_udp(&self, client: SocketAddr, target: &TargetName) -> Result<Grant, Refusal> {
+    /// Decides about a client of a front, whose address is proved. If nothing but the number of all clients is against
+    /// it, `make_room` may end another; it tells whether there was one.
+    pub(crate) fn admit_udp(
+        &self,
+        client: SocketAddr,
+        target: &TargetName,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Result<Grant, Refusal> {
         let policy = self.policy();
         let ip = client.ip().to_canonical();
         if policy.bans.contains(ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
+        // A reload may have brought the first key of tokens while the front goes on.
+        if policy.needs_token() && !policy.udp_allow_without_token {
+            return Err(CloseReason::TokenRefused("a token is needed").into());
+        }
         policy.clients.check_rate(ip).map_err(|excess| policy.excess(excess))?;
         let target = policy.target(Some(target.as_str()))?;
-        let share = policy.clients.take(ip).map_err(|excess| policy.excess(excess))?;
+        let share = match policy.clients.take(ip) {
+            Err(Excess::Total) if make_room() => policy.clients.take(ip),
+            share => share,
+        };
+        let share = share.map_err(|excess| policy.excess(excess))?;
         Ok(Grant { target, client, limits: policy.limits, _share: share })
+    }
+
+    /// The target of a front and the limits for its next client, if the target is there.
+    pub(crate) fn udp_target(&self, target: &TargetName) -> Option<(Arc<ResolvedTarget>, Limits)> {
+        let policy = self.policy();
+        policy.target(Some(target.as_str())).ok().map(|target| (target, policy.limits))
     }
 }

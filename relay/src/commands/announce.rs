@@ -23,7 +23,7 @@ async fn keep_announced(args: AnnounceArgs) -> Result<(), Failure> {
 }
 
 fn failure(error: DiscoveryError) -> Failure {
-    if matches!(error, DiscoveryError::Url) {
+    if matches!(error, DiscoveryError::Url | DiscoveryError::Tls) {
         Failure::misconfigured(error)
     } else {
         Failure::Failed(error.to_string())

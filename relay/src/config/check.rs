@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, TlsConfig};
+use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
-use crate::discovery::Store;
+use crate::discovery::{DiscoveryError, Store};
 use crate::front::{CookieKeySyntaxError, CookieKeys, FrontProtocol};
 use crate::protocol::ProtocolKind;
 use crate::target::TargetName;
@@ -48,6 +48,7 @@ impl Config {
         let Some((name, target)) = found else {
             return wrong("there is no such target: give --udp-target the name of one of --target");
         };
+        self.check_front(target)?;
         match target.kind {
             ProtocolKind::RakNet => Ok(Some((name, FrontProtocol::RakNet))),
             ProtocolKind::GameProtocol => Ok(Some((name, FrontProtocol::GameProtocol))),
@@ -55,6 +56,31 @@ impl Config {
                 "the front must know the protocol of its target: add kind=raknet or kind=game-protocol to the target",
             ),
         }
+    }
+
+    /// What is configured but cannot be done for the clients of a front.
+    fn check_front(&self, target: &Target) -> Result<(), ConfigError> {
+        let wrong = |key, reason| Err(ConfigError::Contradiction { key, reason });
+        if !self.tokens.keys.is_empty() && !self.udp.allow_without_token {
+            return wrong(
+                "udp.listen",
+                "clients of the front cannot show a token: leave out --udp-listen, or let them in without one with \
+                 --udp-allow-without-token",
+            );
+        }
+        if target.source != TargetSource::Shared {
+            return wrong(
+                "udp.target",
+                "the front uses the relay's own address towards its target: choose a target with source=shared",
+            );
+        }
+        if target.proxy_protocol {
+            return wrong(
+                "udp.target",
+                "the front sends no PROXY protocol header: choose a target without proxy_protocol",
+            );
+        }
+        Ok(())
     }
 
     /// The keys of cookies, as the file has them now.
@@ -67,9 +93,16 @@ impl Config {
 
     /// Where game servers announce themselves.
     pub(crate) fn discovery_store(&self) -> Result<Option<Store>, ConfigError> {
-        let unusable = |_| ConfigError::Contradiction {
+        let unusable = |error| ConfigError::Contradiction {
             key: "discovery.store",
-            reason: "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH",
+            reason: match error {
+                DiscoveryError::Tls => {
+                    "--discover has no TLS: use redis:// in a network of your own, or through a tunnel"
+                }
+                DiscoveryError::Url | DiscoveryError::Store(_) => {
+                    "the URL of --discover cannot be used: write it as redis://HOST:PORT/ or unix:///PATH"
+                }
+            },
         };
         self.discovery.store.as_deref().map(Store::new).transpose().map_err(unusable)
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 use super::layers::{Loaded, find};
-use super::model::{Config, Target};
+use super::model::{Config, Target, without_password};
 use super::options::{Change, OPTIONS, OptionInfo, OptionKind};
 use crate::target::HostPort;
 
@@ -14,10 +14,10 @@ const OF_TARGET: &str = "targets.*.";
 
 impl Loaded {
     /// The whole configuration in the syntax of the file. Comments have the documentation, the default and the unit of
-    /// each option, and where its value comes from.
+    /// each option, and where its value comes from. A password is `***`.
     #[must_use]
     pub fn explain(&self) -> String {
-        let table = self.config.to_table();
+        let table = self.shown();
         let mut text = String::new();
         let mut section = "";
         for option in OPTIONS.iter().filter(|option| !option.key.starts_with(OF_TARGET)) {
@@ -37,10 +37,17 @@ impl Loaded {
         text
     }
 
-    /// The configuration in the syntax of the file.
+    /// The configuration in the syntax of the file, without passwords.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        self.config.to_table().to_string()
+        self.shown().to_string()
+    }
+
+    /// The configuration as others may see it.
+    fn shown(&self) -> Table {
+        let mut config = self.config.clone();
+        config.discovery.store = config.discovery.store.as_deref().map(without_password);
+        config.to_table()
     }
 
     fn explain_targets(&self, option: &OptionInfo, table: &Table, text: &mut String) {

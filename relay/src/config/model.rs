@@ -4,6 +4,7 @@
 //! test fails when the two disagree.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -197,7 +198,7 @@ pub struct AdmissionConfig {
     pub allow_origins: Vec<AllowedOrigin>,
     /// Whether every page may connect, and clients that are not browsers.
     pub allow_any_origin: bool,
-    /// The proxies that are believed about the address of a client. With one, `allow_origins` or `allow_any_origin` is
+    /// The proxies that are trusted to name the address of a client. With one, `allow_origins` or `allow_any_origin` is
     /// needed.
     #[serde(deserialize_with = "syntax::networks")]
     pub trusted_proxies: Vec<IpNet>,
@@ -327,7 +328,7 @@ impl Limits {
     }
 
     /// How much a client may send; `None` is no limit.
-    fn rate(&self) -> Option<Rate> {
+    pub(crate) fn rate(&self) -> Option<Rate> {
         let datagrams = NonZeroUsize::new(self.datagrams_per_second);
         let bytes = NonZeroUsize::new(self.bytes_per_second);
         let has_limit = datagrams.is_some() || bytes.is_some();
@@ -438,14 +439,16 @@ pub struct UdpConfig {
     pub target: Option<TargetName>,
     /// A file with the keys of cookies. Without it the key is random.
     pub cookie_keys: Option<PathBuf>,
+    /// Whether clients of the front, which cannot show a token, are let in although others need one.
+    pub allow_without_token: bool,
 }
 
 /// Where game servers announce themselves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DiscoveryConfig {
-    /// The URL of the store, Redis or Valkey.
+    /// The URL of the store, Redis or Valkey. It may have a password, which `Debug` leaves out.
     pub store: Option<String>,
     /// How often it is looked into.
     #[serde(with = "duration")]
@@ -453,6 +456,33 @@ pub struct DiscoveryConfig {
     /// The networks that are not public and that announced servers may be in.
     #[serde(deserialize_with = "syntax::networks")]
     pub networks: Vec<IpNet>,
+}
+
+impl fmt::Debug for DiscoveryConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DiscoveryConfig")
+            .field("store", &self.store.as_deref().map(without_password))
+            .field("interval", &self.interval)
+            .field("networks", &self.networks)
+            .finish()
+    }
+}
+
+/// A URL whose password, if it has one, is `***`.
+pub(super) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "***".to_owned() };
+    // A password may have any sign that is not escaped: the last @ ends it, and whatever may be one is left out.
+    match rest.rfind('@') {
+        Some(at) => {
+            let user = rest[..at].split([':', '/']).next().unwrap_or_default();
+            format!("{scheme}://{user}:***@{}", &rest[at + 1..])
+        }
+        // In the query of a path to a socket.
+        None => match rest.split_once('?') {
+            Some((path, _)) => format!("{scheme}://{path}?***"),
+            None => url.to_owned(),
+        },
+    }
 }
 
 impl Default for DiscoveryConfig {

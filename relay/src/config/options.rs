@@ -250,7 +250,7 @@ pub const OPTIONS: &[OptionInfo] = &[
         "trusted-proxy",
         OptionKind::Texts("NETWORK"),
         Change::Reload,
-        "Addresses or networks of reverse proxies that are believed about the address of a client",
+        "Addresses or networks of reverse proxies that are trusted to name the address of a client",
     ),
     option(
         "admission.forwarded_header",
@@ -485,11 +485,19 @@ pub const OPTIONS: &[OptionInfo] = &[
          is random",
     ),
     option(
+        "udp.allow_without_token",
+        "udp-allow-without-token",
+        OptionKind::Switch,
+        Change::Reload,
+        "Let clients of the front in, which cannot show a token, although others need one",
+    ),
+    option(
         "discovery.store",
         "discover",
         OptionKind::Text("URL"),
         Change::Restart,
-        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/",
+        "Redis or Valkey where game servers announce themselves, as redis://HOST:PORT/; a URL with a password belongs into the \
+         file or the variable",
     ),
     option(
         "discovery.interval",

@@ -263,6 +263,22 @@ fn errors_of_a_configuration_are_found_before_anything_is_opened() {
     two.tls.self_signed = true;
     two.tls.acme_domains = vec!["play.example.org".to_owned()];
     assert!(matches!(two.check(), Err(ConfigError::Contradiction { key: "tls", .. })));
+    let tls = flag("discovery.store", &["rediss://10.0.0.2/"]);
+    assert!(Loaded::load(None, &[tls]).unwrap_err().to_string().contains("no TLS"));
+    let front = |setting: &str, more: &[Override]| {
+        let target = format!("game=127.0.0.1:1,kind=raknet{setting}");
+        let flags = [flag("targets", &[&target]), flag("udp.listen", &["127.0.0.1:0"])];
+        Loaded::load(None, &[&flags, more].concat()).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    assert_eq!(front("", &[]), "");
+    assert!(front(",source=loopback-pool", &[]).contains("source=shared"));
+    assert!(front(",proxy_protocol=true", &[]).contains("PROXY"));
+    let path = file("key", &crate::token::SigningKey::hmac_sha256().unwrap().to_text());
+    let key = flag("tokens.keys", &[path.to_str().unwrap()]);
+    let refused = front("", std::slice::from_ref(&key));
+    assert!(refused.contains("--udp-allow-without-token"), "{refused}");
+    assert_eq!(front("", &[key, flag("udp.allow_without_token", &["true"])]), "");
+    fs::remove_file(&path).unwrap();
 }
 
 /// The documentation has the table of options as the program prints it.
@@ -279,4 +295,22 @@ fn the_documentation_has_the_table_of_options() {
         assert!(rows.contains(row), "docs/relay.md lacks this row, see 'config --reference': {row}");
     }
     assert_eq!(rows, expected, "docs/relay.md has other rows, see 'config --reference'");
+}
+
+#[test]
+fn passwords_are_not_shown() {
+    for (url, shown) in [
+        ("redis://10.0.0.2/1", "redis://10.0.0.2/1"),
+        ("redis://relay:secret@10.0.0.2:6379/1", "redis://relay:***@10.0.0.2:6379/1"),
+        ("redis://:secret@10.0.0.2/", "redis://:***@10.0.0.2/"),
+        ("redis://:se/cr@et@10.0.0.2/", "redis://:***@10.0.0.2/"),
+        ("unix:///run/redis.sock?db=1&pass=secret", "unix:///run/redis.sock?***"),
+    ] {
+        let loaded = Loaded::read(None, &[flag("discovery.store", &[url])]).unwrap();
+        assert_eq!(loaded.config.discovery.store.as_deref(), Some(url));
+        for text in [loaded.explain(), loaded.to_toml(), format!("{:?}", loaded.config)] {
+            assert!(text.contains(shown), "{url}: {text}");
+            assert!(!text.contains("secret") && !text.contains("cr@et"), "{url}: {text}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::target::{HostPort, TargetName};
 pub(super) const PREFIX: &str = "rakwire:server:";
 
 /// The longest value that is read, in bytes.
-const LONGEST: usize = 1_024;
+pub(super) const LONGEST: usize = 1_024;
 
 /// A game server that announces itself.
 ///
@@ -72,8 +72,8 @@ impl Announcement {
 }
 
 /// The name in a key, if it is one of an announcement.
-pub(super) fn name_of(key: &str) -> Option<TargetName> {
-    key.strip_prefix(PREFIX)?.parse().ok()
+pub(super) fn name_of(key: &[u8]) -> Option<TargetName> {
+    str::from_utf8(key).ok()?.strip_prefix(PREFIX)?.parse().ok()
 }
 
 /// An announcement that cannot be used.
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn only_keys_with_a_usable_name_count() {
-        assert_eq!(name_of("rakwire:server:a").map(|name| name.to_string()), Some("a".to_owned()));
+        assert_eq!(name_of(b"rakwire:server:a").map(|name| name.to_string()), Some("a".to_owned()));
         for key in ["rakwire:server:", "rakwire:server:a=b", "rakwire:servers:a", "a"] {
-            assert_eq!(name_of(key), None, "{key}");
+            assert_eq!(name_of(key.as_bytes()), None, "{key}");
         }
     }
 }

@@ -8,7 +8,7 @@ use redis::{AsyncConnectionConfig, Client, RedisError};
 use thiserror::Error;
 use tracing::debug;
 
-use super::announcement::{Announcement, PREFIX, name_of};
+use super::announcement::{Announcement, LONGEST, PREFIX, name_of};
 use crate::target::TargetName;
 
 /// How long the store has for one answer, and for a connection.
@@ -35,6 +35,9 @@ impl Store {
     /// # Errors
     /// If the URL cannot be used.
     pub fn new(url: &str) -> Result<Self, DiscoveryError> {
+        if url.starts_with("rediss:") || url.starts_with("valkeys:") {
+            return Err(DiscoveryError::Tls);
+        }
         let client = Client::open(url).map_err(|_| DiscoveryError::Url)?;
         Ok(Self { client, connection: None })
     }
@@ -104,7 +107,7 @@ async fn search(
     for _ in 0..SCANS_MAX {
         let mut scan = redis::cmd("SCAN");
         scan.arg(cursor).arg("MATCH").arg(format!("{PREFIX}*")).arg("COUNT").arg(SCAN_COUNT);
-        let (next, keys): (u64, Vec<String>) = scan.query_async(connection).await?;
+        let (next, keys): (u64, Vec<Vec<u8>>) = scan.query_async(connection).await?;
         read(connection, keys, &mut found).await?;
         cursor = next;
         if cursor == 0 || found.len() >= SERVERS_MAX {
@@ -116,23 +119,36 @@ async fn search(
 
 async fn read(
     connection: &mut MultiplexedConnection,
-    keys: Vec<String>,
+    keys: Vec<Vec<u8>>,
     found: &mut BTreeMap<TargetName, Announcement>,
 ) -> Result<(), RedisError> {
-    if keys.is_empty() {
+    let named: Vec<(&[u8], TargetName)> =
+        keys.iter().filter_map(|key| Some((key.as_slice(), name_of(key)?))).collect();
+    if named.is_empty() {
         return Ok(());
     }
-    // A key may have ended since, and may be of another type.
-    let values: Vec<Option<String>> = redis::cmd("MGET").arg(&keys).query_async(connection).await?;
-    for (key, value) in keys.iter().zip(values) {
-        let (Some(name), Some(value)) = (name_of(key), value) else { continue };
-        match Announcement::parse(name.clone(), &value) {
-            Ok(server) if found.len() < SERVERS_MAX => drop(found.insert(name, server)),
+    // Whoever may write into the store can put anything there: no more of a value is read than tells that it is too long,
+    // and a key of another type costs its own announcement only.
+    let mut pipe = redis::pipe();
+    for (key, _) in &named {
+        pipe.cmd("GETRANGE").arg(*key).arg(0).arg(LONGEST);
+    }
+    let values: Vec<Result<Vec<u8>, RedisError>> = pipe.ignore_errors().query_async(connection).await?;
+    for ((_, name), value) in named.into_iter().zip(values) {
+        match value.map(|value| usable(&name, &value)) {
+            Ok(Some(server)) if found.len() < SERVERS_MAX => drop(found.insert(name, server)),
             Ok(_) => {}
-            Err(error) => debug!(%key, %error, "an announcement cannot be used"),
+            Err(error) => debug!(%name, %error, "an announcement cannot be read"),
         }
     }
     Ok(())
+}
+
+/// The announcement in a value. A key that has ended since has an empty one.
+fn usable(name: &TargetName, value: &[u8]) -> Option<Announcement> {
+    let text = str::from_utf8(value).ok().filter(|text| !text.is_empty())?;
+    let server = Announcement::parse(name.clone(), text);
+    server.inspect_err(|error| debug!(%name, %error, "an announcement cannot be used")).ok()
 }
 
 /// Why servers cannot be found or announced.
@@ -142,7 +158,85 @@ pub enum DiscoveryError {
     /// The URL of the store cannot be used. It may have a password, so it is not repeated.
     #[error("the URL of the store cannot be used; write it as redis://HOST:PORT/ or unix:///PATH")]
     Url,
+    /// The URL asks for TLS.
+    #[error("there is no TLS towards the store: use redis:// in a network of your own, or through a tunnel")]
+    Tls,
     /// The store does not answer, or refuses a command.
     #[error("the store of servers: {0}")]
     Store(#[from] RedisError),
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// A command as clients of Redis send it.
+    async fn command(stream: &mut TcpStream) -> Option<Vec<Vec<u8>>> {
+        async fn number(stream: &mut TcpStream) -> Option<usize> {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") {
+                line.push(stream.read_u8().await.ok()?);
+            }
+            str::from_utf8(&line[1..line.len() - 2]).ok()?.parse().ok()
+        }
+        let mut words = Vec::new();
+        for _ in 0..number(stream).await? {
+            let mut word = vec![0; number(stream).await? + 2];
+            stream.read_exact(&mut word).await.ok()?;
+            word.truncate(word.len() - 2);
+            words.push(word);
+        }
+        Some(words)
+    }
+
+    fn bulk(text: &[u8]) -> Vec<u8> {
+        [format!("${}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
+    }
+
+    /// A store with these keys, of which one without a value is of another type.
+    async fn store(entries: Vec<(&'static [u8], Option<&'static [u8]>)>) -> Store {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("redis://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            while let Some(words) = command(&mut stream).await {
+                let answer = match words[0].as_slice() {
+                    b"SCAN" => {
+                        let keys = entries.iter().flat_map(|(key, _)| bulk(key)).collect::<Vec<u8>>();
+                        let head = format!("*2\r\n$1\r\n0\r\n*{}\r\n", entries.len());
+                        [head.as_bytes(), &keys].concat()
+                    }
+                    b"GETRANGE" => {
+                        let end: usize = str::from_utf8(&words[3]).unwrap().parse().unwrap();
+                        match entries.iter().find(|(key, _)| *key == words[1]).and_then(|(_, value)| *value) {
+                            Some(value) => bulk(value.get(..=end).unwrap_or(value)),
+                            None => b"-WRONGTYPE not a string\r\n".to_vec(),
+                        }
+                    }
+                    _ => b"+OK\r\n".to_vec(),
+                };
+                stream.write_all(&answer).await.unwrap();
+            }
+        });
+        Store::new(&url).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_used_hides_nothing_else() {
+        let good: &[u8] = br#"{"address":"10.0.0.7:19132","kind":"raknet"}"#;
+        let mut store = store(vec![
+            (b"rakwire:server:\xff", Some(good)),
+            (b"rakwire:server:binary", Some(b"\xff\xfe")),
+            (b"rakwire:server:list", None),
+            (b"rakwire:server:long", Some(&[b' '; 5_000])),
+            (b"rakwire:server:gone", Some(b"")),
+            (b"rakwire:server:arena", Some(good)),
+        ])
+        .await;
+        let found = store.servers().await.unwrap();
+        assert_eq!(found.keys().map(TargetName::as_str).collect::<Vec<_>>(), ["arena"]);
+    }
 }

@@ -53,5 +53,6 @@ pub use self::inspect::{Inspect, Verdict};
 pub use self::limits::{FlowLimits, Rate};
 pub use self::machine::{Batch, Flow, FromClient, FromServer, Sending, Setup, ToClient};
 pub use self::proxy_header::ProxyHeader;
+pub(crate) use self::rate::RateLimit;
 pub use self::resume::ResumeTable;
 pub use self::source::Source;

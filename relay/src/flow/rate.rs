@@ -10,19 +10,19 @@ const BURST: Duration = Duration::from_secs(1);
 
 /// When each bucket would be full again.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RateLimit {
+pub(crate) struct RateLimit {
     rate: Rate,
     datagrams_full_at: Instant,
     bytes_full_at: Instant,
 }
 
 impl RateLimit {
-    pub(super) const fn new(rate: Rate, now: Instant) -> Self {
+    pub(crate) const fn new(rate: Rate, now: Instant) -> Self {
         Self { rate, datagrams_full_at: now, bytes_full_at: now }
     }
 
     /// Whether a datagram of this length may pass; takes its tokens if so.
-    pub(super) fn admits(&mut self, now: Instant, len: usize) -> bool {
+    pub(crate) fn admits(&mut self, now: Instant, len: usize) -> bool {
         let datagrams = taken(self.datagrams_full_at, now, 1, self.rate.datagrams);
         let bytes = taken(self.bytes_full_at, now, len, self.rate.bytes);
         match (datagrams, bytes) {

@@ -19,6 +19,8 @@ counted! {
         ChallengeRation,
         /// There is no place for another flow, or admission refused one.
         NotAdmitted,
+        /// Its client has sent what it may send in this time.
+        RateLimit,
         /// The server does not answer pings, or has not yet.
         NoPong,
         /// The system refused to send it.

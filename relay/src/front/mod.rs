@@ -22,6 +22,7 @@ mod cookie;
 mod counters;
 mod flow;
 mod game_protocol;
+mod half_open;
 mod raknet;
 mod ration;
 mod table;
@@ -35,11 +36,13 @@ pub use cookie::{CookieKey, CookieKeySyntaxError, CookieKeys};
 pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
+use half_open::HalfOpen;
 use ration::{Rates, Rations};
 pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
 
+use crate::flow::{Rate, RateLimit};
 use crate::protocol::PongCache;
 
 /// How often [`Front::handle_timeout`] is due.
@@ -73,15 +76,30 @@ pub(crate) enum FrontProtocol {
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) protocol: FrontProtocol,
-    /// The game server.
-    pub(crate) server: SocketAddr,
     /// What the front calls itself until the server has said its GUID.
     pub(crate) guid: u64,
     pub(crate) keys: CookieKeys,
-    pub(crate) max_flows: usize,
-    pub(crate) idle_timeout: Duration,
+}
+
+/// What holds for clients that have no flow yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    /// What the server answers to pings.
+    pub(crate) pongs: Arc<PongCache>,
     /// The longest datagram that clients and server may agree on, in bytes without IP and UDP headers.
     pub(crate) payload_max: u16,
+}
+
+/// What an admitted client gets for its flow, which keeps it.
+#[derive(Debug)]
+pub(crate) struct Admitted<P> {
+    /// The game server.
+    pub(crate) server: SocketAddr,
+    pub(crate) idle_timeout: Duration,
+    /// How much the client may send; none is no limit.
+    pub(crate) rate: Option<Rate>,
+    /// What the client holds as long as its flow.
+    pub(crate) permit: P,
 }
 
 /// Who may have a flow.
@@ -89,8 +107,16 @@ pub(crate) trait Admit {
     /// What a client holds as long as its flow.
     type Permit: std::fmt::Debug;
 
-    /// Whether a client whose address is proved gets a flow.
-    fn admit(&mut self, client: SocketAddr) -> Option<Self::Permit>;
+    /// Whether a client whose address is proved gets a flow. If nothing but the number of all clients is against it,
+    /// `make_room` may end a flow that waits for its server; it tells whether there was one.
+    fn admit(
+        &mut self,
+        client: SocketAddr,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Option<Admitted<Self::Permit>>;
+
+    /// What holds at this moment for clients without a flow. None if there is no server for them.
+    fn offer(&self) -> Option<Offer>;
 }
 
 /// What is kept of a client.
@@ -99,6 +125,9 @@ struct Flow<P> {
     protocol: FlowProtocol,
     /// Whether the server has accepted the client.
     is_open: bool,
+    server: SocketAddr,
+    idle_timeout: Duration,
+    rate: Option<RateLimit>,
     _permit: P,
 }
 
@@ -107,29 +136,23 @@ struct Flow<P> {
 pub(crate) struct Front<A: Admit> {
     settings: Settings,
     admission: A,
-    pongs: Arc<PongCache>,
     pong_rations: Rations,
     challenge_rations: Rations,
     flows: FlowTable<Flow<A::Permit>>,
+    half_open: HalfOpen,
     closed: Vec<FlowId>,
     counters: Arc<FrontCounters>,
 }
 
 impl<A: Admit> Front<A> {
-    pub(crate) fn new(
-        settings: Settings,
-        admission: A,
-        pongs: Arc<PongCache>,
-        counters: Arc<FrontCounters>,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, admission: A, counters: Arc<FrontCounters>, now: Instant) -> Self {
         Self {
-            flows: FlowTable::new(settings.max_flows),
+            flows: FlowTable::default(),
             settings,
             admission,
-            pongs,
             pong_rations: Rations::new(PONGS, now),
             challenge_rations: Rations::new(CHALLENGES, now),
+            half_open: HalfOpen::default(),
             closed: Vec::new(),
             counters,
         }
@@ -152,11 +175,16 @@ impl<A: Admit> Front<A> {
         let mut open = self.open_flow(from, now.at);
         let mut run = Run::new(bytes, stride);
         for datagram in bytes.chunks(stride.max(1)) {
-            if open.is_some() && self.belongs_to_connection(datagram) {
+            let within_rate = open.is_none_or(|id| self.is_within_rate(id, now.at, datagram.len()));
+            if within_rate && open.is_some() && self.belongs_to_connection(datagram) {
                 run.add(datagram);
                 continue;
             }
             self.pass_to_server(open, run.take(datagram), out, stride);
+            if !within_rate {
+                self.counters.dropped(FrontDropReason::RateLimit);
+                continue;
+            }
             match self.settings.protocol {
                 FrontProtocol::RakNet => self.handle_raknet(now, from, datagram, out),
                 FrontProtocol::GameProtocol => self.handle_game_protocol(now, from, datagram, out),
@@ -198,14 +226,15 @@ impl<A: Admit> Front<A> {
 
     /// Ends the flows whose clients are silent or whose servers do not answer.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        let idle = self.settings.idle_timeout;
         let over = self.flows.select(|opened, heard, flow| {
             let waits = now.saturating_duration_since(opened) >= HANDSHAKE_TIMEOUT && !flow.is_open;
-            waits || now.saturating_duration_since(heard) >= idle
+            waits || now.saturating_duration_since(heard) >= flow.idle_timeout
         });
         for id in over {
             self.close(id);
         }
+        let flows = &mut self.flows;
+        self.half_open.retain(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
     }
 
     /// The next flow that ended: its socket is not needed any more.
@@ -220,6 +249,23 @@ impl<A: Admit> Front<A> {
             self.closed.push(id);
             self.counters.flow_closed();
         }
+    }
+
+    /// Ends all flows.
+    pub(crate) fn close_all(&mut self) {
+        for id in self.flows.select(|_, _, _| true) {
+            self.close(id);
+        }
+    }
+
+    /// The game server of a flow.
+    pub(crate) fn server(&mut self, id: FlowId) -> Option<SocketAddr> {
+        self.flows.get(id).map(|(_, flow)| flow.server)
+    }
+
+    fn is_within_rate(&mut self, id: FlowId, now: Instant, length: usize) -> bool {
+        let rate = self.flows.get(id).and_then(|(_, flow)| flow.rate.as_mut());
+        rate.is_none_or(|rate| rate.admits(now, length))
     }
 
     /// Whether a datagram is one of a connection, which needs no look inside.
@@ -265,19 +311,37 @@ impl<A: Admit> Front<A> {
 
     /// Gives a client whose address is proved a flow. None if there is no place for it.
     fn begin(&mut self, now: Now, client: SocketAddr, protocol: FlowProtocol) -> Option<FlowId> {
-        if self.flows.is_full() {
-            // Whoever has waited the longest for the server has had its chance.
-            let half_open = self.flows.oldest(|flow| !flow.is_open);
-            half_open.into_iter().for_each(|id| self.close(id));
-        }
-        let permit = if self.flows.is_full() { None } else { self.admission.admit(client) };
-        let flow = permit.map(|permit| Flow { protocol, is_open: false, _permit: permit });
+        let flow = self.admit(client).map(|Admitted { server, idle_timeout, rate, permit }| Flow {
+            protocol,
+            is_open: false,
+            server,
+            idle_timeout,
+            rate: rate.map(|rate| RateLimit::new(rate, now.at)),
+            _permit: permit,
+        });
         let id = flow.and_then(|flow| self.flows.insert(client, now.at, flow));
         match id {
-            Some(_) => self.counters.flow_opened(),
+            Some(id) => {
+                self.half_open.push(id);
+                self.counters.flow_opened();
+            }
             None => self.counters.dropped(FrontDropReason::NotAdmitted),
         }
         id
+    }
+
+    /// Asks admission first, so that a client that gets no flow costs nobody else one.
+    fn admit(&mut self, client: SocketAddr) -> Option<Admitted<A::Permit>> {
+        let Self { admission, flows, half_open, closed, counters, .. } = self;
+        let mut make_room = || {
+            let oldest = half_open.pop(|id| flows.get(id).is_some_and(|(_, flow)| !flow.is_open));
+            let Some(id) = oldest else { return false };
+            flows.remove(id);
+            closed.push(id);
+            counters.flow_closed();
+            true
+        };
+        admission.admit(client, &mut make_room)
     }
 }
 

@@ -66,7 +66,9 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::WouldAmplify);
         } else if !self.pong_rations.admits(now.at, from.ip()) {
             self.counters.dropped(FrontDropReason::PongRation);
-        } else if let Some(pong) = self.pongs.answer(now.at, scope, time) {
+        } else if let Some(pong) =
+            self.admission.offer().and_then(|offer| offer.pongs.answer(now.at, scope, time))
+        {
             self.counters.answered();
             out.write(To::Client(from), |writer| writer.bytes(&pong));
         } else {
@@ -96,9 +98,8 @@ impl<A: Admit> Front<A> {
             self.counters.dropped(FrontDropReason::ChallengeRation);
             return;
         }
-        let guid = Guid(self.pongs.guid().unwrap_or(self.settings.guid));
-        let reply =
-            Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu: self.clamp_mtu(mtu) };
+        let (guid, mtu) = (self.guid(), self.clamp_mtu(mtu));
+        let reply = Offline::Reply1 { guid, security: ServerSecurity::Cookie(cookie), mtu };
         self.counters.answered();
         out.write(To::Client(from), |writer| reply.write(writer));
     }
@@ -127,8 +128,8 @@ impl<A: Admit> Front<A> {
         match id {
             Some(id) => self.ask_server(id, asked, out),
             None => {
-                let guid = Guid(self.pongs.guid().unwrap_or(self.settings.guid));
-                let refused = Offline::Refused { refusal: Refusal::NoFreeIncomingConnections, guid };
+                let (refusal, guid) = (Refusal::NoFreeIncomingConnections, self.guid());
+                let refused = Offline::Refused { refusal, guid };
                 out.write(To::Client(from), |writer| refused.write(writer));
             }
         }
@@ -148,12 +149,13 @@ impl<A: Admit> Front<A> {
         }
     }
 
-    fn send_request_2(&self, id: FlowId, flow: &RakNetFlow, out: &mut Transmits<'_>) {
+    fn send_request_2(&mut self, id: FlowId, flow: &RakNetFlow, out: &mut Transmits<'_>) {
         let Stage::Reply2 { cookie, mtu } = flow.stage else { return };
+        let Some(server) = self.server(id) else { return };
         let request = Offline::Request2 {
             security: cookie.map_or(ClientSecurity::None, ClientSecurity::Cookie),
             // What the client dialled is the front. Some servers compare it with their own address.
-            server: self.settings.server,
+            server,
             mtu,
             guid: flow.guid,
         };
@@ -257,8 +259,15 @@ impl<A: Admit> Front<A> {
         }
     }
 
+    /// The GUID of the server, or the front's own as long as the server has not said one.
+    fn guid(&self) -> Guid {
+        let known = self.admission.offer().and_then(|offer| offer.pongs.guid());
+        Guid(known.unwrap_or(self.settings.guid))
+    }
+
     fn clamp_mtu(&self, mtu: u16) -> u16 {
-        let limit = self.settings.payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, MAX_MTU);
+        let payload_max = self.admission.offer().map_or(MAX_MTU, |offer| offer.payload_max);
+        let limit = payload_max.saturating_add(IP_UDP_OVERHEAD).clamp(MIN_MTU, MAX_MTU);
         mtu.clamp(MIN_MTU, limit)
     }
 }

@@ -27,28 +27,21 @@ struct Slot<F> {
     entry: Option<Entry<F>>,
 }
 
-/// At most a fixed number of flows.
+/// See the module. Admission bounds how many there are.
 #[derive(Debug)]
 pub(super) struct FlowTable<F> {
-    max: usize,
     by_client: HashMap<SocketAddr, u32>,
     slots: Vec<Slot<F>>,
     vacant: Vec<u32>,
 }
 
+impl<F> Default for FlowTable<F> {
+    fn default() -> Self {
+        Self { by_client: HashMap::new(), slots: Vec::new(), vacant: Vec::new() }
+    }
+}
+
 impl<F> FlowTable<F> {
-    pub(super) fn new(max: usize) -> Self {
-        Self { max, by_client: HashMap::new(), slots: Vec::new(), vacant: Vec::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.by_client.len()
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.len() >= self.max
-    }
-
     pub(super) fn find(&self, client: SocketAddr) -> Option<FlowId> {
         let slot = *self.by_client.get(&client)?;
         let generation = self.slots.get(slot as usize)?.generation;
@@ -68,11 +61,8 @@ impl<F> FlowTable<F> {
         }
     }
 
-    /// Adds the flow of a client that has none. None if the table is full.
+    /// Adds the flow of a client that has none. None if all numbers of flows are taken.
     pub(super) fn insert(&mut self, client: SocketAddr, now: Instant, flow: F) -> Option<FlowId> {
-        if self.is_full() {
-            return None;
-        }
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
             None => {
@@ -106,15 +96,6 @@ impl<F> FlowTable<F> {
         });
         ids.collect()
     }
-
-    /// The flow that was opened first of those of which `is_it` is true.
-    pub(super) fn oldest(&self, is_it: impl Fn(&F) -> bool) -> Option<FlowId> {
-        let entries = self.slots.iter().zip(0u32..).filter_map(|(place, slot)| {
-            let entry = place.entry.as_ref().filter(|entry| is_it(&entry.flow))?;
-            Some((entry.opened, FlowId { slot, generation: place.generation }))
-        });
-        entries.min_by_key(|(opened, _)| *opened).map(|(_, id)| id)
-    }
 }
 
 #[cfg(test)]
@@ -130,14 +111,13 @@ mod tests {
     #[test]
     fn flows_are_found_by_client_and_by_name_until_they_are_removed() {
         let now = Instant::now();
-        let mut table = FlowTable::new(2);
+        let mut table = FlowTable::default();
         let first = table.insert(client(1), now, 'a').unwrap();
         let second = table.insert(client(2), now, 'b').unwrap();
-        assert_eq!(table.insert(client(3), now, 'c'), None);
         assert_eq!(table.find(client(2)), Some(second));
         assert_eq!(table.get(first), Some((client(1), &mut 'a')));
         table.remove(first);
-        assert_eq!((table.find(client(1)), table.len()), (None, 1));
+        assert_eq!(table.find(client(1)), None);
         assert_eq!(table.get(first), None);
         // A name is not used again, although the slot is.
         let third = table.insert(client(3), now, 'c').unwrap();
@@ -150,12 +130,10 @@ mod tests {
     fn flows_are_selected_by_age_and_silence() {
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let mut table = FlowTable::new(9);
+        let mut table = FlowTable::default();
         let first = table.insert(client(1), after(0), 'a').unwrap();
         let second = table.insert(client(2), after(1), 'b').unwrap();
         table.hear(first, after(5));
         assert_eq!(table.select(|_, heard, _| heard < after(5)), [second]);
-        assert_eq!(table.oldest(|_| true), Some(first));
-        assert_eq!(table.oldest(|flow| *flow == 'b'), Some(second));
     }
 }

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroUsize;
 
 use rakwire::raknet::{self, CookiePolicy, Delivery};
 use rakwire::wire::offline::{ClientSecurity, Offline, PingScope, Refusal, ServerSecurity};
@@ -20,30 +22,43 @@ fn client_address(number: u16) -> SocketAddr {
     ([198, 51, 100, 7], 10_000 + number).into()
 }
 
+/// An address that gets no flow.
+const BANNED: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1));
+
 /// Lets in as many as it has places; a permit counts while it is held.
 struct Places {
     free: Arc<()>,
     max: usize,
+    server: SocketAddr,
+    idle_timeout: Duration,
+    rate: Option<Rate>,
+    pongs: Arc<PongCache>,
 }
 
 impl Admit for Places {
     type Permit = Arc<()>;
 
-    fn admit(&mut self, _client: SocketAddr) -> Option<Arc<()>> {
-        (Arc::strong_count(&self.free) <= self.max).then(|| Arc::clone(&self.free))
+    fn admit(
+        &mut self,
+        client: SocketAddr,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Option<Admitted<Arc<()>>> {
+        if client.ip() == BANNED {
+            return None;
+        }
+        let is_full = Arc::strong_count(&self.free) > self.max;
+        let Self { server, idle_timeout, rate, .. } = *self;
+        let permit = (!is_full || make_room()).then(|| Arc::clone(&self.free));
+        permit.map(|permit| Admitted { server, idle_timeout, rate, permit })
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464 })
     }
 }
 
 fn settings(protocol: FrontProtocol) -> Settings {
-    Settings {
-        protocol,
-        server: address(SERVER),
-        guid: 0xF,
-        keys: CookieKeys::single(CookieKey::new([7; 16])),
-        max_flows: 4,
-        idle_timeout: Duration::from_secs(60),
-        payload_max: 1_464,
-    }
+    Settings { protocol, guid: 0xF, keys: CookieKeys::single(CookieKey::new([7; 16])) }
 }
 
 /// What a front sent, by where it went.
@@ -61,8 +76,15 @@ impl Bench {
         let now = Now { at: Instant::now(), unix_seconds: UNIX_SECONDS };
         let counters = Arc::<FrontCounters>::default();
         let pongs = Arc::<PongCache>::default();
-        let places = Places { free: Arc::new(()), max: 3 };
-        let front = Front::new(settings, places, Arc::clone(&pongs), Arc::clone(&counters), now.at);
+        let places = Places {
+            free: Arc::new(()),
+            max: 3,
+            server: address(SERVER),
+            idle_timeout: Duration::from_secs(60),
+            rate: None,
+            pongs: Arc::clone(&pongs),
+        };
+        let front = Front::new(settings, places, Arc::clone(&counters), now.at);
         Self { front, counters, pongs, now }
     }
 
@@ -167,7 +189,6 @@ fn nothing_is_kept_and_nothing_reaches_the_server_before_a_cookie_comes_back() {
     }
     assert_eq!(bench.drops(FrontDropReason::BadCookie), 1_000);
     assert_eq!(bench.drops(FrontDropReason::UnknownSource), 1_000);
-    assert_eq!(bench.front.flows.len(), 0);
     assert_eq!(bench.counters.snapshot().opened, 0);
 }
 
@@ -306,18 +327,58 @@ fn admission_decides_and_the_table_is_bounded() {
 }
 
 #[test]
-fn the_flow_that_waits_longest_for_the_server_makes_way() {
-    let mut bench = Bench::new(Settings { max_flows: 2, ..settings(FrontProtocol::RakNet) });
-    bench.open(client_address(0));
-    let mut begin = |number| {
-        let cookie = bench.cookie(client_address(number));
-        let sent = bench.client(client_address(number), &request_2(cookie, 1_400));
-        let (To::Server(id), _) = sent[0] else { panic!("{sent:?}") };
-        (id, bench.front.poll_closed())
+fn the_flow_that_waits_longest_for_the_server_makes_way_for_a_client_that_is_admitted() {
+    let mut bench = Bench::raknet();
+    let open = bench.open(client_address(0));
+    let mut begin = |client| {
+        let cookie = bench.cookie(client);
+        let sent = bench.client(client, &request_2(cookie, 1_400));
+        (sent[0].0, bench.front.poll_closed())
     };
-    let (first, none) = begin(1);
-    assert_eq!(none, None);
-    assert_eq!(begin(2).1, Some(first));
+    let (oldest, none) = begin(client_address(1));
+    assert_eq!((begin(client_address(2)).1, none), (None, None));
+    let banned = SocketAddr::from((BANNED, 9));
+    assert_eq!(begin(banned), (To::Client(banned), None), "a client without a flow costs nobody one");
+    let (_, closed) = begin(client_address(8));
+    assert_eq!(closed.map(To::Server), Some(oldest));
+    assert!(bench.front.flows.get(open).is_some());
+}
+
+#[test]
+fn a_client_may_send_as_much_as_its_rate() {
+    let mut bench = Bench::raknet();
+    let rate = Rate { datagrams: NonZeroUsize::new(5).unwrap(), bytes: NonZeroUsize::new(1_000).unwrap() };
+    bench.front.admission.rate = Some(rate);
+    let from = client_address(1);
+    let id = bench.open(from);
+    let batch = [0x84; 80];
+    let passed = bench.client_batch(from, &batch, 10);
+    assert_eq!(passed, vec![(To::Server(id), vec![0x84; 10]); 5]);
+    assert_eq!(bench.drops(FrontDropReason::RateLimit), 3);
+    // Messages without a connection count, too.
+    let ping = bytes(&Offline::OutOfBand { guid: CLIENT, data: b"text" });
+    assert_eq!(bench.client(from, &ping), []);
+    bench.wait(Duration::from_secs(1));
+    assert_eq!(bench.client(from, &[0x84; 10]).len(), 1);
+}
+
+#[test]
+fn new_flows_go_to_where_the_server_is_now() {
+    let mut bench = Bench::raknet();
+    let old = bench.open(client_address(1));
+    let moved = address("10.0.0.2:19133");
+    bench.front.admission.server = moved;
+    bench.front.admission.idle_timeout = Duration::from_secs(5);
+    let new = bench.open(client_address(2));
+    assert_eq!((bench.front.server(old), bench.front.server(new)), (Some(address(SERVER)), Some(moved)));
+    bench.wait(Duration::from_secs(5));
+    assert_eq!((bench.front.poll_closed(), bench.front.poll_closed()), (Some(new), None));
+    // The pongs are those of now as well.
+    let pongs = Arc::<PongCache>::default();
+    pongs.learn(PingScope::Any, Pong { guid: 7, data: Vec::new(), at: bench.now.at, latency: None });
+    bench.front.admission.pongs = pongs;
+    let sent = bench.client(client_address(3), &bytes(&Offline::Request1 { protocol: 11, mtu: 1_492 }));
+    assert!(matches!(read(&sent[0].1), Offline::Reply1 { guid: raknet::Guid(7), .. }), "{sent:?}");
 }
 
 #[test]

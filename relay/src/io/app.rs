@@ -10,13 +10,15 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
 use super::handover::Handover;
+use super::list_cache::ListCache;
 use super::probes::Probes;
 use super::websocket::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
 use crate::flow::ResumeTable;
-use crate::ops::{AddressLog, Gauges, Health, Metrics, Reloading};
+use crate::front::FrontCounters;
+use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
 
@@ -45,9 +47,14 @@ pub(crate) struct App {
     pub(crate) stop: CancellationToken,
     /// The WebSockets that a shutdown waits for.
     pub(crate) sessions: TaskTracker,
-    metrics: Metrics,
+    /// The counters of the front, all zero if there is none.
+    pub(crate) front_counters: Arc<FrontCounters>,
+    /// Which part has ended that should go on.
+    failure: OnceLock<&'static str>,
     /// What reloads this relay, once there is something.
     pub(crate) reloader: OnceLock<Reloader>,
+    /// The list of servers as it was written last.
+    pub(crate) server_list: ListCache,
     /// What RakNet targets answer to pings.
     pub(crate) probes: Probes,
 }
@@ -71,8 +78,10 @@ impl App {
             drain: CancellationToken::new(),
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
-            metrics: Metrics::new(),
+            front_counters: Arc::default(),
+            failure: OnceLock::new(),
             reloader: OnceLock::new(),
+            server_list: ListCache::default(),
             probes: Probes::new(),
         }
     }
@@ -80,6 +89,11 @@ impl App {
     /// The flows that clients can come back to.
     pub(crate) fn resumable(&self) -> MutexGuard<'_, ResumeTable<Arc<Connections>>> {
         self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the relay unready for good, for a reason.
+    pub(crate) fn fail(&self, reason: &'static str) {
+        let _ = self.failure.set(reason);
     }
 
     /// Whether a connection begins with a PROXY protocol header.
@@ -96,6 +110,9 @@ impl Health for App {
     fn unready(&self) -> Option<&'static str> {
         if self.drain.is_cancelled() {
             return Some("shutting down");
+        }
+        if let Some(reason) = self.failure.get() {
+            return Some(reason);
         }
         let is_waiting = self.tls.as_ref().is_some_and(|tls| !tls.is_ready());
         is_waiting.then_some("no certificate yet")
@@ -127,6 +144,6 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
         };
-        self.metrics.render(&self.counters.snapshot(), &gauges)
+        render_metrics(&self.counters.snapshot(), &self.front_counters.snapshot(), &gauges)
     }
 }

@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 const BUFFER: usize = 65_535;
 /// The longest that one call sends.
 const LONGEST: usize = 65_507;
-/// The requested size of the system's buffer in each direction, in bytes.
+/// The size that a socket of many peers requests for the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
 
 thread_local! {
@@ -59,11 +59,15 @@ impl BatchSocket {
         let socket = std::net::UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // The system may limit the sizes; any size works.
-        let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
-        let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), SYSTEM_BUFFER);
         let local = socket.local_addr()?;
         Ok(Self { socket: UdpSocket::from_std(socket)?, state, local, expected: AtomicUsize::new(1) })
+    }
+
+    /// Asks the system for large buffers, for a socket that has many peers. It may limit them; any size works.
+    pub(crate) fn with_large_buffers(self) -> Self {
+        let _ = self.state.set_recv_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
+        let _ = self.state.set_send_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
+        self
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {
@@ -171,6 +175,20 @@ mod tests {
             }
             assert_eq!(found, bytes.chunks(10).map(<[u8]>::to_vec).collect::<Vec<_>>());
         }
+    }
+
+    #[tokio::test]
+    async fn the_socket_of_a_flow_has_the_buffers_that_the_system_gives_unasked() {
+        let any = "127.0.0.1:0".parse().unwrap();
+        let sizes = |socket: &BatchSocket| {
+            let socket = socket2::SockRef::from(&socket.socket);
+            (socket.recv_buffer_size().unwrap(), socket.send_buffer_size().unwrap())
+        };
+        let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let plain = socket2::SockRef::from(&plain);
+        let unasked = (plain.recv_buffer_size().unwrap(), plain.send_buffer_size().unwrap());
+        assert_eq!(sizes(&BatchSocket::bind(any).unwrap()), unasked);
+        assert!(sizes(&BatchSocket::bind(any).unwrap().with_large_buffers()) >= unasked);
     }
 
     #[tokio::test]

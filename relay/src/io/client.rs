@@ -33,7 +33,9 @@ pub(crate) struct Opening {
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
 pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
     let connection = Box::new(connection);
-    let Err(connection) = resume(app, &opening, connection).await else { return };
+    let Err(connection) = resume(app, &opening, connection).await else {
+        return log_return(app, &opening);
+    };
     let slot = match &opening.permission {
         Ok(permission) => take_slot(app, permission).await,
         Err(reason) => Err(reason.clone()),
@@ -73,6 +75,10 @@ async fn close(app: &App, connection: Box<Connection>, opening: &Opening, reason
 
 fn log_end(app: &App, opening: &Opening, reason: &CloseReason) {
     info!(client = %app.addresses.show(opening.client), reason = reason.text(), "client closed");
+}
+
+fn log_return(app: &App, opening: &Opening) {
+    info!(client = %app.addresses.show(opening.client), "client came back to its flow");
 }
 
 /// Passes the connection on to the flow that the client comes back to, if there is one. Its secret shows that it has

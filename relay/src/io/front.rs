@@ -15,7 +15,6 @@ use super::batch::{BatchSocket, Received};
 use crate::front::{
     Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Settings, TICK, To, Transmits,
 };
-use crate::protocol::PongCache;
 
 /// How many calls receive before others get their turn.
 const CALLS_MAX: usize = 8;
@@ -23,7 +22,6 @@ const CALLS_MAX: usize = 8;
 /// A front that is bound.
 #[derive(Debug)]
 pub(crate) struct UdpFront<A: Admit> {
-    server: SocketAddr,
     shared: Arc<Shared<A>>,
     flows: HashMap<FlowId, FlowSocket>,
 }
@@ -39,6 +37,7 @@ struct Shared<A: Admit> {
 /// The socket of a flow, and the task that receives from it.
 #[derive(Debug)]
 struct FlowSocket {
+    server: SocketAddr,
     socket: Arc<BatchSocket>,
     task: AbortHandle,
 }
@@ -72,14 +71,12 @@ where
         listen: SocketAddr,
         settings: Settings,
         admission: A,
-        pongs: Arc<PongCache>,
         counters: Arc<FrontCounters>,
     ) -> io::Result<Self> {
-        let clients = BatchSocket::bind(listen)?;
-        let server = settings.server;
-        let front = Front::new(settings, admission, pongs, Arc::clone(&counters), Instant::now());
+        let clients = BatchSocket::bind(listen)?.with_large_buffers();
+        let front = Front::new(settings, admission, Arc::clone(&counters), Instant::now());
         let shared = Arc::new(Shared { clients, front: Mutex::new(front), counters });
-        Ok(Self { server, shared, flows: HashMap::new() })
+        Ok(Self { shared, flows: HashMap::new() })
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -92,25 +89,31 @@ where
         move |keys| shared.front().set_keys(keys)
     }
 
-    /// Runs until `stop`.
-    pub(crate) async fn run(mut self, stop: CancellationToken) {
+    /// Runs until `stop`, and ends all flows then.
+    ///
+    /// # Errors
+    /// If the socket of the clients fails.
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> io::Result<()> {
+        let result = self.pass(stop).await;
+        self.shared.front().close_all();
+        result
+    }
+
+    async fn pass(&mut self, stop: CancellationToken) -> io::Result<()> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let shared = Arc::clone(&self.shared);
         loop {
             tokio::select! {
-                ready = shared.clients.readable() => match ready {
-                    Ok(()) => self.receive(),
-                    Err(error) => {
-                        warn!(%error, "the UDP socket of the front failed");
-                        return;
-                    }
-                },
+                ready = shared.clients.readable() => {
+                    ready?;
+                    self.receive();
+                }
                 _ = tick.tick() => {
                     self.shared.front().handle_timeout(Instant::now());
                     self.forget_closed();
                 }
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return Ok(()),
             }
         }
     }
@@ -142,9 +145,10 @@ where
     }
 
     fn send_to_server(&mut self, id: FlowId, bytes: &[u8], stride: usize) {
-        let server = self.server;
         match self.flow_socket(id) {
-            Ok(socket) => self.shared.send(&socket, server, bytes, stride),
+            Ok(Some((server, socket))) => self.shared.send(&socket, server, bytes, stride),
+            // The flow has ended meanwhile.
+            Ok(None) => {}
             Err(error) => {
                 warn!(%error, "cannot open a UDP socket");
                 self.shared.front().close(id);
@@ -152,19 +156,20 @@ where
         }
     }
 
-    /// The socket of a flow; one that has none gets it.
-    fn flow_socket(&mut self, id: FlowId) -> io::Result<Arc<BatchSocket>> {
+    /// The server of a flow and the socket to it; a flow that has no socket gets one.
+    fn flow_socket(&mut self, id: FlowId) -> io::Result<Option<(SocketAddr, Arc<BatchSocket>)>> {
         if let Some(flow) = self.flows.get(&id) {
-            return Ok(Arc::clone(&flow.socket));
+            return Ok(Some((flow.server, Arc::clone(&flow.socket))));
         }
+        let Some(server) = self.shared.front().server(id) else { return Ok(None) };
         let any: IpAddr =
-            if self.server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+            if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = Arc::new(BatchSocket::bind((any, 0).into())?);
         debug!(local_addr = %socket.local_addr(), "a client of the front");
-        let receive = receive_from_server(Arc::clone(&self.shared), Arc::clone(&socket), self.server, id);
+        let receive = receive_from_server(Arc::clone(&self.shared), Arc::clone(&socket), server, id);
         let task = tokio::spawn(receive).abort_handle();
-        self.flows.insert(id, FlowSocket { socket: Arc::clone(&socket), task });
-        Ok(socket)
+        self.flows.insert(id, FlowSocket { server, socket: Arc::clone(&socket), task });
+        Ok(Some((server, socket)))
     }
 
     fn forget_closed(&mut self) {

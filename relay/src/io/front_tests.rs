@@ -6,20 +6,28 @@ use rakwire_native::raknet::{self, CookiePolicy, RakNet};
 use tokio::time::timeout;
 
 use super::*;
-use crate::front::{CookieKey, FrontProtocol};
+use crate::front::{Admitted, CookieKey, FrontProtocol, Offer};
 use crate::io::prober::probe;
+use crate::protocol::PongCache;
 
 /// Long enough for the slowest machine; only a failing test takes that long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-struct Everyone;
+struct Everyone {
+    server: SocketAddr,
+    pongs: Arc<PongCache>,
+}
 
 impl Admit for Everyone {
     type Permit = ();
 
-    fn admit(&mut self, _client: SocketAddr) -> Option<()> {
-        Some(())
+    fn admit(&mut self, _client: SocketAddr, _make_room: &mut dyn FnMut() -> bool) -> Option<Admitted<()>> {
+        Some(Admitted { server: self.server, idle_timeout: Duration::from_secs(60), rate: None, permit: () })
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        Some(Offer { pongs: Arc::clone(&self.pongs), payload_max: 1_464 })
     }
 }
 
@@ -37,18 +45,11 @@ impl Drop for Running {
 }
 
 fn start(server: SocketAddr, protocol: FrontProtocol) -> Running {
-    let settings = Settings {
-        protocol,
-        server,
-        guid: 1,
-        keys: CookieKeys::single(CookieKey::new([9; 16])),
-        max_flows: 100,
-        idle_timeout: Duration::from_secs(60),
-        payload_max: 1_464,
-    };
+    let settings = Settings { protocol, guid: 1, keys: CookieKeys::single(CookieKey::new([9; 16])) };
     let (pongs, counters) = (Arc::<PongCache>::default(), Arc::<FrontCounters>::default());
     let any = "127.0.0.1:0".parse().unwrap();
-    let front = UdpFront::bind(any, settings, Everyone, Arc::clone(&pongs), Arc::clone(&counters)).unwrap();
+    let everyone = Everyone { server, pongs: Arc::clone(&pongs) };
+    let front = UdpFront::bind(any, settings, everyone, Arc::clone(&counters)).unwrap();
     let (address, stop) = (front.local_addr(), CancellationToken::new());
     tokio::spawn(front.run(stop.clone()));
     Running { address, pongs, counters, stop }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{RawQuery, State, WebSocketUpgrade};
-use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -16,6 +15,7 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
+use super::server_list::servers;
 use super::websocket::{self, Connection};
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
@@ -69,19 +69,6 @@ async fn open(
     upgrade.on_upgrade(async move |socket| {
         client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
     })
-}
-
-/// The list of servers. Pages of other origins can read it if they may connect.
-async fn servers(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
-    let list = app.probes.list(&app.admission.offered());
-    // Texts and numbers are always JSON.
-    let body = serde_json::to_string(&list).unwrap_or_default();
-    let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
-    let mut response = (fixed, body).into_response();
-    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(&headers)) {
-        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    }
-    response
 }
 
 fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {

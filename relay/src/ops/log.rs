@@ -19,7 +19,7 @@ use crate::config::{LogConfig, LogFormat};
 /// The target of the lines about lines that were left out, which are never left out themselves.
 const LIMITS: &str = "rakwire_relay::log_limit";
 
-/// How often left out lines are told of.
+/// How often left out lines are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Lines that were left out, in the order of [`Class`].

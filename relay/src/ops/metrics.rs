@@ -6,12 +6,13 @@ use std::fmt;
 use std::time::SystemTime;
 
 use metrics::{counter, describe_counter, describe_gauge, gauge, with_local_recorder};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::log::suppressed;
 use crate::close::CloseKind;
 use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason};
+use crate::front::{FrontDropReason, FrontSnapshot};
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -25,35 +26,18 @@ pub(crate) struct Gauges {
     pub(crate) certificate_expires: Option<SystemTime>,
 }
 
-/// See the module.
-pub(crate) struct Metrics {
-    recorder: PrometheusRecorder,
-    handle: PrometheusHandle,
-}
-
-impl Metrics {
-    pub(crate) fn new() -> Self {
-        let recorder = PrometheusBuilder::new().build_recorder();
-        let handle = recorder.handle();
-        with_local_recorder(&recorder, describe);
-        Self { recorder, handle }
-    }
-
-    /// All metrics in the text format of Prometheus.
-    pub(crate) fn render(&self, snapshot: &Snapshot, gauges: &Gauges) -> String {
-        with_local_recorder(&self.recorder, || {
-            record_traffic(snapshot);
-            record_refusals(snapshot);
-            record_gauges(gauges);
-        });
-        self.handle.render()
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
+/// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
+/// told any more.
+pub(crate) fn render(snapshot: &Snapshot, front: &FrontSnapshot, gauges: &Gauges) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    with_local_recorder(&recorder, || {
+        describe();
+        record_traffic(snapshot);
+        record_front(front);
+        record_refusals(snapshot);
+        record_gauges(gauges);
+    });
+    recorder.handle().render()
 }
 
 fn describe() {
@@ -69,6 +53,18 @@ fn describe() {
         "When the TLS certificate in use expires."
     );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
+    describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
+    describe_counter!("rakwire_relay_front_flows_total", "Flows of clients of the front since the start.");
+    describe_counter!("rakwire_relay_front_datagrams_total", "Datagrams that the front relayed.");
+    describe_counter!(
+        "rakwire_relay_front_bytes_total",
+        "Payload of datagrams that the front relayed, in bytes."
+    );
+    describe_counter!(
+        "rakwire_relay_front_answers_total",
+        "Pongs and challenges that the front answered in the place of the server."
+    );
+    describe_counter!("rakwire_relay_front_drops_total", "Datagrams that the front dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
@@ -113,6 +109,21 @@ fn record_traffic(snapshot: &Snapshot) {
     }
     for kind in CloseKind::ALL {
         counter!("rakwire_relay_closes_total", "reason" => label(kind)).absolute(snapshot.closes(kind));
+    }
+}
+
+fn record_front(front: &FrontSnapshot) {
+    gauge!("rakwire_relay_front_clients").set(front.flows as f64);
+    counter!("rakwire_relay_front_flows_total").absolute(front.opened);
+    counter!("rakwire_relay_front_answers_total").absolute(front.answers);
+    for (direction, (datagrams, bytes)) in
+        [(Direction::ToServer, front.to_server), (Direction::ToClient, front.to_client)]
+    {
+        counter!("rakwire_relay_front_datagrams_total", "direction" => label(direction)).absolute(datagrams);
+        counter!("rakwire_relay_front_bytes_total", "direction" => label(direction)).absolute(bytes);
+    }
+    for reason in FrontDropReason::ALL {
+        counter!("rakwire_relay_front_drops_total", "reason" => label(reason)).absolute(front.drops(reason));
     }
 }
 
@@ -162,6 +173,11 @@ fn label(reason: impl fmt::Debug) -> String {
 mod tests {
     use super::*;
     use crate::counters::Counters;
+    use crate::front::FrontCounters;
+
+    fn text_of(counters: &Counters, front: &FrontCounters) -> String {
+        render(&counters.snapshot(), &front.snapshot(), &GAUGES)
+    }
 
     const GAUGES: Gauges = Gauges {
         max_clients: 10,
@@ -182,8 +198,8 @@ mod tests {
     #[test]
     fn counts_have_labels_and_are_there_from_the_start() {
         let counters = counters();
-        let metrics = Metrics::new();
-        let text = metrics.render(&counters.snapshot(), &GAUGES);
+        let front = FrontCounters::default();
+        let text = text_of(&counters, &front);
         for line in [
             "# TYPE rakwire_relay_drops_total counter",
             "rakwire_relay_drops_total{target=\"game\",direction=\"to_client\",reason=\"queue_full\"} 0",
@@ -193,17 +209,24 @@ mod tests {
             "rakwire_relay_clients{target=\"game\"} 0",
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
+            "rakwire_relay_front_clients 0",
+            "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
+            "rakwire_relay_front_bytes_total{direction=\"to_server\"} 0",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
         }
         counters.closed(CloseKind::ShuttingDown);
-        let later = metrics.render(&counters.snapshot(), &GAUGES);
+        front.dropped(FrontDropReason::NotAdmitted);
+        counters.retain(|_| false);
+        let later = text_of(&counters, &front);
         assert!(later.contains("rakwire_relay_closes_total{reason=\"shutting_down\"} 1"), "{later}");
+        assert!(later.contains("rakwire_relay_front_drops_total{reason=\"not_admitted\"} 1"), "{later}");
+        assert!(!later.contains("target="), "the target is gone: {later}");
     }
 
     #[test]
     fn every_metric_is_described() {
-        let text = Metrics::new().render(&counters().snapshot(), &GAUGES);
+        let text = text_of(&counters(), &FrontCounters::default());
         let helped = text.lines().filter(|line| line.starts_with("# HELP ")).count();
         let typed = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
         assert_eq!(helped, typed, "{text}");

@@ -10,4 +10,4 @@ pub(crate) use self::addresses::AddressLog;
 pub(crate) use self::admin::{Health, Reloading, admin_router};
 pub(crate) use self::log::report_suppressed;
 pub use self::log::{LogError, start_logging};
-pub(crate) use self::metrics::{Gauges, Metrics};
+pub(crate) use self::metrics::{Gauges, render as render_metrics};

@@ -34,7 +34,7 @@ struct State {
     key: PathBuf,
     /// Those in use.
     used: Stamp,
-    /// Those that could not be used, so that each of them is told of once.
+    /// Those that could not be used, so that each of them is logged once.
     failed: Option<Stamp>,
     reported: Option<Stamp>,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rakwire_relay::AllowedOrigin;
 
-use crate::support::{Running, Server, config, get, open_with_origin};
+use crate::support::{Running, Server, config, get, get_with, open_with_origin};
 
 #[tokio::test]
 async fn on_loopback_only_pages_of_this_machine_may_connect() {
@@ -49,6 +49,32 @@ async fn it_tells_that_it_is_well() {
     assert!(get(relay.address, "/").await.0.starts_with("http/1.1 404"), "nothing is served unasked");
     let (head, _) = get(relay.address, "/ws?target=game").await;
     assert!(head.starts_with("http/1.1 4"), "no WebSocket without an upgrade: {head}");
+}
+
+#[tokio::test]
+async fn the_list_of_servers_is_for_those_who_are_not_banned_and_do_not_ask_too_often() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let bans = directory.join("banned-from-the-list");
+    fs::write(&bans, "203.0.113.9\n").unwrap();
+    let mut config = config(Server::echo().await);
+    config.admission.bans = Some(bans);
+    config.admission.allow_origins = vec![AllowedOrigin::Any];
+    config.admission.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+    (config.clients.rate_per_address, config.clients.burst_per_address) = (1, 2);
+    let relay = Running::start(config).await;
+    let status = async |client: &str| {
+        let header = [("x-forwarded-for", client)];
+        let (head, body) = get_with(relay.address, "/servers.json", &header).await;
+        assert_eq!(head.starts_with("http/1.1 200"), body.contains("\"game\""), "{body}");
+        head[9..12].to_owned()
+    };
+    assert_eq!(status("203.0.113.9").await, "403");
+    for _ in 0..8 {
+        assert_eq!(status("203.0.113.1").await, "200");
+    }
+    assert_eq!(status("203.0.113.1").await, "429");
+    assert_eq!(status("203.0.113.2").await, "200");
+    assert_eq!(relay.snapshot().bans_refused, 1);
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ mod flows;
 #[cfg(test)]
 mod frames;
 #[cfg(test)]
+mod front;
+#[cfg(test)]
 mod game;
 #[cfg(test)]
 mod http;

@@ -228,6 +228,20 @@ async fn the_log_names_clients_and_grows_with_them_and_not_with_datagrams() {
 }
 
 #[tokio::test]
+async fn the_log_says_that_a_client_came_back() {
+    let relay = Operated::start(Server::echo().await, &["--drain-timeout", "0"]);
+    let (first, flow) = Client::with_control(relay.program.address, "/ws?target=game").await;
+    let path = format!("/ws?target=game&resume={}", flow.resume);
+    let (_second, flow) = Client::with_control(relay.program.address, &path).await;
+    assert!(flow.resumed);
+    drop(first);
+    relay.signal("-TERM");
+    let log = relay.ended().await;
+    let returned = |line: &&Value| line.to_string().contains("client came back to its flow");
+    assert_eq!(log.iter().filter(returned).filter(|line| line["client"].is_string()).count(), 1, "{log:?}");
+}
+
+#[tokio::test]
 async fn addresses_can_be_hashed() {
     let log = log_of_a_session(&["--log-hash-addresses"]).await;
     let clients: Vec<&str> = log.iter().filter_map(|line| line["client"].as_str()).collect();

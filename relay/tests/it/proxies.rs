@@ -128,6 +128,7 @@ fn nginx(setup: &Setup, address: SocketAddr) -> Command {
     let site = replaced(
         NGINX,
         &[
+            ("    listen [::]:443 ssl;\n", ""),
             ("listen 443 ssl;", &format!("listen {address} ssl;")),
             ("127.0.0.1:8080", &setup.relay.to_string()),
             ("/etc/ssl/play.example.org/fullchain.pem", &display(&setup.chain)),

@@ -267,8 +267,14 @@ pub(crate) async fn open_with_origin(relay: SocketAddr, origin: Option<&str>) ->
 
 /// Header and body of the response to a GET request.
 pub(crate) async fn get(relay: SocketAddr, path: &str) -> (String, String) {
+    get_with(relay, path, &[]).await
+}
+
+/// The same with more headers.
+pub(crate) async fn get_with(relay: SocketAddr, path: &str, headers: &[(&str, &str)]) -> (String, String) {
     let mut stream = TcpStream::connect(relay).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {relay}\r\nConnection: close\r\n\r\n");
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {relay}\r\nConnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     within(stream.read_to_string(&mut answer)).await.unwrap();

@@ -195,8 +195,9 @@ const RELAY: Crate = Crate {
         // What decides without a socket.
         Layer::together(&["counted"]),
         Layer::together(&["protocol"]),
-        // The flows of browsers, and those of clients with UDP of their own.
-        Layer::apart(&["flow", "front"]),
+        // The flows of browsers, and above them those of clients with UDP of their own, which have the same rates.
+        Layer::together(&["flow"]),
+        Layer::together(&["front"]),
         Layer::together(&["target"]),
         // Where servers are found, and what lists show of them.
         Layer::apart(&["directory", "discovery"]),

@@ -116,10 +116,11 @@ fn architecture(shell: &Shell) -> Result<String> {
     Ok(output.stdout.trim().to_owned())
 }
 
-/// The packages that the program needs: the C library in the newest version of which it uses something.
+/// The packages that the program needs: the C library in the newest version of which it uses something, the authorities
+/// that ACME trusts, and what the scripts run.
 fn depends(program: &[u8]) -> Result<String> {
     let (major, minor) = newest_glibc(program).context("the program names no version of the C library")?;
-    Ok(format!("libc6 (>= {major}.{minor}), libgcc-s1, passwd, procps"))
+    Ok(format!("libc6 (>= {major}.{minor}), libgcc-s1, ca-certificates, passwd, procps"))
 }
 
 fn newest_glibc(program: &[u8]) -> Option<(u32, u32)> {
@@ -156,6 +157,26 @@ fn text(path: &Path) -> Result<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_package_depends_on_what_its_scripts_and_acme_need() {
+        let depends = depends(b"\0GLIBC_2.34\0").unwrap();
+        assert!(depends.starts_with("libc6 (>= 2.34), "), "{depends}");
+        assert!(depends.contains("ca-certificates"), "{depends}");
+        let script = include_str!("../../../relay/packaging/debian/postinst");
+        // From the package passwd; adduser is a package of its own.
+        assert!(depends.contains("passwd") && script.contains("useradd") && !script.contains("adduser"));
+    }
+
+    /// A relay that ends while a name does not resolve has to be started again for as long as it takes.
+    #[test]
+    fn the_unit_never_gives_up() {
+        let unit = include_str!("../../../relay/packaging/rakwire-relay.service");
+        let (of_unit, of_service) = unit.split_once("[Service]").unwrap();
+        assert!(of_unit.lines().any(|line| line == "StartLimitIntervalSec=0"));
+        assert!(of_service.lines().any(|line| line == "Restart=on-failure"));
+        assert!(!of_service.contains("RestartPreventExitStatus"));
+    }
 
     #[test]
     fn the_newest_version_of_the_c_library_counts() {

@@ -24,7 +24,7 @@ cp /usr/share/base-passwd/group.master etc/group
 : > etc/gshadow
 : > var/lib/dpkg/available
 # The packages that it may depend on, as they are on this machine.
-for name in libc6 libgcc-s1 passwd procps; do
+for name in libc6 libgcc-s1 ca-certificates passwd procps; do
     dpkg-query --status "$name"
     echo
 done > var/lib/dpkg/status

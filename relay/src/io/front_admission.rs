@@ -1,0 +1,75 @@
+//! What the front asks of the relay: who gets a flow, and where to.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::{debug, info};
+
+use super::app::App;
+use super::client::payload_max;
+use crate::admission::Grant;
+use crate::front::{Admit, Admitted, Offer};
+use crate::target::TargetName;
+
+/// The rules for the clients of a front.
+#[derive(Debug)]
+pub(crate) struct FrontAdmission {
+    app: Arc<App>,
+    target: TargetName,
+}
+
+/// What a client of a front holds as long as its flow.
+#[derive(Debug)]
+pub(crate) struct FrontPermit {
+    app: Arc<App>,
+    grant: Grant,
+    /// A shutdown waits for it.
+    _tracked: TaskTrackerToken,
+}
+
+impl FrontAdmission {
+    pub(crate) const fn new(app: Arc<App>, target: TargetName) -> Self {
+        Self { app, target }
+    }
+}
+
+impl Admit for FrontAdmission {
+    type Permit = FrontPermit;
+
+    fn admit(
+        &mut self,
+        client: SocketAddr,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> Option<Admitted<FrontPermit>> {
+        let app = &self.app;
+        // No later than the question whether it is over, so that a shutdown that begins now waits for the flow.
+        let tracked = app.sessions.token();
+        if app.drain.is_cancelled() {
+            return None;
+        }
+        let grant = app.admission.admit_udp(client, &self.target, make_room);
+        let grant = grant.inspect_err(|refusal| {
+            debug!(client = %app.addresses.show(client), ?refusal, "client of the front refused");
+        });
+        let grant = grant.ok()?;
+        info!(client = %app.addresses.show(client), target_name = %self.target, "client of the front connected");
+        Some(Admitted {
+            server: grant.target.address,
+            idle_timeout: grant.limits.idle_timeout,
+            rate: grant.limits.rate(),
+            permit: FrontPermit { app: Arc::clone(app), grant, _tracked: tracked },
+        })
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        let (target, limits) = self.app.admission.udp_target(&self.target)?;
+        Some(Offer { pongs: self.app.probes.pongs(&target), payload_max: payload_max(limits.max_datagram) })
+    }
+}
+
+impl Drop for FrontPermit {
+    fn drop(&mut self) {
+        info!(client = %self.app.addresses.show(self.grant.client), "client of the front closed");
+    }
+}

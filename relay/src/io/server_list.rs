@@ -1,0 +1,45 @@
+//! `GET /servers.json`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, ORIGIN, VARY};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::app::App;
+use super::connected::Connected;
+use crate::admission::{Forbidden, Refusal};
+
+/// The list of servers, for everybody who is not banned and does not ask too often. Pages of other origins can read it if
+/// they may connect.
+pub(super) async fn servers(
+    State(app): State<Arc<App>>,
+    Extension(connected): Extension<Connected>,
+    headers: HeaderMap,
+) -> Response {
+    let client = app.admission.client_of(connected.peer(), &headers);
+    match app.admission.admit_request(client.ip()) {
+        Ok(()) => {}
+        Err(Refusal::Forbidden(Forbidden::Banned | Forbidden::Origin)) => {
+            app.counters.bans_refused.increment();
+            return (StatusCode::FORBIDDEN, "this address is banned").into_response();
+        }
+        Err(Refusal::Close(_)) => {
+            return (StatusCode::TOO_MANY_REQUESTS, "too many requests of this address").into_response();
+        }
+    }
+    let body = app.server_list.get(Instant::now(), || {
+        let list = app.probes.list(&app.admission.offered());
+        // Texts and numbers are always JSON.
+        serde_json::to_string(&list).unwrap_or_default()
+    });
+    let fixed = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store"), (VARY, "origin")];
+    let mut response = (fixed, body.to_string()).into_response();
+    if let Some(origin) = headers.get(ORIGIN).filter(|_| app.admission.admits_origin(&headers)) {
+        response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    }
+    response
+}

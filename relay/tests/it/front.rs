@@ -1,0 +1,140 @@
+//! Clients with UDP of their own, and the relay around them.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rakwire_native::endpoint::{Connection, Endpoint, Options};
+use rakwire_native::raknet::{Delivery, RakNet};
+use rakwire_relay::protocol::ProtocolKind;
+use rakwire_relay::{Config, Relay};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::program::{Program, relay};
+use crate::support::{config, eventually, game, get, within};
+
+/// A game server that sends every message back.
+async fn echo() -> SocketAddr {
+    let server = Endpoint::bind("127.0.0.1:0", Options::<RakNet>::server(8).unwrap()).await.unwrap();
+    let address = server.local_addr();
+    tokio::spawn(async move {
+        while let Some(connection) = server.accept().await {
+            tokio::spawn(async move {
+                while let Some(message) = connection.recv().await {
+                    // It fails once the client has left.
+                    let _ = connection.send(&message.bytes, message.delivery).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn with_front() -> Config {
+    let mut config = config(echo().await);
+    game(&mut config).kind = ProtocolKind::RakNet;
+    config.udp.listen = Some("127.0.0.1:0".parse().unwrap());
+    config.admin.listen = Some("127.0.0.1:0".parse().unwrap());
+    // A client that leaves is noticed by its silence.
+    config.limits.idle_timeout = Duration::from_secs(1);
+    config
+}
+
+async fn client() -> Endpoint<RakNet> {
+    Endpoint::bind("127.0.0.1:0", Options::<RakNet>::client().unwrap()).await.unwrap()
+}
+
+async fn echoes(connection: &Connection<RakNet>) {
+    connection.send(b"\xFEhello", Delivery::RELIABLE_ORDERED).await.unwrap();
+    assert_eq!(within(connection.recv()).await.unwrap().bytes, b"\xFEhello");
+}
+
+#[tokio::test]
+async fn a_relay_that_drains_keeps_the_clients_of_its_front_and_takes_no_others() {
+    let mut config = with_front().await;
+    config.drain_timeout = Duration::from_secs(3_600);
+    let bound = Relay::bind(config).await.unwrap();
+    let (front, admin) = (bound.udp_addr().unwrap(), bound.admin_addr().unwrap());
+    let counters = bound.front_counters();
+    let (stop, stopped) = oneshot::channel();
+    let running = tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let endpoint = client().await;
+    let connection = within(endpoint.connect(front)).await.unwrap();
+    echoes(&connection).await;
+    let (_, metrics) = get(admin, "/metrics").await;
+    assert!(metrics.lines().any(|line| line == "rakwire_relay_front_clients 1"), "{metrics}");
+
+    stop.send(()).unwrap();
+    within(async {
+        while !get(admin, "/readyz").await.0.starts_with("http/1.1 503") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let other = client().await;
+    let refused = within(other.connect(front)).await;
+    assert!(refused.is_err(), "the relay is about to end");
+    echoes(&connection).await;
+    assert!(!running.is_finished());
+    connection.disconnect().await;
+    within(running).await.unwrap().unwrap();
+    assert_eq!(counters.snapshot().flows, 0);
+}
+
+#[tokio::test]
+async fn the_end_of_a_drain_ends_the_clients_of_the_front() {
+    let mut config = with_front().await;
+    config.drain_timeout = Duration::ZERO;
+    let bound = Relay::bind(config).await.unwrap();
+    let (front, counters) = (bound.udp_addr().unwrap(), bound.front_counters());
+    let (stop, stopped) = oneshot::channel();
+    let running = tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let endpoint = client().await;
+    let connection = within(endpoint.connect(front)).await.unwrap();
+    echoes(&connection).await;
+    stop.send(()).unwrap();
+    within(running).await.unwrap().unwrap();
+    eventually("no flow is left", || counters.snapshot().flows == 0).await;
+}
+
+#[tokio::test]
+async fn the_clients_of_the_front_count_as_clients() {
+    let mut config = with_front().await;
+    config.limits.max_clients = 1;
+    let bound = Relay::bind(config).await.unwrap();
+    let front = bound.udp_addr().unwrap();
+    let (_stop, stopped) = oneshot::channel::<()>();
+    tokio::spawn(bound.run(async { drop(stopped.await) }));
+    let (one, two) = (client().await, client().await);
+    let connection = within(one.connect(front)).await.unwrap();
+    assert!(within(two.connect(front)).await.is_err(), "there is one place");
+    echoes(&connection).await;
+}
+
+#[tokio::test]
+async fn the_log_names_the_clients_of_the_front() {
+    let target = format!("game={},kind=raknet", echo().await);
+    let mut command = relay();
+    command.args(["--listen", "127.0.0.1:0", "--target", &target, "--udp-listen", "127.0.0.1:0"]);
+    command.args(["--idle-timeout", "1s", "--log-format", "json"]).stderr(Stdio::piped());
+    let mut program = Program::run(&mut command);
+    let mut lines = BufReader::new(program.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let udp = lines.find_map(|line| {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        line["udp"].as_str().map(|address| address.parse::<SocketAddr>().unwrap())
+    });
+    let endpoint = client().await;
+    let connection = within(endpoint.connect(udp.unwrap())).await.unwrap();
+    echoes(&connection).await;
+    connection.disconnect().await;
+    let from = endpoint.local_addr().to_string();
+    let of_client = move || -> Vec<String> {
+        let text = |line: String| serde_json::from_str::<Value>(&line).unwrap();
+        let mine = lines.map(text).filter(|line| line["client"].as_str() == Some(&from));
+        mine.take(2).map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+    };
+    let found = within(tokio::task::spawn_blocking(of_client)).await.unwrap();
+    assert_eq!(found, ["client of the front connected", "client of the front closed"]);
+}
