@@ -16,7 +16,7 @@
 //!    datagrams  ◀────────▶             ◀────────▶
 //! ```
 //!
-//! Each input adds to a list of [`Transmits`] what is to be sent; [`Front::poll_closed`] names the flows that ended.
+//! Each input adds to a list of `Transmits` what is to be sent; `Front::poll_closed` names the flows that ended.
 
 mod cookie;
 mod counters;
