@@ -14,9 +14,13 @@ const REQUIRED: [&str; 4] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-
 /// What cargo adds.
 const ADDED: [&str; 3] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml.orig"];
 /// Folders, and what the names of the files in them end with.
-const FOLDERS: [(&str, &[&str]); 6] = [
+const FOLDERS: [(&str, &[&str]); 8] = [
     ("src/", &[".rs"]),
     ("examples/", &[".rs", ".mjs"]),
+    // Files for operators, of all kinds. Tests of the relay read them.
+    ("packaging/", &[""]),
+    // What JavaScript and Rust agree on; a test compares.
+    ("ts/", &[".ts"]),
     ("tests/documents/", &[".md"]),
     ("tests/vectors/", &[".json"]),
     ("tests/proptest-regressions/", &[".txt"]),
