@@ -40,10 +40,8 @@ fn passed(change: Change, datagram: &[u8]) -> Vec<u8> {
 pub fn flow(input: &[u8]) {
     let Some((first, input)) = input.split_first() else { return };
     let kind = ProtocolKind::ALL[usize::from(*first) % ProtocolKind::ALL.len()];
-    let mut handshake = Handshake::default();
-    handshake.payload_max = PAYLOAD_MAX;
-    handshake.datagrams = 4;
-    handshake.bytes = 4_000;
+    let handshake =
+        Handshake { payload_max: PAYLOAD_MAX, datagrams: 4, bytes: 4_000, ..Handshake::default() };
     let mut now = Instant::now();
     let mut flow = Awareness::new(kind, handshake, Arc::new(PongCache::default()), now);
     let (mut datagrams, mut bytes, mut seconds) = (0, 0, 0);

@@ -42,7 +42,8 @@ pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
 
-use crate::flow::{Rate, RateLimit};
+use crate::flow::Rate;
+use crate::flow::rate::RateLimit;
 use crate::protocol::PongCache;
 
 /// How often [`Front::handle_timeout`] is due.

@@ -1,48 +1,18 @@
 //! A UDP socket that receives and sends several datagrams per call, from and to anybody.
 
-use std::cell::RefCell;
-use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
-use tokio::io::Interest;
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use tokio::net::UdpSocket;
 
-/// The size of a receive buffer: the system returns several datagrams of one sender in it.
-const BUFFER: usize = 65_535;
+use super::receive::{Received, try_receive};
+
 /// The longest that one call sends.
 const LONGEST: usize = 65_507;
 /// The size that a socket of many peers requests for the system's buffer in each direction, in bytes.
 const SYSTEM_BUFFER: usize = 4 << 20;
-
-thread_local! {
-    /// The buffers for receiving, which all sockets of a thread share: an idle one needs none.
-    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers::new());
-}
-
-struct Buffers {
-    bytes: Box<[u8]>,
-    metas: [RecvMeta; BATCH_SIZE],
-}
-
-/// What one call received.
-#[derive(Clone, Copy)]
-pub(crate) struct Received<'b> {
-    bytes: &'b [u8],
-    metas: &'b [RecvMeta],
-}
-
-impl<'b> Received<'b> {
-    /// Datagrams of one sender that stand behind each other: who sent them, their bytes, and the length of each but the last
-    /// one.
-    pub(crate) fn iter(self) -> impl Iterator<Item = (SocketAddr, &'b [u8], usize)> {
-        self.metas.iter().zip(self.bytes.chunks(BUFFER)).map(|(meta, buffer)| {
-            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
-            (canonical(meta.addr), bytes, meta.stride)
-        })
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -50,7 +20,7 @@ pub(crate) struct BatchSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
-    /// How many buffers the next call receives into: preparing all of them costs more than a datagram.
+    /// How many buffers the next call receives into.
     expected: AtomicUsize,
 }
 
@@ -84,14 +54,10 @@ impl BatchSocket {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] when there is nothing; others may be about a datagram that was sent before.
     pub(crate) fn try_receive<T>(&self, handle: impl FnOnce(Received<'_>) -> T) -> io::Result<T> {
-        BUFFERS.with_borrow_mut(|buffers| {
-            let expected = self.expected.load(Ordering::Relaxed);
-            let call = || buffers.receive(expected, UdpSockRef::from(&self.socket), &self.state);
-            let result = self.socket.try_io(Interest::READABLE, call);
-            let count = *result.as_ref().unwrap_or(&0);
-            self.expected.store((2 * count).clamp(1, BATCH_SIZE), Ordering::Relaxed);
-            result.map(|count| handle(Received { bytes: &buffers.bytes, metas: &buffers.metas[..count] }))
-        })
+        let mut expected = self.expected.load(Ordering::Relaxed);
+        let result = try_receive(&self.socket, &self.state, &mut expected, handle);
+        self.expected.store(expected, Ordering::Relaxed);
+        result
     }
 
     /// Sends datagrams that stand behind each other, each `stride` bytes long except the last one. What the system does not
@@ -118,36 +84,11 @@ impl BatchSocket {
     }
 }
 
-impl Buffers {
-    fn new() -> Self {
-        // The system gives these pages to the process as they are used for the first time.
-        Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
-    }
-
-    fn receive(&mut self, count: usize, socket: UdpSockRef<'_>, state: &UdpSocketState) -> io::Result<usize> {
-        let mut chunks = self.bytes.chunks_mut(BUFFER);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        state.recv(socket, &mut slices[..count], &mut self.metas[..count])
-    }
-}
-
 /// The destination for a socket at `local`: an IPv6 socket needs IPv4-mapped addresses.
 fn route(local: SocketAddr, to: SocketAddr) -> SocketAddr {
     match (local, to.ip()) {
         (SocketAddr::V6(_), IpAddr::V4(ip)) => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
         _ => to,
-    }
-}
-
-/// IPv4-mapped addresses become IPv4 addresses, and the flow label is removed.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(_) => address,
-        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
-            Some(ip) => SocketAddr::new(ip.into(), v6.port()),
-            None => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),
-        },
     }
 }
 

@@ -11,7 +11,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::batch::{BatchSocket, Received};
+use super::batch::BatchSocket;
+use super::receive::Received;
 use crate::front::{
     Admit, CookieKeys, FlowId, Front, FrontCounters, FrontDropReason, Now, Settings, TICK, To, Transmits,
 };

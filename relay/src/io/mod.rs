@@ -14,6 +14,7 @@ mod http;
 mod list_cache;
 mod prober;
 mod probes;
+mod receive;
 mod serve;
 mod server_list;
 mod tcp;

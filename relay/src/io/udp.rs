@@ -1,30 +1,25 @@
 //! The UDP socket of one client, connected to its game server. It sends and receives several datagrams per call.
 
 use std::cell::RefCell;
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tracing::warn;
 
+use super::receive::{Received, try_receive};
 use crate::flow::{Batch, Flow, FromServer, Sending, Source};
 
 /// The longest datagram that is received at least, which is more than either protocol sends.
 const RECEIVE_MIN: usize = 2048;
 
-/// The size of a receive buffer: the system returns several datagrams of one sender in it.
-const BUFFER: usize = 65_535;
-
 thread_local! {
-    /// The buffers for receiving, which all clients of a thread share: an idle client needs none.
-    static BUFFERS: RefCell<Buffers> = RefCell::new(Buffers::new());
-
     /// The buffer for sending batches.
     static SEND_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
@@ -39,12 +34,6 @@ pub(crate) struct Sent {
     pub(crate) is_unreachable: bool,
 }
 
-/// What one call received.
-struct Buffers {
-    bytes: Box<[u8]>,
-    metas: [RecvMeta; BATCH_SIZE],
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct ServerSocket {
@@ -53,7 +42,7 @@ pub(crate) struct ServerSocket {
     server: SocketAddr,
     /// The longest datagram that is passed on, in bytes.
     longest: usize,
-    /// How many buffers the next call receives into: preparing all of them costs more than a datagram.
+    /// How many buffers the next call receives into.
     expected: usize,
 }
 
@@ -141,60 +130,37 @@ impl ServerSocket {
 
     /// Passes received datagrams or an error to `handle`; breaks if there are none.
     pub(crate) fn try_recv(&mut self, mut handle: impl FnMut(FromServer<'_>)) -> ControlFlow<()> {
-        BUFFERS.with_borrow_mut(|buffers| {
-            let receive = || buffers.receive(self.expected, UdpSockRef::from(&self.socket), &self.state);
-            match self.socket.try_io(Interest::READABLE, receive) {
-                Ok(count) => {
-                    self.expected = (2 * count).clamp(1, BATCH_SIZE);
-                    buffers.datagrams(count, self.server).for_each(|datagram| {
-                        handle(if datagram.len() > self.longest {
-                            FromServer::Oversized
-                        } else {
-                            FromServer::Datagram(datagram)
-                        });
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.expected = 1;
-                    return ControlFlow::Break(());
-                }
-                Err(error) if is_temporary(&error) => handle(FromServer::Unreachable),
-                Err(error) => {
-                    warn!(%error, "cannot receive from the game server");
-                    handle(FromServer::Failed);
-                }
+        let Self { socket, state, server, longest, expected } = self;
+        let result = try_receive(socket, state, expected, |received| {
+            for datagram in datagrams(received, *server) {
+                handle(if datagram.len() > *longest {
+                    FromServer::Oversized
+                } else {
+                    FromServer::Datagram(datagram)
+                });
             }
-            ControlFlow::Continue(())
-        })
+        });
+        match result {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ControlFlow::Break(()),
+            Err(error) if is_temporary(&error) => handle(FromServer::Unreachable),
+            Err(error) => {
+                warn!(%error, "cannot receive from the game server");
+                handle(FromServer::Failed);
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
-impl Buffers {
-    fn new() -> Self {
-        // The system gives these pages to the process as they are used for the first time.
-        Self { bytes: vec![0; BUFFER * BATCH_SIZE].into(), metas: [RecvMeta::default(); BATCH_SIZE] }
-    }
-
-    fn receive(&mut self, count: usize, socket: UdpSockRef<'_>, state: &UdpSocketState) -> io::Result<usize> {
-        let mut chunks = self.bytes.chunks_mut(BUFFER);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        let count = count.clamp(1, BATCH_SIZE);
-        state.recv(socket, &mut slices[..count], &mut self.metas[..count])
-    }
-
-    /// The datagrams of `sender` in the first buffers.
-    fn datagrams(&self, count: usize, sender: SocketAddr) -> impl Iterator<Item = &[u8]> {
-        let received = self.metas.iter().zip(self.bytes.chunks(BUFFER)).take(count);
-        // Those of anybody else arrived before the socket was connected.
-        let received = received.filter(move |(meta, _)| is_same(meta.addr, sender));
-        received.flat_map(|(meta, buffer)| {
-            let bytes = buffer.get(..meta.len).unwrap_or(buffer);
-            // An empty datagram has no chunk.
-            let empty = bytes.is_empty().then_some(bytes);
-            empty.into_iter().chain(bytes.chunks(meta.stride.max(1)))
-        })
-    }
+/// The datagrams of `sender`. Those of anybody else arrived before the socket was connected.
+fn datagrams(received: Received<'_>, sender: SocketAddr) -> impl Iterator<Item = &[u8]> {
+    let received = received.iter().filter(move |(from, ..)| is_same(*from, sender));
+    received.flat_map(|(_, bytes, stride)| {
+        // An empty datagram has no chunk.
+        let empty = bytes.is_empty().then_some(bytes);
+        empty.into_iter().chain(bytes.chunks(stride.max(1)))
+    })
 }
 
 fn is_same(one: SocketAddr, other: SocketAddr) -> bool {

@@ -172,6 +172,10 @@ impl Direction {
 }
 
 impl World {
+    #[allow(
+        clippy::field_reassign_with_default,
+        reason = "outside its crate, the struct takes no initializer"
+    )]
     fn new(bytes: &mut Unstructured<'_>) -> arbitrary::Result<Self> {
         let number = |number: usize| NonZeroUsize::new(number).unwrap_or(NonZeroUsize::MIN);
         let mut limits = FlowLimits::default();
