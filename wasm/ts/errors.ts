@@ -56,6 +56,11 @@ export class RakwireError extends Error {
   }
 }
 
+/** What is thrown at who uses a connection that has ended. */
+export function notConnected(): RakwireError {
+  return new RakwireError("not-connected", "the connection has ended");
+}
+
 /** An error of this package: what was thrown, or one that names it as its cause. */
 export function fromThrown(thrown: unknown): RakwireError {
   return thrown instanceof RakwireError

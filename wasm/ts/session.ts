@@ -2,9 +2,8 @@
 
 import { readDelivery, withReceipt } from "./delivery.js";
 import type { ErrorCode } from "./errors.js";
-import { fromThrown, RakwireError } from "./errors.js";
+import { fromThrown, notConnected, RakwireError } from "./errors.js";
 import { Loop } from "./loop.js";
-import { readInteger } from "./options.js";
 import type { Peer, PeerEvents, PeerSettings } from "./peer.js";
 import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
@@ -15,9 +14,6 @@ import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
 
-const ENDED = "the connection has ended";
-/** More bytes than any message can have. */
-const MAX_LENGTH = 0xffff_ffff;
 
 /** How a session ended, before or after it was open. */
 export interface SessionEnd {
@@ -111,17 +107,8 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   /** Resolves when a message would be accepted. */
-  async ready(options: ReadyOptions): Promise<void> {
-    const { length, signal } = options;
-    const delivery = readDelivery(options, this.#protocol);
-    if (length !== undefined) {
-      readInteger("length", length, 1, MAX_LENGTH);
-    }
-    if (this.#isOver) {
-      throw new RakwireError("not-connected", ENDED);
-    }
-    const refused = length === undefined ? this.#senders.refused : undefined;
-    return this.#senders.wait(refused ?? { length: length ?? 1, delivery }, signal);
+  ready(options: ReadyOptions): Promise<void> {
+    return this.#senders.ready(options, this.#protocol);
   }
 
   /** Whether a receipt is pending. */
@@ -134,7 +121,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
     if (this.#isOver) {
-      throw new RakwireError("not-connected", ENDED);
+      throw notConnected();
     }
     try {
       const receipt = this.#peer.send(bytes, delivery, performance.now());
@@ -285,6 +272,6 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       resolve("unknown");
     }
     this.#receipts.clear();
-    this.#senders.refuse(new RakwireError("not-connected", ENDED));
+    this.#senders.end();
   }
 }

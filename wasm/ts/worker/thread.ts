@@ -2,9 +2,8 @@
 
 import { readDelivery, withReceipt } from "../delivery.js";
 import type { ErrorCode } from "../errors.js";
-import { RakwireError } from "../errors.js";
+import { notConnected, RakwireError } from "../errors.js";
 import { FIRST_ALLOWED_ID } from "../ids.js";
-import { readInteger } from "../options.js";
 import type { PeerWorker } from "../peer-worker.js";
 import { ERRORS } from "../reasons.js";
 import type { SessionEnd, SessionLike, SessionOwner, SessionSettings } from "../session.js";
@@ -19,8 +18,6 @@ import { MAX_UNTAKEN_BYTES } from "./window.js";
 
 /** What each message counts beside its bytes. */
 const OVERHEAD = 64;
-const MAX_LENGTH = 0xffff_ffff;
-const ENDED = "the connection has ended";
 
 type Command<T = ToWorker> = T extends { session: number } ? Omit<T, "session"> : never;
 /** Tells the worker something of a session. */
@@ -124,17 +121,8 @@ class RemoteSession implements SessionLike {
     return beforeAbort(options.signal, outcome.promise);
   }
 
-  async ready(options: ReadyOptions): Promise<void> {
-    const { length, signal } = options;
-    const delivery = readDelivery(options, this.#protocol);
-    if (length !== undefined) {
-      readInteger("length", length, 1, MAX_LENGTH);
-    }
-    if (this.#isOver) {
-      throw new RakwireError("not-connected", ENDED);
-    }
-    const refused = length === undefined ? this.#senders.refused : undefined;
-    return this.#senders.wait(refused ?? { length: length ?? 1, delivery }, signal);
+  ready(options: ReadyOptions): Promise<void> {
+    return this.#senders.ready(options, this.#protocol);
   }
 
   disconnect(): void {
@@ -147,6 +135,7 @@ class RemoteSession implements SessionLike {
     if (!this.#isOver) {
       this.#isOver = true;
       this.#post({ type: "cancel" });
+      this.#senders.end();
       this.#onEnd();
     }
   }
@@ -219,7 +208,7 @@ class RemoteSession implements SessionLike {
     this.#onEnd();
     this.#receipts.forEach(({ resolve }) => resolve("unknown"));
     this.#receipts.clear();
-    this.#senders.refuse(new RakwireError("not-connected", ENDED));
+    this.#senders.end();
     this.#owner.onEnd(end);
   }
 
@@ -237,7 +226,7 @@ class RemoteSession implements SessionLike {
       throw new RakwireError("bad-option", "a message must be a Uint8Array");
     }
     if (this.#isOver) {
-      throw new RakwireError("not-connected", ENDED);
+      throw notConnected();
     }
     const { length } = bytes;
     if (length === 0) {
@@ -299,6 +288,6 @@ class RemoteSession implements SessionLike {
 
 /** The error with this code, with the text that the connection has for it. */
 function failure(code: ErrorCode): RakwireError {
-  const [, text] = ERRORS.find(([name]) => name === code) ?? [code, ENDED];
-  return new RakwireError(code, text);
+  const found = ERRORS.find(([name]) => name === code);
+  return found === undefined ? notConnected() : new RakwireError(code, found[1]);
 }
