@@ -144,7 +144,8 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
+    let driver = Box::new(Driver::new(app, flow, server, connection, Arc::clone(&returning)));
+    let (end, connection) = driver.run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

@@ -16,9 +16,11 @@ const LOST = [1006, 4408];
 const SUBPROTOCOL = "rakwire.relay.1";
 /** What a token is preceded by among the subprotocols, where no log has it. */
 const TOKEN = "rakwire.token.";
-/** The time before the first attempt to open a WebSocket again; it doubles until the longest. */
-const FIRST_DELAY_MS = 100;
+/** The time before the second attempt to open a WebSocket again, the first being made at once; it doubles until the longest. */
+const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
+/** A WebSocket that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+const LASTING_MS = 1_000;
 
 /** How a WebSocket ended. */
 interface Close {
@@ -59,7 +61,9 @@ class RelayTransport implements Transport {
   #flow: Flow | undefined;
   /** When the WebSocket was lost that another one shall replace. */
   #lostAt: number | undefined;
-  #delayMs = FIRST_DELAY_MS;
+  #delayMs = 0;
+  /** When the relay said which flow the WebSocket has. */
+  #heldSince = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor({ url, token, resume, webSocket }: TransportSettings, events: TransportEvents) {
@@ -129,6 +133,7 @@ class RelayTransport implements Transport {
       return;
     }
     this.#flow = flow;
+    this.#heldSince = performance.now();
     if (this.#lostAt === undefined) {
       return;
     }
@@ -137,7 +142,6 @@ class RelayTransport implements Transport {
       return;
     }
     this.#lostAt = undefined;
-    this.#delayMs = FIRST_DELAY_MS;
     this.#events?.onResumed();
   }
 
@@ -150,6 +154,7 @@ class RelayTransport implements Transport {
     const now = performance.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
+      this.#delayMs = now - this.#heldSince >= LASTING_MS ? 0 : SECOND_DELAY_MS;
       this.#events?.onInterrupted();
     }
     // Many pages that lost the same relay shall not come back at the same moment.
@@ -158,8 +163,13 @@ class RelayTransport implements Transport {
       this.#end(describeClose(this.#url, { code, reason }, true));
       return;
     }
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    this.#timer = setTimeout(() => this.#reopen(), delay);
+    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
+    if (delay === 0) {
+      // Without a timer: those of a tab in the background fire once a second.
+      this.#reopen();
+    } else {
+      this.#timer = setTimeout(() => this.#reopen(), delay);
+    }
   }
 
   #reopen(): void {
