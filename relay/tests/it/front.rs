@@ -139,7 +139,11 @@ async fn first_of(config: Config, server: &Server, source: Ipv4Addr) -> (Vec<u8>
         }
     };
     let counted = *counters.snapshot().all();
-    assert_eq!((counted.clients, counted.flows), (1, 1), "clients of the front count as clients of their target");
+    assert_eq!(
+        (counted.clients, counted.flows),
+        (1, 1),
+        "clients of the front count as clients of their target"
+    );
     connecting.abort();
     stop.send(()).unwrap();
     within(running).await.unwrap().unwrap();
