@@ -166,14 +166,14 @@ mod tests {
         let (mut ours, theirs) = duplex(1_000);
         let mut reader = ReadAhead::new(theirs);
         ours.write_all(b"abc").await.unwrap();
-        let mut letter = [0];
+        let mut byte = [0];
         let before = spare();
         for expected in b"abc" {
-            assert_eq!(reader.read(&mut letter).await.unwrap(), 1);
-            assert_eq!(letter, [*expected]);
+            assert_eq!(reader.read(&mut byte).await.unwrap(), 1);
+            assert_eq!(byte, [*expected]);
         }
         assert!(reader.ahead.is_none());
-        let waiting = futures_util::poll!(std::pin::pin!(reader.read(&mut letter)));
+        let waiting = futures_util::poll!(std::pin::pin!(reader.read(&mut byte)));
         assert!(waiting.is_pending() && reader.ahead.is_none());
         assert_eq!(spare(), before.max(1), "one buffer served all reads");
     }
