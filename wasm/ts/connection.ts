@@ -2,7 +2,7 @@
 
 import type { ErrorCode } from "./errors.js";
 import { RakwireError } from "./errors.js";
-import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+import { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 import type { Listener } from "./listeners.js";
 import { isCapturing, isListener, ListenerSet } from "./listeners.js";
 import { MAX_TIMEOUT_MS, readInteger } from "./options.js";
@@ -17,6 +17,7 @@ import type {
   Outcome,
   Progress,
   ReadyOptions,
+  RelayDrops,
   SendOptions,
   StatsOptions,
 } from "./types.js";
@@ -41,6 +42,7 @@ export class PeerConnection extends EventTarget implements Connection {
   #isOpen = false;
   #isClosing = false;
   #discarded = 0;
+  #relayDrops: RelayDrops = { toClient: {}, toServer: {} };
   #callback: ((message: Message) => void) | undefined;
 
   /** The session calls its owner from now on. */
@@ -65,6 +67,7 @@ export class PeerConnection extends EventTarget implements Connection {
       onProgress: (progress) => this.#onProgress(progress),
       onInterrupted: () => void this.dispatchEvent(new InterruptionEvent("interrupted")),
       onResumed: () => void this.dispatchEvent(new InterruptionEvent("resumed")),
+      onRelayDrops: (drops) => this.#onRelayDrops(drops),
       onEnd: (end) => this.#onEnd(end),
     });
   }
@@ -120,6 +123,7 @@ export class PeerConnection extends EventTarget implements Connection {
       ...this.#session.stats(),
       messagesQueued: this.#queue.length,
       messagesDiscarded: this.#discarded,
+      relayDrops: this.#relayDrops,
     };
   }
 
@@ -222,6 +226,11 @@ export class PeerConnection extends EventTarget implements Connection {
 
   #onProgress(progress: Progress): void {
     this.dispatchEvent(new ProgressMadeEvent(progress));
+  }
+
+  #onRelayDrops(drops: RelayDrops): void {
+    this.#relayDrops = drops;
+    this.dispatchEvent(new RelayDropsEvent(drops));
   }
 
   #onEnd({ code, reason, relayCode }: SessionEnd): void {

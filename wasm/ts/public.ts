@@ -2,7 +2,7 @@
 
 export { RakwireError } from "./errors.js";
 export type { ErrorCode } from "./errors.js";
-export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent } from "./events.js";
+export type { ClosedEvent, InterruptionEvent, MessageArrivedEvent, ProgressMadeEvent, RelayDropsEvent } from "./events.js";
 export { discover, ping } from "./ping.js";
 export { FIRST_ALLOWED_ID, FIRST_FREE_ID } from "./ids.js";
 export type { PeerWorker } from "./peer-worker.js";
@@ -25,6 +25,9 @@ export type {
   Progress,
   Protocol,
   ReadyOptions,
+  RelayDropCounts,
+  RelayDropReason,
+  RelayDrops,
   Reliability,
   SendOptions,
   StatsOptions,

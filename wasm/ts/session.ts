@@ -9,11 +9,10 @@ import type { PeerStats } from "./stats.js";
 import { describeStats } from "./stats.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport/transport.js";
 import { openTransport } from "./transport/transport.js";
-import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, SendOptions } from "./types.js";
+import type { CloseCode, Message, Outcome, Progress, Protocol, ReadyOptions, RelayDrops, SendOptions } from "./types.js";
 import { WaitingSenders } from "./waiting-senders.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
-
 
 /** How a session ended, before or after it was open. */
 export interface SessionEnd {
@@ -32,6 +31,7 @@ export interface SessionOwner {
   /** Nothing arrives and nothing leaves until {@link onResumed}. */
   onInterrupted(): void;
   onResumed(): void;
+  onRelayDrops(drops: RelayDrops): void;
   onEnd(end: SessionEnd): void;
 }
 
@@ -185,6 +185,10 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   onResumed(): void {
     this.#owner.onResumed();
     this.#change(() => undefined);
+  }
+
+  onRelayDrops(drops: RelayDrops): void {
+    this.#owner.onRelayDrops(drops);
   }
 
   onClose(end: TransportEnd): void {

@@ -1,7 +1,7 @@
 /** What carries datagrams to one server. */
 
 import { RakwireError } from "../errors.js";
-import type { WebSocketConstructor } from "../types.js";
+import type { RelayDrops, WebSocketConstructor } from "../types.js";
 import { openRelay } from "./relay.js";
 
 /** The callbacks of a transport. */
@@ -11,6 +11,8 @@ export interface TransportEvents {
   /** Datagrams are lost until the transport is there again. */
   onInterrupted(): void;
   onResumed(): void;
+  /** The relay has dropped datagrams of this connection. */
+  onRelayDrops(drops: RelayDrops): void;
   onClose(end: TransportEnd): void;
 }
 
