@@ -179,8 +179,10 @@ test("nothing that a relay says breaks a client", async (t) => {
 });
 
 test("what a relay drops is told, and only what can be a count", async (t) => {
+  const many = (length) => Object.fromEntries(Array.from({ length }, (_, number) => ["x".repeat(number + 2), 1]));
   const told = [
     { to_client: { queue_full: 3, too_old: 12, unheard_of: 5 }, to_server: { rate_limited: 1 } },
+    { to_client: many(40), to_server: "text" },
     { to_client: { too_big: -1, queue_full: "7", __proto__: 3 }, to_server: { send_refused: 1.5, not_handshake: 2 } },
     { to_client: null, to_server: [9] },
   ];
@@ -192,7 +194,8 @@ test("what a relay drops is told, and only what can be a count", async (t) => {
   await ended;
   assert.deepEqual(events, [
     "open",
-    'drops [{"queueFull":3,"tooOld":12},{"rateLimited":1}]',
+    'drops [{"queueFull":3,"tooOld":12,"unheardOf":5},{"rateLimited":1}]',
+    `drops [${JSON.stringify(many(16))},{}]`,
     'drops [{},{"notHandshake":2}]',
     "drops [{},{}]",
   ]);

@@ -29,6 +29,9 @@ const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
   (Symbol.asyncDispose as typeof Symbol.asyncDispose | undefined) ??
   (Symbol.for("Symbol.asyncDispose") as typeof Symbol.asyncDispose);
 
+/** Made once, as many messages are sent without options. */
+const NO_OPTIONS: SendOptions = {};
+
 /** A connection that starts to open when it is constructed; {@link opened} settles with the result. */
 export class PeerConnection extends EventTarget implements Connection {
   readonly opened: Promise<void>;
@@ -72,7 +75,7 @@ export class PeerConnection extends EventTarget implements Connection {
     });
   }
 
-  send(bytes: Uint8Array, options: SendOptions = {}): void {
+  send(bytes: Uint8Array, options: SendOptions = NO_OPTIONS): void {
     this.#session.send(bytes, options);
   }
 

@@ -38,6 +38,7 @@ export type ErrorCode =
   // a bug in this package
   | "internal";
 
+/** What an error knows besides: its cause, and the close code of the WebSocket. */
 export interface RakwireErrorOptions extends ErrorOptions {
   relayCode?: number;
 }

@@ -124,9 +124,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
       throw notConnected();
     }
     try {
-      const receipt = this.#peer.send(bytes, delivery, performance.now());
-      this.#loop.schedule();
-      return receipt;
+      return this.#peer.send(bytes, delivery, this.#loop.schedule());
     } catch (thrown) {
       const error = fromThrown(thrown);
       if (error.code === "queue-full") {
@@ -138,7 +136,7 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
 
   /** Disconnects; `onEnd` follows. */
   disconnect(): void {
-    this.#change(() => this.#peer.disconnect(performance.now()));
+    this.#change((now) => this.#peer.disconnect(now));
   }
 
   /** Disconnects at once and without `onEnd`. */
@@ -171,11 +169,20 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
   }
 
   onOpen(): void {
-    this.#change(() => this.#peer.connect(performance.now()));
+    this.#change((now) => this.#peer.connect(now));
   }
 
   onDatagram(datagram: Uint8Array): void {
-    this.#change(() => this.#peer.handle(datagram, performance.now()));
+    if (this.#isOver) {
+      return;
+    }
+    const now = performance.now();
+    try {
+      this.#peer.handle(datagram, now);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#loop.run(now);
   }
 
   onInterrupted(): void {
@@ -227,10 +234,11 @@ export class Session implements SessionLike, TransportEvents, PeerEvents {
     return this.#lastStats !== undefined;
   }
 
-  #change(work: () => void): void {
+  #change(work: (now: number) => void): void {
     if (!this.#isOver) {
-      this.#guard(work);
-      this.#loop.run();
+      const now = performance.now();
+      this.#guard(() => work(now));
+      this.#loop.run(now);
     }
   }
 

@@ -111,30 +111,18 @@ export interface CloseInfo {
 }
 
 /**
- * Why a relay drops datagrams.
+ * What the relay has dropped of a connection since its beginning: how many datagrams, by reason; only reasons that occurred.
+ * It tells that at most once a second.
  *
  * - `queueFull`: newer ones had no room. `tooOld`: it had waited too long.
  * - `tooBig`: the server sent one that is longer than the relay passes on.
  * - `emptyMessage`, `notHandshake`: the relay does not pass them to the server.
  * - `rateLimited`: this connection sends more than the relay allows. `sendRefused`: the relay's system did not send it.
  */
-export type RelayDropReason =
-  | "queueFull"
-  | "tooOld"
-  | "tooBig"
-  | "emptyMessage"
-  | "rateLimited"
-  | "notHandshake"
-  | "sendRefused";
-
-/** How many datagrams were dropped by reason; only reasons that occurred. */
-export type RelayDropCounts = Partial<Record<RelayDropReason, number>>;
-
-/** What the relay has dropped of a connection since its beginning. It tells that at most once a second. */
 export interface RelayDrops {
   /** Of the server's datagrams: this side takes less than the server sends. */
-  readonly toClient: Readonly<RelayDropCounts>;
-  readonly toServer: Readonly<RelayDropCounts>;
+  readonly toClient: Readonly<Record<string, number>>;
+  readonly toServer: Readonly<Record<string, number>>;
 }
 
 /** Counters and measurements. Times are milliseconds, sizes bytes; all are 0 before the first sample. */

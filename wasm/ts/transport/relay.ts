@@ -52,6 +52,8 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
 }
 
 class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says. */
+  readonly sendsAtOnce: boolean;
   readonly #url: URL;
   readonly #protocols: string[];
   readonly #resumes: boolean;
@@ -75,6 +77,7 @@ class RelayTransport implements Transport {
       ...(token !== undefined ? [TOKEN + token] : []),
     ];
     this.#WebSocket = readWebSocket(webSocket);
+    this.sendsAtOnce = webSocket === undefined;
     this.#events = events;
     this.#socket = this.#open();
   }

@@ -30,6 +30,8 @@ export interface Transport {
   readonly hasRoom: boolean;
   /** Bytes that it has taken and not sent. */
   readonly bufferedAmount: number;
+  /** Whether {@link send} keeps nothing of the bytes that it is given. Without it, it gets a copy that is its own. */
+  readonly sendsAtOnce?: boolean;
   send(datagram: Uint8Array): void;
   /** Closes it after what it has taken, without further callbacks. */
   close(): void;
