@@ -34,22 +34,9 @@ impl Peer<'_, RakNet> {
             },
             Some(FirstByte::Offline) => match Offline::read(&mut Reader::new(datagram)) {
                 Ok(message) => self.handle_offline(from, &message, datagram.len()),
-                Err(_) => self.handle_unreadable(from, datagram),
+                Err(_) if self.handle_unmarked(from, datagram) => {}
+                Err(_) => self.stats.drop(DropReason::BadOffline),
             },
-        }
-    }
-
-    /// Bytes that are no offline message may be a datagram of a connection that hides its first bytes.
-    fn handle_unreadable(&mut self, from: SocketAddr, datagram: &[u8]) {
-        let slot = self
-            .find(&from)
-            .filter(|slot| self.slot(*slot).is_some_and(|slot| slot.connection.hides_first_bytes()));
-        match slot {
-            Some(slot) => {
-                self.with(slot, |connection, cx| connection.handle_datagram(cx, datagram));
-            }
-            None if self.handle_unmarked(from, datagram) => {}
-            None => self.stats.drop(DropReason::BadOffline),
         }
     }
 

@@ -85,6 +85,8 @@ pub(crate) struct Connection {
     last_received: Instant,
     /// How long the other peer may stay silent, in microseconds.
     timeout: u64,
+    /// Whether datagrams of messages are dropped until the application has room for them.
+    refuses_data: bool,
 }
 
 impl Connection {
@@ -202,11 +204,6 @@ impl Connection {
         counts
     }
 
-    /// Whether datagrams of this connection may begin with any byte.
-    pub(crate) const fn hides_first_bytes(&self) -> bool {
-        self.protection.hides_first_bytes()
-    }
-
     /// Takes a datagram of this connection.
     pub(crate) fn handle_datagram(&mut self, cx: &mut Context<'_, '_>, datagram: &[u8]) {
         self.receiver.on_datagram(cx.now, datagram.len());
@@ -251,6 +248,11 @@ impl Connection {
         if !self.handshake.takes_datagrams() {
             self.handshake.on_unexpected_datagram();
             cx.stats.drop(DropReason::Unexpected);
+            return Ok(());
+        }
+        // As if it had not arrived: the other peer sends it again.
+        if self.refuses_data {
+            cx.stats.datagrams_refused += 1;
             return Ok(());
         }
         let status = self.receiver.classify(number);

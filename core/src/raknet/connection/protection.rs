@@ -29,15 +29,6 @@ impl ConnectionProtection {
         }
     }
 
-    /// Whether datagrams of this connection may begin with any byte.
-    pub(crate) const fn hides_first_bytes(self) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            #[cfg(test)]
-            Self::TestProtection(_) => true,
-        }
-    }
-
     pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),
@@ -74,17 +65,26 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::raknet::stats::DropReason;
+    use crate::raknet::wire::datagram::VALID;
     use crate::raknet::{Capacity, Config, ConnectionId, Delivery, Event, Peer};
     use crate::time::Instant;
 
-    /// Flips every bit, numbers datagrams, and appends the number and a sum: as long as the original's secure mode.
+    /// Flips every bit but the first, numbers datagrams, and appends the number and a sum: as long as an authentication
+    /// tag and a truncated counter.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct TestProtection {
         sent: u32,
         opened: u32,
     }
 
-    const OVERHEAD: usize = 11;
+    const OVERHEAD: usize = 19;
+
+    fn flip(bytes: &mut [u8]) {
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        if let Some(first) = bytes.first_mut() {
+            *first ^= VALID;
+        }
+    }
 
     fn sum(bytes: &[u8]) -> u64 {
         bytes.iter().fold(7, |sum: u64, byte| sum.rotate_left(5) ^ u64::from(*byte))
@@ -100,17 +100,18 @@ pub(crate) mod tests {
             let (body, mark) = whole.split_at_mut(length);
             self.sent += 1;
             mark[..3].copy_from_slice(&self.sent.to_le_bytes()[..3]);
-            mark[3..].copy_from_slice(&sum(body).to_le_bytes());
-            whole.iter_mut().for_each(|byte| *byte = !*byte);
+            mark[3..11].copy_from_slice(&sum(body).to_le_bytes());
+            mark[11..].fill(0);
+            flip(whole);
             Some(length + OVERHEAD)
         }
 
         fn open(&mut self, datagram: &mut [u8]) -> Option<usize> {
-            datagram.iter_mut().for_each(|byte| *byte = !*byte);
+            flip(datagram);
             let length = datagram.len().checked_sub(OVERHEAD)?;
             let (body, mark) = datagram.split_at(length);
             let number = u32::from_le_bytes([mark[0], mark[1], mark[2], 0]);
-            let is_whole = mark[3..] == sum(body).to_le_bytes();
+            let is_whole = mark[3..11] == sum(body).to_le_bytes();
             let is_new = number > self.opened;
             if is_whole && is_new {
                 self.opened = number;
@@ -191,6 +192,28 @@ pub(crate) mod tests {
         assert_eq!(in_clear.count(), 0, "the bytes on the wire are sealed");
     }
 
+    /// What tells data from acknowledgements stands among the sealed bytes; nothing but bit 7 is left for routing.
+    #[test]
+    fn every_datagram_behind_the_handshake_is_sealed() {
+        let (mut two, id) = Two::connect();
+        two.log.clear();
+        two.peers[0].send(two.now, id, &[0x86; 5_000], Delivery::RELIABLE).expect("room");
+        two.run(6);
+        let mut protections = [TestProtection::default(), TestProtection::default()];
+        let mut kinds = [[0; 2]; 2];
+        for (to, bytes) in &mut two.log {
+            assert_ne!(bytes[0] & VALID, 0, "routing needs it");
+            // The log begins behind the first datagrams of the connection, which is all that the counter asks for.
+            let length = protections[*to].open(bytes).expect("it was sealed");
+            assert!(length >= 3 && bytes[0] & VALID != 0);
+            kinds[*to][usize::from(bytes[0] & 0x40 != 0)] += 1;
+        }
+        assert!(
+            kinds.iter().flatten().all(|count| *count > 0),
+            "data and acknowledgements both ways: {kinds:?}"
+        );
+    }
+
     #[test]
     fn what_does_not_open_is_dropped_and_touches_nothing() {
         let (mut two, id) = Two::connect();
@@ -212,6 +235,6 @@ pub(crate) mod tests {
     #[test]
     fn every_size_leaves_room_for_the_mark() {
         assert_eq!(ConnectionProtection::new(Security::None).overhead(), 0);
-        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 11);
+        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 19);
     }
 }

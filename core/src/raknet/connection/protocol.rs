@@ -62,6 +62,10 @@ impl endpoint::Connection<RakNet> for Connection {
         self.sender.can_send(cx, length, delivery)
     }
 
+    fn refuse_data(&mut self, refuses: bool) {
+        self.refuses_data = refuses;
+    }
+
     fn disconnect(&mut self, cx: &mut Context<'_, '_>) {
         let result = self.handshake.disconnect(cx, &mut self.sender);
         self.end_on_error(cx, result);
