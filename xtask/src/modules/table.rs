@@ -69,6 +69,8 @@ const CORE: Crate = Crate {
             "game_protocol::types",
         ]),
         Layer::apart(&["raknet::wire", "game_protocol::wire"]),
+        // The handshake and the protection of secure connections, whose prologue has RakNet's addresses.
+        Layer::together(&["secure"]),
         // Configuration, counters, reasons.
         Layer::together(&[
             "raknet::amplification_budget",
