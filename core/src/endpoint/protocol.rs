@@ -84,6 +84,12 @@ pub trait Protocol: Internals {
     /// How many connections others may open at once; 0 makes a pure client.
     fn max_incoming(config: &mut Self::Config) -> &mut u16;
 
+    /// Makes the keys of a configuration others for each number, so that several peers can be made of copies of one: none
+    /// of them may draw the same random bytes. What clients know the peers by stays the same.
+    fn diversify(config: &mut Self::Config, number: u64) {
+        let _ = (config, number);
+    }
+
     /// The GUID of a peer, where the protocol has one.
     fn guid(identity: Self::Identity) -> Option<u64> {
         let _ = identity;

@@ -20,8 +20,14 @@ mod message_filter;
 mod network_id;
 mod protocol;
 mod reason;
+mod requests;
 mod responder;
 mod routing;
+#[cfg(feature = "secure")]
+mod security;
+#[cfg(not(feature = "secure"))]
+#[path = "no_security.rs"]
+mod security;
 mod state;
 mod stats;
 mod types;
@@ -37,6 +43,8 @@ pub use internal_addresses::InternalAddresses;
 pub use message_filter::{FILTER_GROUPS, FilterGroup, MessageFilter};
 pub use network_id::{NetworkId, NetworkIdGenerator};
 pub use reason::{ConnectFailure, DisconnectReason};
+#[cfg(feature = "secure")]
+pub use security::{SecurePeer, Security};
 pub use stats::{Amount, ConnectionStats, DropReason, Waiting};
 pub use types::{ConnectOptions, RakNet};
 pub use wire::offline::{PingScope, Refusal};

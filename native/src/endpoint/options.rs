@@ -1,6 +1,7 @@
 //! The options of an endpoint.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rakwire::endpoint::{Capacity, Protocol};
 
@@ -110,4 +111,14 @@ impl<P: Protocol> Options<P> {
         options.capacity = Capacity::for_connections(connections);
         Ok(options)
     }
+}
+
+/// How many endpoints this program has had.
+static ENDPOINTS: AtomicU64 = AtomicU64::new(0);
+
+/// The configuration of one endpoint: others from the same options, as the shards of a server, do not draw the same random
+/// bytes.
+pub(crate) fn config_of_one<P: Protocol>(mut config: P::Config) -> P::Config {
+    P::diversify(&mut config, ENDPOINTS.fetch_add(1, Ordering::Relaxed));
+    config
 }

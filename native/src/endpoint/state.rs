@@ -16,7 +16,7 @@ use super::boxed_hook::BoxedHook;
 use super::inbox::{Inbox, Phase};
 use super::message::Message;
 use super::meters::Meters;
-use super::options::Options;
+use super::options::{Options, config_of_one};
 use super::pending_wake::PendingWake;
 use super::requests::Requests;
 use super::spans::EndpointSpan;
@@ -90,7 +90,7 @@ impl<P: Protocol> State<P> {
             meters: Meters::new(P::NAME, P::DropReason::REASONS),
         };
         let deferred = options.defer_incoming.then(|| Deferred::new(options.backlog));
-        let peer = Peer::with_capacity(options.capacity, options.config);
+        let peer = Peer::with_capacity(options.capacity, config_of_one::<P>(options.config));
         let hooked = Hooked::new(peer, hook);
         let mut state =
             Self { hooked, dispatcher, requests: Requests::default(), deferred, pending_wake: None };

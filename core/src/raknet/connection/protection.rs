@@ -1,18 +1,29 @@
 //! The protection of datagrams: the last step before they leave, and the first after they arrived.
-//!
-//! There is none but the plain mode. A secure mode adds a variant here with its [`PacketProtection`], and its messages to
-//! the handshake; sizes, numbering and routing are ready for it.
 
-use crate::raknet::config::Security;
+#[cfg(feature = "secure")]
+use super::negotiation::{Dialling, Sealed};
+use crate::raknet::config::Protection;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
+use crate::time::Instant;
 
-/// The protection of the datagrams of a connection.
-#[derive(Clone, Copy, Debug)]
+/// The protection of the datagrams of a connection, and what it comes from.
+#[derive(Debug)]
 pub(crate) enum ConnectionProtection {
     Plain(Plain),
+    /// This end dials a server for a secure connection, and they have not agreed on keys yet.
+    #[cfg(feature = "secure")]
+    Dialling(Stored<Dialling>),
+    #[cfg(feature = "secure")]
+    Sealed(Stored<Sealed>),
     #[cfg(test)]
     TestProtection(tests::TestProtection),
 }
+
+/// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
+#[cfg(all(feature = "secure", feature = "alloc"))]
+pub(super) type Stored<T> = alloc::boxed::Box<T>;
+#[cfg(all(feature = "secure", not(feature = "alloc")))]
+pub(super) type Stored<T> = T;
 
 impl Default for ConnectionProtection {
     fn default() -> Self {
@@ -21,26 +32,44 @@ impl Default for ConnectionProtection {
 }
 
 impl ConnectionProtection {
-    pub(crate) fn new(security: Security) -> Self {
-        match security {
-            Security::None => Self::default(),
+    pub(crate) fn new(protection: Protection) -> Self {
+        match protection {
+            Protection::Plain => Self::default(),
             #[cfg(test)]
-            Security::Test => Self::TestProtection(tests::TestProtection::default()),
+            Protection::Test => Self::TestProtection(tests::TestProtection::default()),
+        }
+    }
+
+    /// Whether datagrams are, or will be, sealed with keys that the peers agree on.
+    pub(crate) const fn is_secure(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) | Self::Sealed(_) => true,
+            #[cfg(test)]
+            Self::TestProtection(_) => false,
         }
     }
 
     pub(crate) fn overhead(&self) -> u16 {
         match self {
             Self::Plain(plain) => plain.overhead(),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) | Self::Sealed(_) => crate::secure::OVERHEAD,
             #[cfg(test)]
             Self::TestProtection(protection) => protection.overhead(),
         }
     }
 
     /// Seals the first `length` bytes of `datagram` in place; none if it cannot be sent.
-    pub(crate) fn seal(&mut self, datagram: &mut [u8], length: usize) -> Option<usize> {
+    #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
+    pub(crate) fn seal(&mut self, now: Instant, datagram: &mut [u8], length: usize) -> Option<usize> {
         match self {
             Self::Plain(plain) => plain.seal(datagram, length),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) => None,
+            #[cfg(feature = "secure")]
+            Self::Sealed(sealed) => sealed.datagrams.seal(now, datagram, length),
             #[cfg(test)]
             Self::TestProtection(protection) => protection.seal(datagram, length),
         }
@@ -48,9 +77,22 @@ impl ConnectionProtection {
 
     /// The plain bytes of a datagram, in `buffer` unless they are what arrived; none if it was forged, damaged or opened
     /// before.
-    pub(crate) fn open<'d>(&mut self, datagram: &'d [u8], buffer: &'d mut [u8]) -> Option<&'d [u8]> {
+    #[cfg_attr(not(feature = "secure"), expect(unused_variables, reason = "only keys have an age"))]
+    pub(crate) fn open<'d>(
+        &mut self,
+        now: Instant,
+        datagram: &'d [u8],
+        buffer: &'d mut [u8],
+    ) -> Option<&'d [u8]> {
         match self {
             Self::Plain(plain) => plain.open_copy(datagram, buffer),
+            #[cfg(feature = "secure")]
+            Self::Dialling(_) => None,
+            #[cfg(feature = "secure")]
+            Self::Sealed(sealed) => {
+                let length = sealed.datagrams.open_copy(now, datagram, buffer).ok()?;
+                buffer.get(..length)
+            }
             #[cfg(test)]
             Self::TestProtection(protection) => protection.open_copy(datagram, buffer),
         }
@@ -139,7 +181,7 @@ pub(crate) mod tests {
             let peers = core::array::from_fn(|index| {
                 let mut config = Config::new([index as u8 + 1; 32]);
                 config.max_incoming = 1;
-                config.security = Security::Test;
+                config.protection = Protection::Test;
                 Peer::with_capacity(Capacity { connections: 1, blocks: 512, block_size: 512 }, config)
             });
             Self { peers, now: Instant::ZERO, log: Vec::new(), arrived: Vec::new() }
@@ -219,7 +261,7 @@ pub(crate) mod tests {
         let (mut two, id) = Two::connect();
         two.peers[0].send(two.now, id, b"\x86once", Delivery::RELIABLE).expect("room");
         two.run(1);
-        let before = two.peers[1].stats().dropped(DropReason::BadDatagram);
+        let before = two.peers[1].stats().dropped(DropReason::Unauthentic);
         let mut to_server = two.log.iter().filter(|(to, bytes)| *to == 1 && bytes.len() < 100);
         let (_, old) = to_server.next_back().expect("something was sent").clone();
         let mut forged = old.clone();
@@ -228,13 +270,13 @@ pub(crate) mod tests {
             two.peers[1].handle_datagram(two.now, ADDRESSES[0], &bytes);
         }
         two.run(1);
-        assert_eq!(two.peers[1].stats().dropped(DropReason::BadDatagram), before + 3);
+        assert_eq!(two.peers[1].stats().dropped(DropReason::Unauthentic), before + 3);
         assert_eq!(two.arrived, [b"\x86once"]);
     }
 
     #[test]
     fn every_size_leaves_room_for_the_mark() {
-        assert_eq!(ConnectionProtection::new(Security::None).overhead(), 0);
-        assert_eq!(ConnectionProtection::new(Security::Test).overhead(), 19);
+        assert_eq!(ConnectionProtection::new(Protection::Plain).overhead(), 0);
+        assert_eq!(ConnectionProtection::new(Protection::Test).overhead(), 19);
     }
 }
