@@ -7,6 +7,11 @@
 
 mod amplification_budget;
 mod bans;
+#[cfg(feature = "secure")]
+mod challenges;
+#[cfg(not(feature = "secure"))]
+#[path = "no_challenges.rs"]
+mod challenges;
 mod config;
 pub(crate) mod connection;
 pub(crate) mod delivery;
@@ -24,10 +29,14 @@ mod requests;
 mod responder;
 mod routing;
 #[cfg(feature = "secure")]
+mod secure_state;
+#[cfg(feature = "secure")]
 mod security;
+#[cfg(feature = "secure")]
+mod server_key;
 #[cfg(not(feature = "secure"))]
-#[path = "no_security.rs"]
-mod security;
+#[path = "no_server_key.rs"]
+mod server_key;
 mod state;
 mod stats;
 mod types;

@@ -9,7 +9,7 @@ use super::internal_addresses::StoredAddresses;
 use super::known_versions::KnownVersions;
 use super::responder::StatelessResponder;
 #[cfg(feature = "secure")]
-use super::security::SecureState;
+use super::secure_state::SecureState;
 use super::types::RakNet;
 use super::wire::Guid;
 use super::wire::control::MAX_PASSWORD;

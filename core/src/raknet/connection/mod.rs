@@ -32,10 +32,14 @@
 //! ```
 
 mod block_header;
+#[cfg(feature = "secure")]
+mod challenge;
 mod channels;
 mod congestion;
 mod context;
 mod handshake;
+#[cfg(feature = "secure")]
+mod key_state;
 mod metrics;
 #[cfg(feature = "secure")]
 mod negotiation;
@@ -54,6 +58,8 @@ mod sizes;
 use core::time::Duration;
 
 pub(crate) use block_header::BlockHeader;
+#[cfg(feature = "secure")]
+pub(crate) use challenge::ChallengeRequest;
 use context::Context;
 pub(crate) use handshake::ClientAddress;
 use handshake::{End, Handshake, State};
@@ -64,6 +70,8 @@ use sizes::Sizes;
 
 use super::internal_addresses::StoredAddresses;
 use super::reason::{ConnectFailure, DisconnectReason};
+#[cfg(feature = "secure")]
+use super::security::SecurePeer;
 use super::stats::DropReason;
 use super::wire::capsule::{CapsuleHeader, MIN_CAPSULE};
 use super::wire::control::MAX_CONTROL;
@@ -229,17 +237,13 @@ impl Connection {
 
     /// Whom the other peer of a secure connection has shown to be.
     #[cfg(feature = "secure")]
-    pub(crate) fn secure_peer(&self) -> Option<crate::raknet::SecurePeer> {
+    pub(crate) fn secure_peer(&self) -> Option<SecurePeer> {
         self.protection.secure_peer()
     }
 
     /// Another second request with a challenge of the client whose connection is half open.
     #[cfg(feature = "secure")]
-    pub(crate) fn on_challenge(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        request: &crate::raknet::security::ChallengeRequest<'_>,
-    ) {
+    pub(crate) fn on_challenge(&mut self, cx: &mut Context<'_, '_>, request: &ChallengeRequest<'_>) {
         if self.protection.on_challenge(cx, request) {
             self.sender.set_mtu(cx, request.mtu());
         }

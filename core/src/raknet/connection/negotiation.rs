@@ -1,16 +1,17 @@
 //! How two peers come to the keys of a connection (docs/secure.md#the-handshake).
 
-use core::fmt;
 use core::mem;
 use core::net::SocketAddr;
 
+use super::challenge::ChallengeRequest;
 use super::context::Context;
+use super::key_state::{ClientProof, Dialling, Sealed, Stage, Stored, into_inner, place};
 use super::offer::{Acceptance, Offer, Reply2Fields, accept_in_plain};
-use super::protection::{ConnectionProtection, Stored};
+use super::protection::ConnectionProtection;
 use crate::cursor::Writer;
 use crate::endpoint::ConnectError;
 use crate::raknet::reason::ConnectFailure;
-use crate::raknet::security::{ChallengeRequest, SecurePeer};
+use crate::raknet::security::SecurePeer;
 use crate::raknet::stats::DropReason;
 use crate::raknet::types::ConnectOptions;
 use crate::raknet::wire::control::{KeyProblem, Proof};
@@ -20,59 +21,6 @@ use crate::secure::{
     ANSWER, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError, IDENTITY, Identity,
     IdentityError, Negotiated, PROOF, ServerHandshake, ServerTrust, Versions,
 };
-
-/// What a client keeps until a server has answered its challenge.
-pub(crate) struct Dialling {
-    trust: ServerTrust,
-    /// The server whose reply 1 was answered last.
-    server: Guid,
-    challenge: [u8; CHALLENGE],
-    handshake: ClientHandshake,
-}
-
-/// What a secure connection keeps.
-pub(crate) struct Sealed {
-    pub(super) datagrams: DatagramProtection,
-    stage: Stage,
-    peer: SecurePeer,
-}
-
-enum Stage {
-    /// Client: the connection request is to be written.
-    Requesting(ClientProof),
-    /// Server: the connection request has not come.
-    HalfOpen {
-        handshake: Stored<ServerHandshake>,
-        /// Whether reply 2 is to be sent.
-        owes_reply: bool,
-    },
-    Open,
-}
-
-/// What a client writes into its connection request.
-#[derive(Clone, Copy)]
-pub(super) struct ClientProof {
-    proof: [u8; PROOF],
-    identity: Option<[u8; IDENTITY]>,
-}
-
-impl ClientProof {
-    pub(super) fn as_field(&self) -> Proof<'_> {
-        Proof { proof: &self.proof, identity: self.identity.as_ref().map(|identity| &identity[..]) }
-    }
-}
-
-impl fmt::Debug for Dialling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialling").field("trust", &self.trust).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Sealed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealed").field("peer", &self.peer).finish_non_exhaustive()
-    }
-}
 
 impl ConnectionProtection {
     /// What a connection begins with that this end opens.
@@ -211,20 +159,15 @@ impl ConnectionProtection {
             cx.stats.drop(DropReason::Unexpected);
             return false;
         }
-        let Ok(other) = request.respond(cx.config, cx.state, cx.stats, cx.now) else { return false };
-        let is_newer = other.challenge_number().is_some_and(|other| other > number);
+        let answered = request.respond(cx.config, &mut cx.state.secure, cx.stats, cx.now);
+        let Ok((handshake, datagrams)) = answered else { return false };
+        let is_newer = handshake.number() > number;
         if is_newer {
-            *self = other;
+            *self = Self::half_open(handshake, datagrams);
         } else {
             cx.stats.drop(DropReason::Unexpected);
         }
         is_newer
-    }
-
-    fn challenge_number(&self) -> Option<u8> {
-        let Self::Sealed(sealed) = self else { return None };
-        let Stage::HalfOpen { handshake, .. } = &sealed.stage else { return None };
-        Some(handshake.number())
     }
 
     /// Server: writes reply 2, if it is to be sent.
@@ -255,32 +198,6 @@ impl ConnectionProtection {
             Stage::Requesting(_) | Stage::Open => Some(sealed.peer),
         }
     }
-}
-
-impl Sealed {
-    /// The handshake of a half-open connection, whether reply 2 is to be sent, and whether a datagram was opened.
-    fn half_open(&mut self) -> Option<(&ServerHandshake, &mut bool, bool)> {
-        let has_opened = self.datagrams.has_opened();
-        match &mut self.stage {
-            Stage::HalfOpen { handshake, owes_reply } => Some((handshake, owes_reply, has_opened)),
-            Stage::Requesting(_) | Stage::Open => None,
-        }
-    }
-}
-
-/// Where it is stored.
-fn place<T>(stored: &mut Stored<T>) -> &mut T {
-    stored
-}
-
-#[cfg(feature = "alloc")]
-fn into_inner<T>(stored: Stored<T>) -> T {
-    *stored
-}
-
-#[cfg(not(feature = "alloc"))]
-fn into_inner<T>(stored: Stored<T>) -> T {
-    stored
 }
 
 impl Dialling {

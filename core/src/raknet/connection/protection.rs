@@ -1,7 +1,7 @@
 //! The protection of datagrams: the last step before they leave, and the first after they arrived.
 
 #[cfg(feature = "secure")]
-use super::negotiation::{Dialling, Sealed};
+use super::key_state::{Dialling, Sealed, Stored};
 use crate::raknet::config::Protection;
 use crate::raknet::wire::protection::{PacketProtection, Plain};
 use crate::time::Instant;
@@ -18,12 +18,6 @@ pub(crate) enum ConnectionProtection {
     #[cfg(test)]
     TestProtection(tests::TestProtection),
 }
-
-/// Where there is an allocator, a plain connection takes no memory for what a secure one needs.
-#[cfg(all(feature = "secure", feature = "alloc"))]
-pub(super) type Stored<T> = alloc::boxed::Box<T>;
-#[cfg(all(feature = "secure", not(feature = "alloc")))]
-pub(super) type Stored<T> = T;
 
 impl Default for ConnectionProtection {
     fn default() -> Self {

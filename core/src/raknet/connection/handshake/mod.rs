@@ -13,7 +13,6 @@ pub(super) use state::{End, State};
 
 use super::block_header::BlockHeader;
 use super::context::{Context, Ending};
-use super::negotiation::ClientProof;
 use super::protection::ConnectionProtection;
 use super::sender::Sender;
 use crate::cursor::{Reader, Source, WireError};
@@ -387,7 +386,7 @@ impl Handshake {
         };
         let (guid, time) = (cx.config.guid, cx.now.as_millis());
         let shown = protection.take_proof();
-        let proof = shown.as_ref().map(ClientProof::as_field);
+        let proof = shown.as_ref().map(|shown| shown.as_field());
         let request = Control::Request { guid, time, proof, password };
         sender.pings.on_ping_sent(cx.now);
         let sent = self.send(cx, sender, &request, Delivery::RELIABLE);
