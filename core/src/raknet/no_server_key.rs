@@ -8,19 +8,16 @@ const PUBLIC_KEY_FIELD: usize = 64;
 
 impl Config {
     /// Whether reply 1 has a key.
-    #[expect(clippy::unused_self, reason = "with security it depends on the configuration")]
     pub(crate) const fn has_server_key(&self) -> bool {
         false
     }
 
     /// Whether clients without security are refused.
-    #[expect(clippy::unused_self, reason = "with security it depends on the configuration")]
     pub(crate) const fn requires_security(&self) -> bool {
         false
     }
 
     /// What reply 1 asks the client to give back.
-    #[expect(clippy::unused_self, reason = "with security it depends on the configuration")]
     pub(crate) const fn server_security<'f>(
         &self,
         cookie: u32,

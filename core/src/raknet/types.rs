@@ -46,7 +46,6 @@ pub struct ConnectOptions<'p> {
 
 impl ConnectOptions<'_> {
     /// Whether the connection is to be secure or none at all.
-    #[cfg_attr(not(feature = "secure"), expect(clippy::unused_self, reason = "there is no such option"))]
     pub(crate) const fn wants_security(&self) -> bool {
         #[cfg(feature = "secure")]
         let wants = self.trust.is_some();

@@ -18,8 +18,8 @@ use crate::raknet::wire::control::{KeyProblem, Proof};
 use crate::raknet::wire::offline::{ClientSecurity, Offline, ServerSecurity};
 use crate::raknet::wire::{Guid, Wire};
 use crate::secure::{
-    ANSWER, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError, IDENTITY, Identity,
-    IdentityError, Negotiated, PROOF, ServerHandshake, ServerTrust, Versions,
+    ANSWER, CHALLENGE, ClientHandshake, DatagramProtection, Established, HandshakeError, Identity,
+    IdentityError, Negotiated, ServerHandshake, Versions,
 };
 
 impl ConnectionProtection {

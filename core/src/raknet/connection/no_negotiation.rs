@@ -21,7 +21,6 @@ impl ClientProof {
     }
 }
 
-#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with security there is more to it")]
 impl ConnectionProtection {
     /// What a connection begins with that this end opens.
     pub(super) fn dial(cx: &Context<'_, '_>, _: &ConnectOptions<'_>) -> Result<Self, ConnectError> {
