@@ -78,7 +78,7 @@ fn check_vector(vector: &Value, pattern: Pattern) {
     let keys = client.split();
     let mut from_client = pattern == Pattern::Nk;
     let mut nonces = [0, 0];
-    while let Some(message) = messages.next() {
+    for message in messages {
         let index = usize::from(!from_client);
         let mut sealed = room(0, &bytes(message, "payload"));
         seal_message(&keys[index], nonces[index], &[], &mut sealed).expect("room");

@@ -106,12 +106,11 @@ fn passes(from: &mut DatagramProtection, to: &mut DatagramProtection) -> Kept {
 
 /// The key of reply 1, keys as text and connect tokens: what is read is written the same.
 fn fields(bytes: &[u8]) -> Kept {
-    if let Some(field) = bytes.first_chunk::<PUBLIC_KEY_FIELD>() {
-        if let Some(read) = ServerKeyField::read(field) {
-            let mut canonical = *field;
-            canonical[2] &= 3;
-            promise(read.write() == canonical, || format!("{read:?}"))?;
-        }
+    let field = bytes.first_chunk::<PUBLIC_KEY_FIELD>();
+    if let Some((field, read)) = field.and_then(|field| Some((field, ServerKeyField::read(field)?))) {
+        let mut canonical = *field;
+        canonical[2] &= 3;
+        promise(read.write() == canonical, || format!("{read:?}"))?;
     }
     if let Ok(token) = ConnectToken::read(bytes) {
         let mut buffer = [0; MAX_CONNECT_TOKEN];

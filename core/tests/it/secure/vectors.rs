@@ -26,16 +26,21 @@ fn seed(byte: u8) -> [u8; 32] {
     core::array::from_fn(|index| byte.wrapping_mul(3).wrapping_add(index as u8))
 }
 
-/// A handshake with fixed keys and the datagrams behind it, as an entry of the file.
-fn handshake(name: &str, has_identity: bool, server_address: &str, client_address: &str) -> Value {
+/// A stage whose keys and random bytes are those of the vectors.
+fn stage(has_identity: bool, server_address: &str, client_address: &str) -> Stage {
     let mut stage = Stage::new(has_identity.then(|| StaticKey::from_bytes(seed(2))));
-    let next = StaticKey::from_bytes(seed(9)).public().hash();
     stage.server = ServerIdentity::new(StaticKey::from_bytes(seed(1)));
-    stage.server.next = Some(next);
+    stage.server.next = Some(StaticKey::from_bytes(seed(9)).public().hash());
     stage.server.requires_security = true;
     stage.trust = ServerTrust::Key(stage.server.public());
     stage.negotiated.server_address = address(server_address);
     stage.reply.client = address(client_address);
+    stage
+}
+
+/// A handshake with fixed keys and the datagrams behind it, as an entry of the file.
+fn handshake(name: &str, has_identity: bool, server_address: &str, client_address: &str) -> Value {
+    let mut stage = stage(has_identity, server_address, client_address);
     let field = stage.server.field(1492);
     let mut random = Fixed([seed(3), seed(4)].concat());
     let challenge = stage
@@ -43,34 +48,12 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
         .challenge(&stage.trust, has_identity, &field, &stage.negotiated, SIX, &mut random)
         .expect("a trusted key");
     let request = SecureRequest { negotiated: &stage.negotiated, challenge: &challenge };
-    let (answered, mut at_server) =
+    let (answered, at_server) =
         ServerHandshake::respond(&stage.server, request, stage.reply, &[6], START, &mut random)
             .expect("a challenge");
     let answer = *answered.answer();
-    let mut established = stage.accept(&answer).expect("a good answer");
-    let mut datagrams = Vec::new();
-    let mut pass =
-        |by: &str, from: &mut DatagramProtection, to: &mut DatagramProtection, micros: u64, plain: &[u8]| {
-            let now = Instant::from_micros(micros);
-            let mut buffer = [0; 64];
-            buffer[..plain.len()].copy_from_slice(plain);
-            let length = from.seal(now, &mut buffer, plain.len()).expect("room");
-            let sealed = hex(&buffer[..length]);
-            let epoch = from.epoch();
-            assert_eq!(to.open(now, &mut buffer[..length]).map(|opened| opened.to_vec()), Ok(plain.to_vec()));
-            datagrams.push(json!({"by": by, "epoch": epoch, "plain": hex(plain), "sealed": sealed}));
-        };
-    let at_client = &mut established.protection;
-    pass("client", at_client, &mut at_server, 0, b"\x84connection request");
-    pass("client", at_client, &mut at_server, 0, b"\x84again");
-    let identity = established.identity;
-    let shown =
-        answered.finish(&mut at_server, &established.proof, identity.as_ref().map(|bytes| &bytes[..]), START);
-    assert_eq!(shown.map(|shown| shown.is_some()), Ok(has_identity));
-    pass("server", &mut at_server, at_client, 0, b"\x84accepted");
-    pass("client", at_client, &mut at_server, 0, b"\x84first message");
-    pass("client", at_client, &mut at_server, 121_000_000, b"\x84after two minutes");
-    pass("server", &mut at_server, at_client, 121_000_000, b"");
+    let established = stage.accept(&answer).expect("a good answer");
+    let (proof, identity) = (established.proof, established.identity);
     json!({
         "name": name,
         "server_private": hex(&seed(1)),
@@ -91,10 +74,41 @@ fn handshake(name: &str, has_identity: bool, server_address: &str, client_addres
         "key_field": hex(&field),
         "challenge": hex(&challenge),
         "answer": hex(&answer),
-        "proof": hex(&established.proof),
+        "proof": hex(&proof),
         "identity": identity.map(|identity| hex(&identity)),
-        "datagrams": datagrams,
+        "datagrams": datagrams(established, answered, at_server),
     })
+}
+
+/// The connection request, what follows it, and what follows two minutes later under new keys.
+fn datagrams(
+    mut established: Established,
+    answered: ServerHandshake,
+    mut at_server: DatagramProtection,
+) -> Value {
+    const LATER: u64 = 121_000_000;
+    let mut datagrams = Vec::new();
+    let mut pass =
+        |by: &str, from: &mut DatagramProtection, to: &mut DatagramProtection, micros: u64, plain: &[u8]| {
+            let now = Instant::from_micros(micros);
+            let mut buffer = [0; 64];
+            buffer[..plain.len()].copy_from_slice(plain);
+            let length = from.seal(now, &mut buffer, plain.len()).expect("room");
+            let sealed = hex(&buffer[..length]);
+            let epoch = from.epoch();
+            assert_eq!(to.open(now, &mut buffer[..length]).map(|opened| opened.to_vec()), Ok(plain.to_vec()));
+            datagrams.push(json!({"by": by, "epoch": epoch, "plain": hex(plain), "sealed": sealed}));
+        };
+    pass("client", &mut established.protection, &mut at_server, 0, b"\x84connection request");
+    pass("client", &mut established.protection, &mut at_server, 0, b"\x84again");
+    let shown = finish(answered, &mut at_server, &established);
+    assert_eq!(shown.map(|shown| shown.is_some()), Ok(established.identity.is_some()));
+    let at_client = &mut established.protection;
+    pass("server", &mut at_server, at_client, 0, b"\x84accepted");
+    pass("client", at_client, &mut at_server, 0, b"\x84first message");
+    pass("client", at_client, &mut at_server, LATER, b"\x84after two minutes");
+    pass("server", &mut at_server, at_client, LATER, b"");
+    datagrams.into()
 }
 
 fn token(name: &str, servers: &[KeyHash], user_data: &[u8]) -> Value {
