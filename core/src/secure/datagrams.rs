@@ -89,6 +89,8 @@ enum KeyOf {
     Previous,
     Current,
     Next,
+    /// The epoch after the next: the other peer has followed into the next one, and all that it sent there was lost.
+    AfterNext,
 }
 
 /// Seals and opens the datagrams of one connection, in both directions.
@@ -259,13 +261,18 @@ impl DatagramProtection {
             OpenError::Forged
         })?;
         self.receiving.window.mark(counter);
-        if opened == KeyOf::Next {
+        let epochs = match opened {
+            KeyOf::Previous | KeyOf::Current => 0,
+            KeyOf::Next => 1,
+            KeyOf::AfterNext => 2,
+        };
+        for _ in 0..epochs {
             self.receiving.begin_epoch(now, self.limits.previous_key);
-            if self.sending.epoch < self.receiving.epoch {
-                self.begin_sending_epoch(now);
-            }
             // Whatever epoch 0 was, it is over.
             self.is_early = false;
+        }
+        while self.sending.epoch < self.receiving.epoch {
+            self.begin_sending_epoch(now);
         }
         Ok(())
     }
@@ -305,13 +312,18 @@ impl Receiving {
         let key_of = match epoch.wrapping_sub(self.epoch) & EPOCH_MASK {
             0 => KeyOf::Current,
             1 => KeyOf::Next,
-            3 => KeyOf::Previous,
-            _ => return None,
+            2 => KeyOf::AfterNext,
+            _ => KeyOf::Previous,
         };
+        let after_next;
         let key = match key_of {
             KeyOf::Current => &self.key,
             KeyOf::Next => self.next.as_ref()?,
             KeyOf::Previous => self.previous.as_ref().map(|(key, _)| key)?,
+            KeyOf::AfterNext => {
+                after_next = rekey(self.next.as_ref()?);
+                &after_next
+            }
         };
         open(key, counter, &header, body, tag)?;
         Some(key_of)
