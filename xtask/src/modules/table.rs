@@ -158,6 +158,7 @@ const NATIVE: Crate = Crate {
     root: "native/src/lib.rs",
     layers: &[
         Layer::apart(&["bind_error", "clock", "entropy", "interfaces", "outgoing", "simulation", "wakers"]),
+        Layer::apart(&["key_file"]),
         // What datagrams pass between the socket and the endpoint.
         Layer::together(&["arrival_queue", "network_emulator", "socket"]),
         // The driver, generic over the protocol.
@@ -229,10 +230,10 @@ const CLI: Crate = Crate {
     root: "cli/src/main.rs",
     layers: &[
         Layer::apart(&["failure", "hex", "text"]),
-        Layer::apart(&["host", "protocol"]),
+        Layer::apart(&["host", "keys", "protocol"]),
         Layer::together(&["capture"]),
         // The commands.
-        Layer::apart(&["bench", "decode", "ping", "send"]),
+        Layer::apart(&["bench", "decode", "keygen", "ping", "send"]),
         Layer::apart(&["discover", "echo"]),
         Layer::together(&["crate"]),
     ],
