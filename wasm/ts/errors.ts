@@ -21,6 +21,7 @@ export type ErrorCode =
   | "recently-connected"
   | "incompatible-protocol"
   | "security-required"
+  | "server-without-security"
   | "identity-required"
   | "invalid-identity"
   | "public-key-mismatch"
