@@ -14,6 +14,11 @@ const MIN_QUEUE_DELAY: u32 = 5_000;
 const MAX_QUEUE_DELAY: u32 = 12_000;
 /// How long a lowest RTT counts as the base RTT, in microseconds: routes change.
 const BASE_RTT_WINDOW: u32 = 10_000_000;
+/// How long a peer waits for more datagrams before it acknowledges, in microseconds (docs/raknet.md#acknowledgements).
+const ACK_DELAY: u32 = 10_000;
+/// Datagrams in flight of which so many arrive that the peer does not wait: it acknowledges eight at once, and of this many
+/// half may be lost.
+const UNDELAYED_DATAGRAMS: u32 = 16;
 /// RTT samples after which slow start may end within a round.
 const MIN_ROUND_SAMPLES: u8 = 4;
 /// Datagrams, acknowledged or lost, of which a loss rate is computed.
@@ -133,7 +138,7 @@ impl DelayBased {
             self.round = Round { since: sample.now, end: sample.next, ..Round::default() };
         } else if self.state == State::SlowStart
             && self.round.samples == MIN_ROUND_SAMPLES
-            && self.queue_delay() > self.max_queue_delay() / 2
+            && self.queue_delay() > self.slow_start_queue_delay(sample)
         {
             self.leave_slow_start(sample);
         }
@@ -166,6 +171,12 @@ impl DelayBased {
         tolerated.max(self.ack_span - self.ack_span / 4)
     }
 
+    /// The queueing delay that ends slow start.
+    fn slow_start_queue_delay(&self, sample: &AckSample) -> u32 {
+        let is_delayed = sample.in_flight < UNDELAYED_DATAGRAMS * self.datagram;
+        self.max_queue_delay() / 2 + if is_delayed { ACK_DELAY } else { 0 }
+    }
+
     fn grow(&mut self, bytes: u32) {
         self.window = self.window.saturating_add(bytes).min(MAX_WINDOW);
     }
@@ -181,6 +192,9 @@ impl DelayBased {
         let elapsed = sample.now.micros_since(self.round.since).max(self.base_rtt());
         let carried = scale(self.round.bytes, self.base_rtt(), elapsed);
         self.state = State::Steady;
+        // Slow start causes losses itself, so the random loss rate is found from here on.
+        self.min_loss_rates = [ALL; 2];
+        self.loss_rates = 0;
         self.reduce(carried.max(self.window / 4), sample.now);
     }
 
@@ -195,7 +209,7 @@ impl DelayBased {
             return;
         }
         match self.state {
-            State::SlowStart if congestion_loss.is_some() || queue > limit / 2 => {
+            State::SlowStart if congestion_loss.is_some() || queue > self.slow_start_queue_delay(sample) => {
                 self.leave_slow_start(sample)
             }
             State::SlowStart => {}
