@@ -145,7 +145,7 @@ fn acknowledgements_are_never_held_back() {
     assert_eq!(sender.take(), [], "pace and limit hold messages back");
     // A datagram of the other peer, after one that is missing.
     assert_eq!(sender.answers_to(100), [0xC0, 0xA0], "what is missing is named at once, and what arrived");
-    assert_eq!(sender.answers_to(101), [], "the next one has time");
+    assert_eq!(sender.answers_to(101), [0; 0], "the next one has time");
     sender.pass(Duration::from_millis(10));
     let first: Vec<_> = sender.take_all().iter().map(|datagram| datagram[0]).collect();
     assert_eq!(first, [0xC0], "what arrived is acknowledged when its time has come");
