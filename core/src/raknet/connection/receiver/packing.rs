@@ -12,12 +12,7 @@ use crate::storage::{Block, BlockLink};
 
 impl Receiver {
     /// Puts a message behind the one that was kept last; false if it does not follow that one, or does not fit.
-    pub(super) fn pack(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        message: &IncomingMessage,
-        payload: &[u8],
-    ) -> bool {
+    pub(super) fn pack(&self, cx: &mut Context<'_, '_>, message: &IncomingMessage, payload: &[u8]) -> bool {
         let Some(block) = self.packing else { return false };
         let Some(mut first) = cx.pool.header(block).received().copied() else { return false };
         let follows = first.channel == message.channel
