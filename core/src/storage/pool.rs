@@ -309,8 +309,12 @@ impl<'a, H: Copy + Default> Pool<'a, H> {
         let node = self.node_mut(message);
         node.used = u16::try_from(used + length).unwrap_or(u16::MAX);
         node.size = node.used.into();
-        let room = self.bytes_mut(message).iter_mut().skip(used);
-        room.zip(parts.into_iter().flatten()).for_each(|(to, from)| *to = *from);
+        let mut room = self.bytes_mut(message).get_mut(used..).unwrap_or_default();
+        for part in parts {
+            let Some((front, rest)) = room.split_at_mut_checked(part.len()) else { break };
+            front.copy_from_slice(part);
+            room = rest;
+        }
         true
     }
 
