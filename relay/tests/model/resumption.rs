@@ -235,6 +235,7 @@ fn conditions(random: &mut Random) -> Conditions {
         latency: Duration::from_millis(random.below(20)),
         jitter: Duration::from_millis(random.below(10)),
         bottleneck: None,
+        bursts: None,
     }
 }
 
