@@ -134,6 +134,11 @@ impl StaticKey {
         PrivateText { prefix: PRIVATE_PREFIX, key: PrivateBytes::Pair(&self.0) }
     }
 
+    /// A second copy, for a copy of a configuration. There is no `Clone`, so that each one can be found by this name.
+    pub(crate) fn duplicate(&self) -> Self {
+        Self(KeyPair::new(&Secret::new(*self.0.private())))
+    }
+
     pub(super) const fn pair(&self) -> &KeyPair {
         &self.0
     }

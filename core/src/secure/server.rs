@@ -45,6 +45,11 @@ impl ServerIdentity {
         Self { key, requires_security: false, requires_identity: false, next: None }
     }
 
+    /// A second copy, for a copy of a configuration.
+    pub(crate) fn duplicate(&self) -> Self {
+        Self { key: self.key.duplicate(), ..*self }
+    }
+
     /// The public key.
     #[must_use]
     pub const fn public(&self) -> PublicKey {

@@ -5,6 +5,7 @@
 
 import { RakwireError } from "../errors.js";
 import type { WebSocketConstructor, WebSocketLike } from "../types.js";
+import { readDrops } from "./relay-drops.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The limit for buffered bytes in the WebSocket: congestion control cannot hold them back any more. */
@@ -19,6 +20,9 @@ const TOKEN = "rakwire.token.";
 /** The time before the first attempt to open a WebSocket again; it doubles until the longest. */
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
+/** The longest text that is read, and the longest time for which a relay is sought again, whatever the relay says. */
+const MAX_TEXT = 4_096;
+const MAX_WITHIN_MS = 600_000;
 
 /** How a WebSocket ended. */
 interface Close {
@@ -48,6 +52,8 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
 }
 
 class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says. */
+  readonly sendsAtOnce: boolean;
   readonly #url: URL;
   readonly #protocols: string[];
   readonly #resumes: boolean;
@@ -71,6 +77,7 @@ class RelayTransport implements Transport {
       ...(token !== undefined ? [TOKEN + token] : []),
     ];
     this.#WebSocket = readWebSocket(webSocket);
+    this.sendsAtOnce = webSocket === undefined;
     this.#events = events;
     this.#socket = this.#open();
   }
@@ -124,7 +131,13 @@ class RelayTransport implements Transport {
 
   /** What the relay says of itself. A text that is none of its own is ignored. */
   #onText(text: string): void {
-    const flow = readFlow(text);
+    const said = readText(text);
+    const drops = readDrops(said);
+    if (drops !== undefined) {
+      this.#events?.onRelayDrops(drops);
+      return;
+    }
+    const flow = readFlow(said);
     if (flow === undefined || !this.#resumes) {
       return;
     }
@@ -175,17 +188,21 @@ class RelayTransport implements Transport {
   }
 }
 
-/** The flow that a text of the relay names, and whether it is the one before. */
-function readFlow(text: string): (Flow & { resumed: boolean }) | undefined {
-  let said: { type?: unknown; resume?: unknown; resume_within_ms?: unknown; resumed?: unknown } | null;
+/** The object in a text of the relay; an empty one if there is none. */
+function readText(text: string): object {
   try {
-    said = JSON.parse(text);
+    const said: unknown = text.length > MAX_TEXT ? undefined : JSON.parse(text);
+    return typeof said === "object" && said !== null ? said : {};
   } catch {
-    return undefined;
+    return {};
   }
-  const { type, resume, resume_within_ms: withinMs, resumed } = said ?? {};
+}
+
+/** The flow that the relay names, and whether it is the one before. */
+function readFlow(said: object): (Flow & { resumed: boolean }) | undefined {
+  const { type, resume, resume_within_ms: withinMs, resumed } = said as Record<string, unknown>;
   return type === "flow" && typeof resume === "string" && typeof withinMs === "number"
-    ? { secret: resume, withinMs, resumed: resumed === true }
+    ? { secret: resume, withinMs: Math.min(withinMs, MAX_WITHIN_MS), resumed: resumed === true }
     : undefined;
 }
 
