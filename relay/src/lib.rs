@@ -64,6 +64,7 @@ mod syntax;
 mod target;
 mod tls;
 pub mod token;
+pub mod webrtc;
 
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;

@@ -37,7 +37,7 @@ pub(crate) use counters::Direction;
 pub use counters::{FrontCounters, FrontDropReason, FrontSnapshot};
 use flow::FlowProtocol;
 use half_open::HalfOpen;
-use ration::{Rates, Rations};
+pub(crate) use ration::{Rates, Rations, network};
 pub(crate) use table::FlowId;
 use table::FlowTable;
 pub(crate) use transmit::{To, Transmits};
