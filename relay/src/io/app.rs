@@ -12,7 +12,7 @@ use tracing::{error, info};
 use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
-use super::websocket::Connection;
+use super::transport::Connection;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;

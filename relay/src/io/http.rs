@@ -16,7 +16,7 @@ use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
 use super::server_list::servers;
-use super::websocket::{self, Connection};
+use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
 
@@ -56,18 +56,21 @@ async fn open(
         Err(Refusal::Close(reason)) => Err(reason),
         Err(Refusal::Forbidden(forbidden)) => return forbid(&app, &request, forbidden),
     };
-    let upgrade = websocket::configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
+    let upgrade = configure(upgrade, &app.limits).protocols([FLOW_PROTOCOL]);
     connected.set_websocket();
     let opening = Opening {
         client,
         permission,
         has_control: upgrade.selected_protocol().is_some(),
         resume: parameter(&query, "resume").and_then(|secret| secret.parse().ok()),
+        is_deferred: parameter(&query, "defer").is_some(),
     };
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        client::serve(&app, Connection::new(socket, tracked, connected), opening).await;
+        let transport = Transport::WebSocket(WebSocketTransport::new(socket));
+        let connection = Connection::new(transport, &app.counters, tracked, connected);
+        client::serve(&app, connection, opening).await;
     })
 }
 

@@ -1,4 +1,4 @@
-//! IO: HTTP and WebSocket on one side, UDP on the other. The logic is in `flow`.
+//! IO: HTTP and the transports of clients on one side, UDP on the other. The logic is in `flow`.
 
 mod admin;
 mod app;
@@ -18,8 +18,8 @@ mod receive;
 mod serve;
 mod server_list;
 mod tcp;
+mod transport;
 mod udp;
-mod websocket;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;

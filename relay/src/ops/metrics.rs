@@ -13,6 +13,7 @@ use crate::close::CloseKind;
 use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason};
 use crate::front::{FrontDropReason, FrontSnapshot};
+use crate::transport_kind::TransportKind;
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +71,14 @@ fn describe() {
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
+    describe_gauge!(
+        "rakwire_relay_transport_connections",
+        "Open connections of clients by transport, those without a flow included."
+    );
+    describe_counter!(
+        "rakwire_relay_transport_connections_total",
+        "Connections of clients by transport since the start."
+    );
     describe_counter!("rakwire_relay_closes_total", "Clients that were closed or rejected by a close code.");
     describe_counter!(
         "rakwire_relay_refusals_total",
@@ -106,6 +115,11 @@ fn record_traffic(snapshot: &Snapshot) {
                 [("target", target()), ("direction", direction), ("reason", reason.name().to_owned())];
             counter!("rakwire_relay_drops_total", &labels).absolute(counts.drops(reason));
         }
+    }
+    for kind in TransportKind::ALL {
+        let (counts, name) = (snapshot.transport(kind), || kind.to_string());
+        gauge!("rakwire_relay_transport_connections", "transport" => name()).set(counts.open as f64);
+        counter!("rakwire_relay_transport_connections_total", "transport" => name()).absolute(counts.opened);
     }
     for kind in CloseKind::ALL {
         counter!("rakwire_relay_closes_total", "reason" => label(kind)).absolute(snapshot.closes(kind));
@@ -209,6 +223,7 @@ mod tests {
             "rakwire_relay_clients{target=\"game\"} 0",
             "rakwire_relay_connections_max 84",
             "rakwire_relay_ready 1",
+            "rakwire_relay_transport_connections{transport=\"websocket\"} 0",
             "rakwire_relay_front_clients 0",
             "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
             "rakwire_relay_front_bytes_total{direction=\"to_server\"} 0",

@@ -11,6 +11,8 @@ mod commands;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
+mod deferred;
+#[cfg(test)]
 mod flows;
 #[cfg(test)]
 mod frames;
