@@ -17,10 +17,13 @@ use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
-use crate::io::{App, FrontAdmission, PROBES_INTERVAL, UdpFront, router, serve, serve_admin};
+use crate::io::{
+    App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, router, run_data_channels, serve, serve_admin,
+};
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
 use crate::tls::Tls;
+use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How long the end of a shutdown waits for connections that do not answer.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -107,6 +110,7 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
+        bind_data_channels(&config, &app, local_addr)?;
         let config = Arc::new(Mutex::new(written));
         Ok(Self { listener, local_addr, router, admin, front, app, config })
     }
@@ -133,6 +137,18 @@ impl Relay {
     #[must_use]
     pub fn front_counters(&self) -> Arc<FrontCounters> {
         Arc::clone(&self.app.front_counters)
+    }
+
+    /// The address of the data channels and the fingerprint that a page needs for them, if there are any.
+    #[must_use]
+    pub fn webrtc(&self) -> Option<(SocketAddr, Fingerprint)> {
+        self.app.data_channels.get().map(|channels| (channels.local_addr(), *channels.fingerprint()))
+    }
+
+    /// The counters of the data channels, all zero if there are none.
+    #[must_use]
+    pub fn webrtc_counters(&self) -> Arc<WebRtcCounters> {
+        Arc::clone(&self.app.webrtc_counters)
     }
 
     /// Whether clients connect by TLS.
@@ -190,6 +206,11 @@ impl Relay {
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
+        }
+        if let Some(channels) = app.data_channels.get().cloned() {
+            let fingerprint = channels.fingerprint();
+            info!(udp = %channels.local_addr(), %fingerprint, "listening for data channels");
+            beside.spawn(run_data_channels(channels, Arc::clone(&app)));
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
@@ -301,6 +322,19 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
+}
+
+/// The data channels, if there may be any. Another program may have the UDP port: then there are none.
+fn bind_data_channels(config: &Config, app: &App, listen: SocketAddr) -> Result<(), ConfigError> {
+    if !config.has_webrtc()? {
+        return Ok(());
+    }
+    let certificate = config.make_webrtc_certificate()?;
+    match DataChannels::bind(listen, &certificate, Arc::clone(&app.webrtc_counters)) {
+        Ok(channels) => drop(app.data_channels.set(channels)),
+        Err(error) => warn!(udp = %listen, %error, "no data channels"),
+    }
+    Ok(())
 }
 
 /// Runs the front. If it ends before the relay does, the relay is not ready any more.

@@ -215,7 +215,7 @@ impl Admission {
         if policy.bans.contains(ip) {
             return Err(Refusal::Forbidden(Forbidden::Banned));
         }
-        if !policy.origins.admits(&request.origin) {
+        if !policy.admits_origin(&request.origin) {
             return Err(Refusal::Forbidden(Forbidden::Origin));
         }
         // Before a signature is verified, which takes much more time.

@@ -21,6 +21,7 @@ pub use layers::{LoadError, Loaded, Override, Source};
 pub use model::{
     AddressLimits, AdminConfig, AdmissionConfig, Config, DiscoveryConfig, ForwardedHeader, Limits, LogConfig,
     LogFormat, Target, TargetSource, TlsConfig, TokensConfig, UDP_PAYLOAD_MAX, UdpConfig,
+    WebRtcConfig,
 };
 pub use options::{Change, OPTIONS, OptionInfo, OptionKind};
 pub(crate) use pages::absolute;

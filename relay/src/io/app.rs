@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
+use super::data_channels::DataChannels;
 use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
@@ -21,6 +22,7 @@ use crate::front::FrontCounters;
 use crate::ops::{AddressLog, Gauges, Health, Reloading, render_metrics};
 use crate::reload::Reloader;
 use crate::tls::Tls;
+use crate::webrtc::WebRtcCounters;
 
 /// How the connection of a client that comes back arrives at its flow.
 pub(crate) type Connections = Handover<Box<Connection>>;
@@ -49,6 +51,10 @@ pub(crate) struct App {
     pub(crate) sessions: TaskTracker,
     /// The counters of the front, all zero if there is none.
     pub(crate) front_counters: Arc<FrontCounters>,
+    /// The data channels, if there are any.
+    pub(crate) data_channels: OnceLock<DataChannels>,
+    /// The counters of the data channels, all zero if there are none.
+    pub(crate) webrtc_counters: Arc<WebRtcCounters>,
     /// Which part has ended that should go on.
     failure: OnceLock<&'static str>,
     /// What reloads this relay, once there is something.
@@ -79,6 +85,8 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),
+            data_channels: OnceLock::new(),
+            webrtc_counters: Arc::default(),
             failure: OnceLock::new(),
             reloader: OnceLock::new(),
             server_list: ListCache::default(),
@@ -144,6 +152,6 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
         };
-        render_metrics(&self.counters.snapshot(), &self.front_counters.snapshot(), &gauges)
+        render_metrics(&self.counters.snapshot(), &self.front_counters.snapshot(), &self.webrtc_counters.snapshot(), &gauges)
     }
 }

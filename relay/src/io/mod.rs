@@ -5,6 +5,7 @@ mod app;
 mod batch;
 mod client;
 mod connected;
+mod data_channels;
 mod drive;
 mod files;
 mod front;
@@ -24,6 +25,7 @@ mod write_deadline;
 
 pub(crate) use admin::serve_admin;
 pub(crate) use app::App;
+pub(crate) use data_channels::{DataChannels, run_data_channels};
 pub(crate) use front::UdpFront;
 pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;

@@ -14,6 +14,7 @@ use crate::counters::Snapshot;
 use crate::flow::{Direction, DropReason};
 use crate::front::{FrontDropReason, FrontSnapshot};
 use crate::transport_kind::TransportKind;
+use crate::webrtc::{WebRtcDropReason, WebRtcSnapshot};
 
 /// What is not counted but true at the moment.
 #[derive(Debug, Clone, Copy)]
@@ -29,12 +30,18 @@ pub(crate) struct Gauges {
 
 /// All metrics in the text format of Prometheus. They are recorded anew each time, so that a target that is gone is not
 /// told any more.
-pub(crate) fn render(snapshot: &Snapshot, front: &FrontSnapshot, gauges: &Gauges) -> String {
+pub(crate) fn render(
+    snapshot: &Snapshot,
+    front: &FrontSnapshot,
+    webrtc: &WebRtcSnapshot,
+    gauges: &Gauges,
+) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
         describe();
         record_traffic(snapshot);
         record_front(front);
+        record_webrtc(webrtc);
         record_refusals(snapshot);
         record_gauges(gauges);
     });
@@ -66,6 +73,12 @@ fn describe() {
         "Pongs and challenges that the front answered in the place of the server."
     );
     describe_counter!("rakwire_relay_front_drops_total", "Datagrams that the front dropped.");
+    describe_counter!(
+        "rakwire_relay_webrtc_checks_answered_total",
+        "Connectivity checks of data channels that were answered."
+    );
+    describe_counter!("rakwire_relay_webrtc_sessions_total", "Sessions of data channels by how far they came.");
+    describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
@@ -141,6 +154,21 @@ fn record_front(front: &FrontSnapshot) {
     }
 }
 
+fn record_webrtc(webrtc: &WebRtcSnapshot) {
+    counter!("rakwire_relay_webrtc_checks_answered_total").absolute(webrtc.answers);
+    for (state, count) in [
+        ("begun", webrtc.begun),
+        ("secured", webrtc.secured),
+        ("connected", webrtc.connected),
+        ("failed", webrtc.failed),
+    ] {
+        counter!("rakwire_relay_webrtc_sessions_total", "state" => state).absolute(count);
+    }
+    for reason in WebRtcDropReason::ALL {
+        counter!("rakwire_relay_webrtc_drops_total", "reason" => label(reason)).absolute(webrtc.drops(reason));
+    }
+}
+
 fn record_refusals(snapshot: &Snapshot) {
     let refusals = [
         ("origin", snapshot.origins_refused),
@@ -188,9 +216,10 @@ mod tests {
     use super::*;
     use crate::counters::Counters;
     use crate::front::FrontCounters;
+    use crate::webrtc::WebRtcCounters;
 
     fn text_of(counters: &Counters, front: &FrontCounters) -> String {
-        render(&counters.snapshot(), &front.snapshot(), &GAUGES)
+        render(&counters.snapshot(), &front.snapshot(), &WebRtcCounters::default().snapshot(), &GAUGES)
     }
 
     const GAUGES: Gauges = Gauges {
@@ -227,6 +256,8 @@ mod tests {
             "rakwire_relay_front_clients 0",
             "rakwire_relay_front_drops_total{reason=\"not_admitted\"} 0",
             "rakwire_relay_front_bytes_total{direction=\"to_server\"} 0",
+            "rakwire_relay_webrtc_sessions_total{state=\"connected\"} 0",
+            "rakwire_relay_webrtc_drops_total{reason=\"wrong_password\"} 0",
         ] {
             assert!(text.lines().any(|present| present == line), "{line} is missing:\n{text}");
         }

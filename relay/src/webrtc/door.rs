@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ const HALF_OPEN_OF_NETWORK: u32 = 128;
 pub(crate) enum Verdict<S> {
     /// It is answered with this, and nothing is kept.
     Answer(Vec<u8>),
-    /// It is for a session. A connectivity check has an answer besides.
+    /// It is for a session.
     Session(S),
     /// It begins a session, which has to be told to [`Door::open`].
     Begin,

@@ -17,6 +17,10 @@ pub(crate) use self::certificate::{Certificate, CertificateError};
 pub use self::certificate::Fingerprint;
 pub use self::counters::{WebRtcCounters, WebRtcDropReason, WebRtcSnapshot};
 pub(crate) use self::door::{Door, Verdict};
-pub(crate) use self::kind::DatagramKind;
 pub(crate) use self::request::{NoRequest, OpenRequest, close_message};
 pub(crate) use self::session::{HANDSHAKE_TIMEOUT, Session, SessionEvent, SessionSettings};
+
+#[cfg(test)]
+pub(crate) use self::session::tests::{Version, client};
+#[cfg(test)]
+pub(crate) use self::stun::{Password, tests::check};

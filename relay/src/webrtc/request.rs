@@ -18,6 +18,8 @@ pub(crate) struct OpenRequest {
     pub(crate) token: Option<SecretText>,
     /// The secret of an earlier flow.
     pub(crate) resume: Option<SecretText>,
+    /// If it is there, the flow opens with the first datagram.
+    pub(crate) defer: Option<String>,
 }
 
 /// A text that is not shown.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dimpl::{Config as DtlsConfig, Dtls, DtlsCertificate, Output};
 use sctp_proto::{
-    Association, AssociationHandle, DatagramEvent, Endpoint, EndpointConfig, Event, Payload,
+    Association, AssociationError, AssociationHandle, DatagramEvent, Endpoint, EndpointConfig, Event, Payload,
     PayloadProtocolIdentifier as Contents, ReliabilityType, ServerConfig, StreamEvent, Transmit,
     TransportConfig,
 };
@@ -109,6 +109,8 @@ pub(crate) enum SessionEvent {
     Secured,
     /// Both channels can be used.
     Connected,
+    /// A connectivity check outside of the session has shown that the client is there.
+    Checked,
     /// A control message.
     Control(Bytes),
     /// A message of the channel for datagrams.
@@ -364,8 +366,8 @@ impl Session {
             Event::HandshakeFailed { .. } => self.fail(now),
             Event::AssociationLost { reason } => {
                 let event = match reason {
-                    sctp_proto::AssociationError::TimedOut => SessionEvent::Failed,
-                    sctp_proto::AssociationError::ReceiveBufferExhausted => SessionEvent::Violation,
+                    AssociationError::TimedOut => SessionEvent::Failed,
+                    AssociationError::ReceiveBufferExhausted => SessionEvent::Violation,
                     _ => SessionEvent::Closed,
                 };
                 self.end(now, Some(event));
@@ -432,4 +434,4 @@ impl Session {
 
 #[cfg(test)]
 #[path = "session_tests.rs"]
-mod tests;
+pub(crate) mod tests;

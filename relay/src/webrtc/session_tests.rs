@@ -17,13 +17,14 @@ struct Network {
 }
 
 #[derive(Clone, Copy)]
-enum Version {
+pub(crate) enum Version {
     Dtls12,
     Dtls13,
     Either,
 }
 
-fn client(version: Version, now: Instant) -> Session {
+/// A client that has not begun.
+pub(crate) fn client(version: Version, now: Instant) -> Session {
     let settings = SessionSettings::new(&Certificate::make().unwrap()).unwrap();
     let SessionSettings { dtls, certificate, endpoint, .. } = settings;
     let mut dtls = match version {
@@ -139,8 +140,13 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
         network.settle();
         let (control, datagram) =
             (|text: &'static str| SessionEvent::Control(text.into()), |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()));
-        assert_eq!(network.from_client, [control("open"), datagram(b"hello".to_vec())]);
-        assert_eq!(network.from_server, [control("flow"), datagram(vec![7; 1_472])]);
+        // Nothing is said about the order between the channels.
+        for (heard, events) in [
+            (&network.from_client, [control("open"), datagram(b"hello".to_vec())]),
+            (&network.from_server, [control("flow"), datagram(vec![7; 1_472])]),
+        ] {
+            assert!(heard.len() == 2 && events.iter().all(|event| heard.contains(event)), "{heard:?}");
+        }
     }
 }
 
@@ -205,9 +211,8 @@ fn messages_that_are_too_long_end_the_session() {
     network.client.send_datagram(&vec![1; MESSAGE_MAX as usize + 1]);
     network.client.flush(network.now);
     network.settle();
-    assert!(network.server.is_ended() && network.client.is_ended());
-    assert_eq!(network.from_client.len(), 2);
-    assert!(matches!(network.from_client[1], SessionEvent::Violation | SessionEvent::Closed));
+    assert!(network.server.is_ended() && network.client.is_ended(), "{:?}", network.from_client.iter().map(|event| format!("{event:?}").len()).collect::<Vec<_>>());
+    assert_eq!(network.from_client[1..], [SessionEvent::Closed]);
 }
 
 #[test]

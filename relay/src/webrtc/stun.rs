@@ -34,11 +34,11 @@ const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
 /// Who has the fingerprint may connect, and who connects needs it. So there is no second thing to tell a page, and a check of
 /// somebody who does not know it is not answered.
 #[derive(Debug)]
-pub(super) struct Password(Hmac<Sha1>);
+pub(crate) struct Password(Hmac<Sha1>);
 
 /// Why a check is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     /// It is no binding request, or one without what ICE demands of it.
     Unreadable,
     /// It was made with another password.
@@ -48,7 +48,7 @@ pub(super) enum Unanswered {
 }
 
 impl Password {
-    pub(super) fn new(fingerprint: &Fingerprint) -> Option<Self> {
+    pub(crate) fn new(fingerprint: &Fingerprint) -> Option<Self> {
         let password = fingerprint.to_string().replace(':', "").to_ascii_lowercase();
         Hmac::new_from_slice(password.as_bytes()).ok().map(Self)
     }
@@ -175,7 +175,7 @@ fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn fingerprint(first: u8) -> Fingerprint {

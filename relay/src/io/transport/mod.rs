@@ -3,6 +3,7 @@
 //! All transports are the same to a flow: a [`Connection`] is read into
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
 
+mod webrtc;
 mod websocket;
 
 use std::future::poll_fn;
@@ -12,6 +13,7 @@ use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
 pub(crate) use self::websocket::{WebSocketTransport, configure};
 use super::connected::Connected;
 use crate::close::CloseReason;
@@ -23,12 +25,14 @@ use crate::transport_kind::TransportKind;
 #[derive(Debug)]
 pub(crate) enum Transport {
     WebSocket(WebSocketTransport),
+    WebRtc(Box<WebRtcTransport>),
 }
 
 impl Transport {
     const fn kind(&self) -> TransportKind {
         match self {
             Self::WebSocket(_) => TransportKind::WebSocket,
+            Self::WebRtc(_) => TransportKind::WebRtc,
         }
     }
 }
@@ -89,6 +93,7 @@ impl Connection {
         }
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_read(context),
+            Transport::WebRtc(transport) => transport.poll_read(context),
         }
     }
 
@@ -101,6 +106,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_write(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_write(context, flow, now),
         }
     }
 
@@ -113,6 +119,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_fill(context, flow, now),
+            Transport::WebRtc(transport) => transport.poll_fill(flow, now),
         }
     }
 
@@ -120,6 +127,7 @@ impl Connection {
     pub(crate) async fn close(self, reason: &CloseReason) {
         match self.transport {
             Transport::WebSocket(transport) => transport.close(reason).await,
+            Transport::WebRtc(transport) => transport.close(reason).await,
         }
     }
 }
