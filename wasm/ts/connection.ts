@@ -19,6 +19,7 @@ import type {
   ReadyOptions,
   SendOptions,
   StatsOptions,
+  TransportName,
 } from "./types.js";
 import type { WaitOptions } from "./waits.js";
 import { beforeAbort, deferred } from "./waits.js";
@@ -142,6 +143,10 @@ export class PeerConnection extends EventTarget implements Connection {
 
   get bufferedAmount(): number {
     return this.#session.bufferedAmount;
+  }
+
+  get transport(): TransportName | undefined {
+    return this.#session.transport;
   }
 
   get onMessage(): ((message: Message) => void) | undefined {
