@@ -203,16 +203,22 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
 
 #[test]
 fn messages_that_are_too_long_end_the_session() {
-    let mut network = Network::connect(Version::Either, None);
-    network.client.send_datagram(&vec![1; MESSAGE_MAX as usize]);
-    network.client.flush(network.now);
-    network.settle();
-    assert_eq!(network.from_client, [SessionEvent::Datagram(vec![1; MESSAGE_MAX as usize].into())]);
-    network.client.send_datagram(&vec![1; MESSAGE_MAX as usize + 1]);
-    network.client.flush(network.now);
-    network.settle();
-    assert!(network.server.is_ended() && network.client.is_ended(), "{:?}", network.from_client.iter().map(|event| format!("{event:?}").len()).collect::<Vec<_>>());
-    assert_eq!(network.from_client[1..], [SessionEvent::Closed]);
+    for (len, channel) in [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)] {
+        let mut network = Network::connect(Version::Either, None);
+        let mut say = |network: &mut Network, len: u32| {
+            let (_, association) = network.client.association.as_mut().unwrap();
+            let mut stream = association.stream(channel).unwrap();
+            let kind = if channel == CONTROL { Contents::String } else { Contents::Binary };
+            assert_eq!(stream.write_with_ppi(&vec![1; len as usize], kind), Ok(len as usize));
+            network.client.flush(network.now);
+            network.settle();
+        };
+        say(&mut network, MESSAGE_MAX);
+        assert_eq!(network.from_client.len(), 1);
+        say(&mut network, len);
+        assert!(network.server.is_ended() && network.client.is_ended(), "{len} on {channel}");
+        assert_eq!(network.from_client[1..], [SessionEvent::Closed]);
+    }
 }
 
 #[test]
