@@ -13,14 +13,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::admission::{Admission, DiscoveredNames, Targets};
-use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
+use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
-use crate::io::{App, FrontAdmission, PROBES_INTERVAL, UdpFront, router, serve, serve_admin};
+use crate::io::{
+    Announced, App, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport, router, serve, serve_admin,
+};
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
-use crate::tls::Tls;
+use crate::tls::{QuicCertificate, Tls};
 
 /// How long the end of a shutdown waits for connections that do not answer.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,6 +38,7 @@ pub struct Relay {
     router: Router,
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
+    webtransport: Option<WebTransport>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -107,8 +110,9 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
+        let webtransport = bind_webtransport(&config, local_addr, &names, &app)?;
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, webtransport, app, config })
     }
 
     /// The address that the relay listens on.
@@ -127,6 +131,12 @@ impl Relay {
     #[must_use]
     pub fn udp_addr(&self) -> Option<SocketAddr> {
         self.front.as_ref().map(UdpFront::local_addr)
+    }
+
+    /// The UDP address for WebTransport, if it is served.
+    #[must_use]
+    pub fn webtransport_addr(&self) -> Option<SocketAddr> {
+        self.webtransport.as_ref().map(WebTransport::local_addr)
     }
 
     /// The counters of the front, all zero if there is none.
@@ -180,7 +190,7 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, app, config, .. } = self;
+        let Self { listener, local_addr, router, admin, front, webtransport, app, config } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
@@ -190,6 +200,10 @@ impl Relay {
         if let Some(front) = front {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
+        }
+        if let Some(webtransport) = webtransport {
+            info!(udp = %webtransport.local_addr(), "listening for WebTransport");
+            beside.spawn(webtransport.serve(Arc::clone(&app)));
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
@@ -301,6 +315,37 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     let admission = FrontAdmission::new(Arc::clone(app), name.clone());
     let counters = Arc::clone(&app.front_counters);
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
+}
+
+/// The socket for WebTransport, unless it is left out, or may be.
+fn bind_webtransport(
+    config: &Config,
+    local_addr: SocketAddr,
+    names: &[String],
+    app: &App,
+) -> Result<Option<WebTransport>, ConfigError> {
+    let address = config.webtransport.listen.unwrap_or(local_addr);
+    let is_needed = match config.webtransport.mode {
+        WebTransportMode::Off => return Ok(None),
+        WebTransportMode::Auto if config.udp.is_in_the_way_of(address) => return Ok(None),
+        WebTransportMode::Auto => false,
+        WebTransportMode::On => true,
+    };
+    let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
+    let certificate = QuicCertificate::new(authorized, names);
+    let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
+    match WebTransport::bind(address, certificate, &config.limits) {
+        Ok(bound) => {
+            let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
+            let _ = app.webtransport.set(Announced { local_addr, certificate });
+            Ok(Some(bound))
+        }
+        Err(source) if is_needed => Err(ConfigError::WebTransportListen { address, source }),
+        Err(error) => {
+            warn!(udp = %address, %error, "no WebTransport: its UDP port cannot be used");
+            Ok(None)
+        }
+    }
 }
 
 /// Runs the front. If it ends before the relay does, the relay is not ready any more.

@@ -7,6 +7,8 @@ counted! {
     pub enum TransportKind {
         /// A WebSocket: one binary message is one datagram.
         WebSocket,
+        /// WebTransport: datagrams of QUIC.
+        WebTransport,
     }
 }
 
@@ -15,6 +17,7 @@ impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WebSocket => "websocket",
+            Self::WebTransport => "webtransport",
         })
     }
 }

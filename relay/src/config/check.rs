@@ -1,10 +1,11 @@
 //! What a configuration must have beyond the right types.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig};
+use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig, WebTransportMode};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
 use crate::discovery::{DiscoveryError, Store};
@@ -29,6 +30,7 @@ impl Config {
         self.bans()?;
         self.token_keys()?;
         self.front_target()?;
+        self.check_webtransport()?;
         self.cookie_keys()?;
         self.discovery_store()?;
         self.check_tls()
@@ -139,7 +141,30 @@ impl Config {
                          --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
             });
         }
-        OriginPolicy::new(self.listen, allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
+        let policy_on =
+            |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
+        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
+        self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
+        policy_on(self.listen)
+    }
+
+    /// The UDP address for WebTransport that is configured, if it is served.
+    const fn webtransport_listen(&self) -> Option<SocketAddr> {
+        match self.webtransport.mode {
+            WebTransportMode::Off => None,
+            WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
+        }
+    }
+
+    fn check_webtransport(&self) -> Result<(), ConfigError> {
+        let address = self.webtransport.listen.unwrap_or(self.listen);
+        if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
+            return Err(ConfigError::Contradiction {
+                key: "webtransport.listen",
+                reason: "the front has the UDP port of WebTransport: choose another --udp-listen or --webtransport-listen",
+            });
+        }
+        Ok(())
     }
 
     fn check_tls(&self) -> Result<(), ConfigError> {

@@ -13,6 +13,7 @@ use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
 use super::transport::Connection;
+use super::transports::Announced;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
@@ -51,6 +52,8 @@ pub(crate) struct App {
     pub(crate) front_counters: Arc<FrontCounters>,
     /// Which part has ended that should go on.
     failure: OnceLock<&'static str>,
+    /// WebTransport, if it is served.
+    pub(crate) webtransport: OnceLock<Announced>,
     /// What reloads this relay, once there is something.
     pub(crate) reloader: OnceLock<Reloader>,
     /// The list of servers as it was written last.
@@ -80,6 +83,7 @@ impl App {
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),
             failure: OnceLock::new(),
+            webtransport: OnceLock::new(),
             reloader: OnceLock::new(),
             server_list: ListCache::default(),
             probes: Probes::new(),

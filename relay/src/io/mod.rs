@@ -19,7 +19,9 @@ mod serve;
 mod server_list;
 mod tcp;
 mod transport;
+mod transports;
 mod udp;
+mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
@@ -29,3 +31,5 @@ pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;
+pub(crate) use transports::Announced;
+pub(crate) use webtransport::WebTransport;

@@ -4,6 +4,7 @@
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
 
 mod websocket;
+mod webtransport;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::time::Instant;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub(crate) use self::websocket::{WebSocketTransport, configure};
+pub(crate) use self::webtransport::{Streams, WebTransportTransport};
 use super::connected::Connected;
 use crate::close::CloseReason;
 use crate::counters::{Counters, OpenTransport};
@@ -23,12 +25,14 @@ use crate::transport_kind::TransportKind;
 #[derive(Debug)]
 pub(crate) enum Transport {
     WebSocket(WebSocketTransport),
+    WebTransport(WebTransportTransport),
 }
 
 impl Transport {
     const fn kind(&self) -> TransportKind {
         match self {
             Self::WebSocket(_) => TransportKind::WebSocket,
+            Self::WebTransport(_) => TransportKind::WebTransport,
         }
     }
 }
@@ -89,6 +93,7 @@ impl Connection {
         }
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_read(context),
+            Transport::WebTransport(transport) => transport.poll_read(context),
         }
     }
 
@@ -101,6 +106,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_write(context, flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
 
@@ -113,6 +119,7 @@ impl Connection {
     ) -> Poll<Result<(), Broken>> {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_fill(context, flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
 
@@ -120,6 +127,7 @@ impl Connection {
     pub(crate) async fn close(self, reason: &CloseReason) {
         match self.transport {
             Transport::WebSocket(transport) => transport.close(reason).await,
+            Transport::WebTransport(transport) => transport.close(reason).await,
         }
     }
 }
