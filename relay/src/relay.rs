@@ -13,16 +13,17 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
 use crate::admission::{Admission, DiscoveredNames, Targets};
-use crate::config::{Config, ConfigError, LoadError, Loaded, absolute};
+use crate::config::{Config, ConfigError, LoadError, Loaded, WebTransportMode, absolute};
 use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::io::{
-    App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, router, run_data_channels, serve, serve_admin,
+    Announced, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport, router,
+    run_data_channels, serve, serve_admin,
 };
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
-use crate::tls::Tls;
+use crate::tls::{QuicCertificate, Tls};
 use crate::webrtc::{Fingerprint, WebRtcCounters};
 
 /// How long the end of a shutdown waits for connections that do not answer.
@@ -39,6 +40,7 @@ pub struct Relay {
     router: Router,
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
+    webtransport: Option<WebTransport>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -111,8 +113,9 @@ impl Relay {
         };
         let front = bind_front(&config, &app)?;
         bind_data_channels(&config, &app, local_addr)?;
+        let webtransport = bind_webtransport(&config, local_addr, &names, &app)?;
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, webtransport, app, config })
     }
 
     /// The address that the relay listens on.
@@ -131,6 +134,12 @@ impl Relay {
     #[must_use]
     pub fn udp_addr(&self) -> Option<SocketAddr> {
         self.front.as_ref().map(UdpFront::local_addr)
+    }
+
+    /// The UDP address for WebTransport, if it is served.
+    #[must_use]
+    pub fn webtransport_addr(&self) -> Option<SocketAddr> {
+        self.webtransport.as_ref().map(WebTransport::local_addr)
     }
 
     /// The counters of the front, all zero if there is none.
@@ -196,7 +205,7 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, app, config, .. } = self;
+        let Self { listener, local_addr, router, admin, front, webtransport, app, config } = self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
@@ -207,10 +216,17 @@ impl Relay {
             info!(udp = %front.local_addr(), "listening for clients with UDP of their own");
             beside.spawn(run_front(front, Arc::clone(&app)));
         }
+        let has_shared_port = webtransport.as_ref().is_some_and(WebTransport::has_data_channels);
         if let Some(channels) = app.data_channels.get().cloned() {
             let fingerprint = channels.fingerprint();
             info!(udp = %channels.local_addr(), %fingerprint, "listening for data channels");
-            beside.spawn(run_data_channels(channels, Arc::clone(&app)));
+            if !has_shared_port {
+                beside.spawn(run_data_channels(channels, Arc::clone(&app)));
+            }
+        }
+        if let Some(webtransport) = webtransport {
+            info!(udp = %webtransport.local_addr(), "listening for WebTransport");
+            beside.spawn(webtransport.serve(Arc::clone(&app)));
         }
         info!(%local_addr, "listening");
         systemd::notify(systemd::Event::Ready);
@@ -326,7 +342,7 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
 
 /// The data channels, if there may be any. Another program may have the UDP port: then there are none.
 fn bind_data_channels(config: &Config, app: &App, listen: SocketAddr) -> Result<(), ConfigError> {
-    if !config.has_webrtc()? {
+    if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
         return Ok(());
     }
     let certificate = config.make_webrtc_certificate()?;
@@ -335,6 +351,38 @@ fn bind_data_channels(config: &Config, app: &App, listen: SocketAddr) -> Result<
         Err(error) => warn!(udp = %listen, %error, "no data channels"),
     }
     Ok(())
+}
+
+/// The socket for WebTransport, unless it is left out, or may be.
+fn bind_webtransport(
+    config: &Config,
+    local_addr: SocketAddr,
+    names: &[String],
+    app: &Arc<App>,
+) -> Result<Option<WebTransport>, ConfigError> {
+    let address = config.webtransport.listen.unwrap_or(local_addr);
+    let is_needed = match config.webtransport.mode {
+        WebTransportMode::Off => return Ok(None),
+        WebTransportMode::Auto if config.udp.is_in_the_way_of(address) => return Ok(None),
+        WebTransportMode::Auto => false,
+        WebTransportMode::On => true,
+    };
+    let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
+    let certificate = QuicCertificate::new(authorized, names);
+    let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
+    let beside = app.data_channels.get().filter(|channels| channels.local_addr() == address);
+    match WebTransport::bind(address, certificate, app, beside) {
+        Ok(bound) => {
+            let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());
+            let _ = app.webtransport.set(Announced { local_addr, certificate });
+            Ok(Some(bound))
+        }
+        Err(source) if is_needed => Err(ConfigError::WebTransportListen { address, source }),
+        Err(error) => {
+            warn!(udp = %address, %error, "no WebTransport: its UDP port cannot be used");
+            Ok(None)
+        }
+    }
 }
 
 /// Runs the front. If it ends before the relay does, the relay is not ready any more.

@@ -9,6 +9,8 @@ counted! {
         WebSocket,
         /// Data channels of WebRTC: one message of the second one is one datagram.
         WebRtc,
+        /// WebTransport: datagrams of QUIC.
+        WebTransport,
     }
 }
 
@@ -18,6 +20,7 @@ impl fmt::Display for TransportKind {
         f.write_str(match self {
             Self::WebSocket => "websocket",
             Self::WebRtc => "webrtc",
+            Self::WebTransport => "webtransport",
         })
     }
 }

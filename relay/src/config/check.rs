@@ -2,10 +2,13 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use super::error::ConfigError;
-use super::model::{AdmissionConfig, Config, Target, TargetSource, TlsConfig, WebRtcConfig};
+use super::model::{
+    AdmissionConfig, Config, Target, TargetSource, TlsConfig, WebRtcConfig, WebTransportMode,
+};
 use super::pages;
 use crate::admission::{Bans, OriginPolicy};
 use crate::discovery::{DiscoveryError, Store};
@@ -33,6 +36,7 @@ impl Config {
         self.bans()?;
         self.token_keys()?;
         self.front_target()?;
+        self.check_webtransport()?;
         self.cookie_keys()?;
         self.webrtc_certificate()?;
         self.discovery_store()?;
@@ -106,9 +110,13 @@ impl Config {
     /// The certificate of data channels, if there is a file with one.
     pub(crate) fn webrtc_certificate(&self) -> Result<Option<Certificate>, ConfigError> {
         let key = WEBRTC_CERTIFICATE;
-        let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else { return Ok(None) };
+        let Some(path) = self.webrtc.certificate.as_deref().filter(|path| path.exists()) else {
+            return Ok(None);
+        };
         let certificate = read(key, path)?.parse();
-        certificate.map(Some).map_err(|error: CertificateError| file_error(key, path, None, error.to_string()))
+        certificate
+            .map(Some)
+            .map_err(|error: CertificateError| file_error(key, path, None, error.to_string()))
     }
 
     /// The same, which is made if it is not there.
@@ -120,7 +128,8 @@ impl Config {
         let failed = |reason| file_error(WEBRTC_CERTIFICATE, path.unwrap_or(Path::new("none")), None, reason);
         let certificate = Certificate::make().map_err(|error| failed(error.to_string()))?;
         if let Some(path) = path {
-            write_secret(path, certificate.pem()).map_err(|error| failed(format!("cannot be made ({error})")))?;
+            write_secret(path, certificate.pem())
+                .map_err(|error| failed(format!("cannot be made ({error})")))?;
         }
         Ok(certificate)
     }
@@ -173,7 +182,30 @@ impl Config {
                          --allow-origin ORIGIN ('*' means any), or admit all with --allow-any-origin",
             });
         }
-        OriginPolicy::new(self.listen, allow_origins).ok_or(ConfigError::OriginsRequired(self.listen))
+        let policy_on =
+            |address| OriginPolicy::new(address, allow_origins).ok_or(ConfigError::OriginsRequired(address));
+        // Both addresses let the same clients in, so that other machines may reach neither or origins are needed.
+        self.webtransport_listen().map_or(Ok(()), |address| policy_on(address).map(drop))?;
+        policy_on(self.listen)
+    }
+
+    /// The UDP address for WebTransport that is configured, if it is served.
+    const fn webtransport_listen(&self) -> Option<SocketAddr> {
+        match self.webtransport.mode {
+            WebTransportMode::Off => None,
+            WebTransportMode::Auto | WebTransportMode::On => self.webtransport.listen,
+        }
+    }
+
+    fn check_webtransport(&self) -> Result<(), ConfigError> {
+        let address = self.webtransport.listen.unwrap_or(self.listen);
+        if self.webtransport.mode == WebTransportMode::On && self.udp.is_in_the_way_of(address) {
+            return Err(ConfigError::Contradiction {
+                key: "webtransport.listen",
+                reason: "the front has the UDP port of WebTransport: choose another --udp-listen or --webtransport-listen",
+            });
+        }
+        Ok(())
     }
 
     fn check_tls(&self) -> Result<(), ConfigError> {

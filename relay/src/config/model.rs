@@ -54,6 +54,8 @@ pub struct Config {
     pub clients: AddressLimits,
     /// TLS.
     pub tls: TlsConfig,
+    /// WebTransport.
+    pub webtransport: WebTransportConfig,
     /// The front for clients with UDP of their own.
     pub udp: UdpConfig,
     /// Data channels of WebRTC.
@@ -101,6 +103,7 @@ impl Default for Config {
             limits: Limits::default(),
             clients: AddressLimits::default(),
             tls: TlsConfig::default(),
+            webtransport: WebTransportConfig::default(),
             udp: UdpConfig::default(),
             webrtc: WebRtcConfig::default(),
             discovery: DiscoveryConfig::default(),
@@ -431,6 +434,31 @@ pub struct TlsConfig {
     pub self_signed: bool,
 }
 
+/// WebTransport, which carries datagrams over UDP as QUIC does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebTransportConfig {
+    /// Whether it is served.
+    pub mode: WebTransportMode,
+    /// The UDP address to listen on, if not the address and port of [`Config::listen`].
+    pub listen: Option<SocketAddr>,
+}
+
+/// Whether WebTransport is served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WebTransportMode {
+    /// If its UDP port is free.
+    #[default]
+    Auto,
+    /// Yes; the relay does not start without its UDP port.
+    On,
+    /// No.
+    Off,
+}
+
 /// The front for clients with UDP of their own, before one of the targets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -444,6 +472,17 @@ pub struct UdpConfig {
     pub cookie_keys: Option<PathBuf>,
     /// Whether clients of the front, which cannot show a token, are let in although others need one.
     pub allow_without_token: bool,
+}
+
+impl UdpConfig {
+    /// Whether the front listens where nothing else can listen on `address` then.
+    pub(crate) fn is_in_the_way_of(&self, address: SocketAddr) -> bool {
+        self.listen.is_some_and(|front| {
+            let (one, other) = (front.ip(), address.ip());
+            let overlaps = one == other || one.is_unspecified() || other.is_unspecified();
+            overlaps && front.port() == address.port() && address.port() != 0
+        })
+    }
 }
 
 /// Data channels of WebRTC, on the UDP port with the number of the relay's TCP port.

@@ -463,6 +463,21 @@ pub const OPTIONS: &[OptionInfo] = &[
         "Make a certificate at the start, for development",
     ),
     option(
+        "webtransport.mode",
+        "webtransport",
+        OptionKind::Choice(&["auto", "on", "off"]),
+        Change::Restart,
+        "Whether pages can connect by WebTransport, which is UDP: if its port is free, or the relay does not start, or not \
+         at all",
+    ),
+    option(
+        "webtransport.listen",
+        "webtransport-listen",
+        OptionKind::Text("ADDR"),
+        Change::Restart,
+        "UDP address and port for WebTransport, if not those of --listen; port 0 picks a free one",
+    ),
+    option(
         "udp.listen",
         "udp-listen",
         OptionKind::Text("ADDR"),

@@ -14,6 +14,7 @@ use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
 use super::transport::Connection;
+use super::transports::Announced;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
@@ -57,6 +58,8 @@ pub(crate) struct App {
     pub(crate) webrtc_counters: Arc<WebRtcCounters>,
     /// Which part has ended that should go on.
     failure: OnceLock<&'static str>,
+    /// WebTransport, if it is served.
+    pub(crate) webtransport: OnceLock<Announced>,
     /// What reloads this relay, once there is something.
     pub(crate) reloader: OnceLock<Reloader>,
     /// The list of servers as it was written last.
@@ -88,6 +91,7 @@ impl App {
             data_channels: OnceLock::new(),
             webrtc_counters: Arc::default(),
             failure: OnceLock::new(),
+            webtransport: OnceLock::new(),
             reloader: OnceLock::new(),
             server_list: ListCache::default(),
             probes: Probes::new(),
@@ -152,6 +156,11 @@ impl Health for App {
             is_draining: self.drain.is_cancelled(),
             certificate_expires: self.tls.as_ref().and_then(|tls| tls.expires()),
         };
-        render_metrics(&self.counters.snapshot(), &self.front_counters.snapshot(), &self.webrtc_counters.snapshot(), &gauges)
+        render_metrics(
+            &self.counters.snapshot(),
+            &self.front_counters.snapshot(),
+            &self.webrtc_counters.snapshot(),
+            &gauges,
+        )
     }
 }

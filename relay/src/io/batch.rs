@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
+use socket2::SockRef;
 use tokio::net::UdpSocket;
 
 use super::receive::{Received, try_receive};
@@ -38,6 +39,11 @@ impl BatchSocket {
         let _ = self.state.set_recv_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         let _ = self.state.set_send_buffer_size(UdpSockRef::from(&self.socket), SYSTEM_BUFFER);
         self
+    }
+
+    /// The same socket once more.
+    pub(crate) fn try_clone(&self) -> io::Result<std::net::UdpSocket> {
+        SockRef::from(&self.socket).try_clone().map(Into::into)
     }
 
     pub(crate) const fn local_addr(&self) -> SocketAddr {

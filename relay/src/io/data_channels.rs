@@ -2,12 +2,11 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::app::App;
@@ -20,8 +19,8 @@ use super::transport::{Connection, Inbox, Port, Transport, WebRtcTransport};
 use crate::admission::{Forbidden, Refusal, Request};
 use crate::close::CloseReason;
 use crate::webrtc::{
-    Certificate, Door, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
-    SessionEvent, SessionSettings, Verdict, WebRtcCounters, WebRtcDropReason,
+    Certificate, DatagramEvent, Endpoint, Fingerprint, HANDSHAKE_TIMEOUT, NoRequest, OpenRequest, Session,
+    SessionEvent, SessionSettings, WebRtcCounters, WebRtcDropReason,
 };
 
 /// How many calls receive before others get their turn.
@@ -37,16 +36,16 @@ pub(crate) struct DataChannels(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     socket: BatchSocket,
-    door: Mutex<Door<Inbox>>,
+    endpoint: Mutex<Endpoint<Inbox>>,
     settings: SessionSettings,
     fingerprint: Fingerprint,
     counters: Arc<WebRtcCounters>,
 }
 
 impl Shared {
-    fn door(&self) -> MutexGuard<'_, Door<Inbox>> {
-        // A door is whole between any two datagrams.
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint<Inbox>> {
+        // An endpoint is whole between any two datagrams.
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -59,11 +58,11 @@ impl Port for Shared {
 
     fn prove(&self, client: SocketAddr) {
         self.counters.session_secured();
-        self.door().prove(client);
+        self.endpoint().prove(client);
     }
 
     fn close(&self, client: SocketAddr, inbox: &Inbox) {
-        self.door().close(client, inbox);
+        self.endpoint().close(client, inbox);
     }
 }
 
@@ -77,9 +76,10 @@ impl DataChannels {
         let socket = BatchSocket::bind(listen)?.with_large_buffers();
         let settings = SessionSettings::new(certificate).map_err(io::Error::other)?;
         let fingerprint = *certificate.fingerprint();
-        let door = Door::new(&fingerprint, Arc::clone(&counters), Instant::now());
-        let door = Mutex::new(door.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
-        Ok(Self(Arc::new(Shared { socket, door, settings, fingerprint, counters })))
+        let endpoint = Endpoint::new(&fingerprint, Arc::clone(&counters), Instant::now());
+        let endpoint =
+            Mutex::new(endpoint.ok_or_else(|| io::Error::other("no HMAC with a key of this length"))?);
+        Ok(Self(Arc::new(Shared { socket, endpoint, settings, fingerprint, counters })))
     }
 
     pub(crate) fn local_addr(&self) -> SocketAddr {
@@ -90,18 +90,14 @@ impl DataChannels {
         &self.0.fingerprint
     }
 
-    /// Runs until `stop`. Sessions end by themselves.
-    ///
-    /// # Errors
-    /// If the socket fails.
-    pub(crate) async fn run(self, app: Arc<App>, stop: CancellationToken) -> io::Result<()> {
+    /// Receives, until the socket fails. Sessions that are about to close need it as long as the relay is there.
+    async fn run(&self, app: &Arc<App>) -> io::Error {
         loop {
-            tokio::select! {
-                ready = self.0.socket.readable() => ready?,
-                () = stop.cancelled() => return Ok(()),
+            if let Err(error) = self.0.socket.readable().await {
+                return error;
             }
             for _ in 0..CALLS_MAX {
-                if self.0.socket.try_receive(|received| self.handle(&app, received)).is_err() {
+                if self.0.socket.try_receive(|received| self.handle(app, received)).is_err() {
                     break;
                 }
             }
@@ -116,30 +112,35 @@ impl DataChannels {
         }
     }
 
-    fn handle_datagram(&self, app: &Arc<App>, from: SocketAddr, datagram: &[u8]) {
-        let mut door = self.0.door();
-        match door.handle(Instant::now(), from, datagram) {
-            Verdict::Answer(answer) => {
-                door.session(from).inspect(|inbox| inbox.check());
-                drop(door);
+    /// The socket, for another receiver that passes on what is for the data channels.
+    pub(super) fn try_clone_socket(&self) -> io::Result<UdpSocket> {
+        self.0.socket.try_clone()
+    }
+
+    pub(super) fn handle_datagram(&self, app: &Arc<App>, from: SocketAddr, datagram: &[u8]) {
+        let mut endpoint = self.0.endpoint();
+        match endpoint.handle(Instant::now(), from, datagram) {
+            DatagramEvent::Answer(answer) => {
+                endpoint.session(from).inspect(|inbox| inbox.check());
+                drop(endpoint);
                 self.0.send(from, &answer);
             }
-            Verdict::Session(inbox) => {
-                drop(door);
+            DatagramEvent::Session(inbox) => {
+                drop(endpoint);
                 if !inbox.push(datagram) {
                     self.0.counters.dropped(WebRtcDropReason::SessionBusy);
                 }
             }
             // A shutdown begins nothing.
-            Verdict::Begin if app.drain.is_cancelled() => {}
-            Verdict::Begin => {
+            DatagramEvent::Begin if app.drain.is_cancelled() => {}
+            DatagramEvent::Begin => {
                 let inbox = Inbox::default();
                 inbox.push(datagram);
-                door.open(from, inbox.clone()).inspect(Inbox::evict);
-                drop(door);
+                endpoint.open(from, inbox.clone()).inspect(Inbox::evict);
+                drop(endpoint);
                 self.begin(app, from, inbox);
             }
-            Verdict::Dropped => {}
+            DatagramEvent::Dropped => {}
         }
     }
 
@@ -261,10 +262,8 @@ fn forbid(app: &App, forbidden: Forbidden) -> Failure {
 
 /// Runs the port. If it ends before the relay does, clients come by other transports.
 pub(crate) async fn run_data_channels(channels: DataChannels, app: Arc<App>) {
-    let stop = app.stop.clone();
-    if let Err(error) = channels.run(app, stop).await {
-        warn!(%error, "the UDP socket of the data channels failed");
-    }
+    let error = channels.run(&app).await;
+    warn!(%error, "the UDP socket of the data channels failed");
 }
 
 #[cfg(test)]

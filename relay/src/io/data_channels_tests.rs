@@ -10,7 +10,7 @@ use crate::admission::{Admission, Targets};
 use crate::config::Config;
 use crate::webrtc::{Password, Version, check, client};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Relay {
     app: Arc<App>,
@@ -70,7 +70,7 @@ impl Client {
 
     /// The next event, if there is one in time.
     async fn next(&mut self) -> Option<SessionEvent> {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + EVENT_TIMEOUT;
         let mut buffer = [0; 2_048];
         loop {
             self.session.flush(Instant::now());
@@ -140,7 +140,10 @@ async fn a_client_reaches_its_game_server_and_goes_on_after_a_loss() {
     let relay = start(|_| {}).await;
     let mut client = Client::open(&relay, OPEN).await;
     let flow = client.control().await;
-    assert_eq!((&flow["type"], &flow["resumed"], &flow["max_datagram"]), (&"flow".into(), &false.into(), &1472.into()));
+    assert_eq!(
+        (&flow["type"], &flow["resumed"], &flow["max_datagram"]),
+        (&"flow".into(), &false.into(), &1472.into())
+    );
     let (address, answer) = client.ask("hello").await;
     assert_eq!(answer, "hello");
 
@@ -202,7 +205,10 @@ async fn a_shutdown_tells_clients_so() {
 async fn long_messages_and_texts_end_a_flow_with_their_code() {
     let relay = start(|_| {}).await;
     for (send, code) in [
-        (Box::new(|session: &mut Session| session.send_datagram(&[1; 1_473])) as Box<dyn Fn(&mut Session)>, 1009),
+        (
+            Box::new(|session: &mut Session| session.send_datagram(&[1; 1_473])) as Box<dyn Fn(&mut Session)>,
+            1009,
+        ),
         (Box::new(|session: &mut Session| session.send_control("more")), 1003),
     ] {
         let mut client = Client::open(&relay, OPEN).await;

@@ -15,7 +15,7 @@ use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
 use super::files::serve_files;
-use super::server_list::servers;
+use super::server_list::{servers, transports};
 use super::transport::{Connection, Transport, WebSocketTransport, configure};
 use crate::admission::{Forbidden, Refusal, Request, parameter};
 use crate::flow::FLOW_PROTOCOL;
@@ -26,6 +26,7 @@ pub(crate) fn router(app: Arc<App>, serve: Option<&Path>) -> Router {
         .route("/ws", get(open))
         .route("/healthz", get(async || "ok"))
         .route("/servers.json", get(servers))
+        .route("/transports", get(transports))
         .with_state(app);
     match serve {
         Some(directory) => serve_files(router, directory),
@@ -75,6 +76,11 @@ async fn open(
 }
 
 fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
+    (StatusCode::FORBIDDEN, count_forbidden(app, request, forbidden)).into_response()
+}
+
+/// Counts a request that is forbidden, and says why it is.
+pub(super) fn count_forbidden(app: &App, request: &Request, forbidden: Forbidden) -> &'static str {
     let (counter, text) = match forbidden {
         Forbidden::Origin => {
             (&app.counters.origins_refused, "this relay does not accept pages of this origin")
@@ -84,5 +90,5 @@ fn forbid(app: &App, request: &Request, forbidden: Forbidden) -> Response {
     counter.increment();
     let client = app.addresses.show(request.client);
     debug!(%client, origin = ?request.origin, ?forbidden, "request refused");
-    (StatusCode::FORBIDDEN, text).into_response()
+    text
 }

@@ -18,9 +18,12 @@ mod probes;
 mod receive;
 mod serve;
 mod server_list;
+mod shared_socket;
 mod tcp;
 mod transport;
+mod transports;
 mod udp;
+mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
@@ -31,3 +34,5 @@ pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;
+pub(crate) use transports::Announced;
+pub(crate) use webtransport::WebTransport;

@@ -77,7 +77,10 @@ fn describe() {
         "rakwire_relay_webrtc_checks_answered_total",
         "Connectivity checks of data channels that were answered."
     );
-    describe_counter!("rakwire_relay_webrtc_sessions_total", "Sessions of data channels by how far they came.");
+    describe_counter!(
+        "rakwire_relay_webrtc_sessions_total",
+        "Sessions of data channels by how far they came."
+    );
     describe_counter!("rakwire_relay_webrtc_drops_total", "Datagrams of data channels that were dropped.");
     describe_counter!("rakwire_relay_flows_total", "Flows of clients since the start.");
     describe_counter!("rakwire_relay_flows_resumed_total", "How often a client came back to its flow.");
@@ -165,7 +168,8 @@ fn record_webrtc(webrtc: &WebRtcSnapshot) {
         counter!("rakwire_relay_webrtc_sessions_total", "state" => state).absolute(count);
     }
     for reason in WebRtcDropReason::ALL {
-        counter!("rakwire_relay_webrtc_drops_total", "reason" => label(reason)).absolute(webrtc.drops(reason));
+        counter!("rakwire_relay_webrtc_drops_total", "reason" => label(reason))
+            .absolute(webrtc.drops(reason));
     }
 }
 

@@ -85,7 +85,8 @@ impl FromStr for Certificate {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let key = PrivatePkcs8KeyDer::from_pem_slice(text.as_bytes()).map_err(|_| CertificateError::Pem)?;
-        let certificate = CertificateDer::from_pem_slice(text.as_bytes()).map_err(|_| CertificateError::Pem)?;
+        let certificate =
+            CertificateDer::from_pem_slice(text.as_bytes()).map_err(|_| CertificateError::Pem)?;
         Ok(Self::new(&certificate, key.secret_pkcs8_der().to_vec(), text.to_owned()))
     }
 }

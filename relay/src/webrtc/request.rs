@@ -72,7 +72,9 @@ mod tests {
     fn other_messages_are_refused() {
         let long = format!(r#"{{"type":"open","target":"{}"}}"#, "a".repeat(LONGEST));
         let deep = "[".repeat(LONGEST);
-        for message in ["", "{}", "[]", r#"{"type":"flow"}"#, r#"{"type":"open","target":1}"#, "\u{0}", &long, &deep] {
+        for message in
+            ["", "{}", "[]", r#"{"type":"flow"}"#, r#"{"type":"open","target":1}"#, "\u{0}", &long, &deep]
+        {
             assert_eq!(OpenRequest::read(message.as_bytes()), Err(NoRequest), "{message:.20}");
         }
         assert_eq!(OpenRequest::read(&[0xff; 9]), Err(NoRequest));

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use dimpl::{Config as DtlsConfig, Dtls, DtlsCertificate, Output};
 use sctp_proto::{
-    Association, AssociationError, AssociationHandle, DatagramEvent, Endpoint, EndpointConfig, Event, Payload,
-    PayloadProtocolIdentifier as Contents, ReliabilityType, ServerConfig, StreamEvent, Transmit,
+    Association, AssociationError, AssociationHandle, DatagramEvent, Endpoint, EndpointConfig, Event,
+    Payload, PayloadProtocolIdentifier as Contents, ReliabilityType, ServerConfig, StreamEvent, Transmit,
     TransportConfig,
 };
 

@@ -111,9 +111,9 @@ impl Network {
     fn connect(version: Version, loss: Option<usize>) -> Self {
         let mut network = Self::new(version, loss);
         let connected = |network: &Self| {
-            [&network.from_client, &network.from_server].iter().all(|events| {
-                events.contains(&SessionEvent::Connected)
-            })
+            [&network.from_client, &network.from_server]
+                .iter()
+                .all(|events| events.contains(&SessionEvent::Connected))
         };
         assert!(network.run(HANDSHAKE_TIMEOUT, connected), "{:?} {:?}", network.server, network.client);
         network.from_client.clear();
@@ -138,8 +138,10 @@ fn control_messages_and_datagrams_pass_in_both_directions_with_each_version_of_d
         network.client.flush(now);
         network.server.flush(now);
         network.settle();
-        let (control, datagram) =
-            (|text: &'static str| SessionEvent::Control(text.into()), |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()));
+        let (control, datagram) = (
+            |text: &'static str| SessionEvent::Control(text.into()),
+            |bytes: Vec<u8>| SessionEvent::Datagram(bytes.into()),
+        );
         // Nothing is said about the order between the channels.
         for (heard, events) in [
             (&network.from_client, [control("open"), datagram(b"hello".to_vec())]),
@@ -160,14 +162,16 @@ fn a_source_that_is_not_proved_gets_no_more_bytes_than_it_sent() {
             hello += datagram.len();
             network.server.handle_datagram(network.now, &datagram);
         }
-        let answer: usize = std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum();
+        let answer: usize =
+            std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum();
         assert!(answer > 0 && answer <= hello, "{answer} bytes for {hello}");
         assert_eq!(network.server.poll_event(), None);
         // A source that says no more gets a few repetitions at most, and then it is forgotten.
         let mut repeated = 0;
         while let Some(at) = network.server.poll_timeout() {
             network.server.handle_timeout(at);
-            repeated += std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum::<usize>();
+            repeated +=
+                std::iter::from_fn(|| network.server.poll_transmit()).map(|bytes| bytes.len()).sum::<usize>();
             assert!(at <= network.now + 2 * HANDSHAKE_TIMEOUT);
         }
         assert!(repeated <= 5 * hello, "{repeated} bytes for {hello}");
@@ -203,7 +207,9 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
 
 #[test]
 fn messages_that_are_too_long_end_the_session() {
-    for (len, channel) in [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)] {
+    for (len, channel) in
+        [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)]
+    {
         let mut network = Network::connect(Version::Either, None);
         let mut say = |network: &mut Network, len: u32| {
             let (_, association) = network.client.association.as_mut().unwrap();

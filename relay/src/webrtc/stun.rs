@@ -222,8 +222,9 @@ pub(crate) mod tests {
     #[test]
     fn addresses_of_ipv6_are_told_too() {
         let password = Password::new(&fingerprint(7)).unwrap();
-        let answer =
-            password.answer(&check(&password, "rakwire:Wx4z", 40), "[2001:db8::1]:9".parse().unwrap()).unwrap();
+        let answer = password
+            .answer(&check(&password, "rakwire:Wx4z", 40), "[2001:db8::1]:9".parse().unwrap())
+            .unwrap();
         assert_eq!(answer[20..26], [0, 0x20, 0, 20, 0, 2]);
     }
 

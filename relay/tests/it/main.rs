@@ -49,6 +49,8 @@ mod sessions;
 mod support;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod webtransport;
 
 // The models name it like this, here and in the fuzz targets.
 #[cfg(test)]

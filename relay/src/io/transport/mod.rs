@@ -5,6 +5,7 @@
 
 mod webrtc;
 mod websocket;
+mod webtransport;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
 pub(crate) use self::websocket::{WebSocketTransport, configure};
+pub(crate) use self::webtransport::{Streams, WebTransportTransport};
 use super::connected::Connected;
 use crate::close::CloseReason;
 use crate::counters::{Counters, OpenTransport};
@@ -26,6 +28,7 @@ use crate::transport_kind::TransportKind;
 pub(crate) enum Transport {
     WebSocket(WebSocketTransport),
     WebRtc(Box<WebRtcTransport>),
+    WebTransport(WebTransportTransport),
 }
 
 impl Transport {
@@ -33,6 +36,7 @@ impl Transport {
         match self {
             Self::WebSocket(_) => TransportKind::WebSocket,
             Self::WebRtc(_) => TransportKind::WebRtc,
+            Self::WebTransport(_) => TransportKind::WebTransport,
         }
     }
 }
@@ -94,6 +98,7 @@ impl Connection {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_read(context),
             Transport::WebRtc(transport) => transport.poll_read(context),
+            Transport::WebTransport(transport) => transport.poll_read(context),
         }
     }
 
@@ -107,6 +112,7 @@ impl Connection {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_write(context, flow, now),
             Transport::WebRtc(transport) => transport.poll_write(context, flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
 
@@ -120,6 +126,7 @@ impl Connection {
         match &mut self.transport {
             Transport::WebSocket(transport) => transport.poll_fill(context, flow, now),
             Transport::WebRtc(transport) => transport.poll_fill(flow, now),
+            Transport::WebTransport(transport) => transport.poll_write(context, flow, now),
         }
     }
 
@@ -128,6 +135,7 @@ impl Connection {
         match self.transport {
             Transport::WebSocket(transport) => transport.close(reason).await,
             Transport::WebRtc(transport) => transport.close(reason).await,
+            Transport::WebTransport(transport) => transport.close(reason).await,
         }
     }
 }

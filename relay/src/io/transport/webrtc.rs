@@ -165,7 +165,9 @@ impl WebRtcTransport {
             Some(SessionEvent::Datagram(datagram)) => FromClient::Datagram(datagram),
             Some(SessionEvent::Control(text)) if text == FLOW_REQUEST.as_bytes() => FromClient::FlowRequest,
             Some(SessionEvent::Control(_) | SessionEvent::Text) => FromClient::Text,
-            Some(SessionEvent::Secured | SessionEvent::Connected | SessionEvent::Checked) => FromClient::Control,
+            Some(SessionEvent::Secured | SessionEvent::Connected | SessionEvent::Checked) => {
+                FromClient::Control
+            }
             Some(SessionEvent::Violation) => FromClient::Violation,
             Some(SessionEvent::Closed) => FromClient::Closed,
             Some(SessionEvent::Failed) | None => FromClient::Vanished,
@@ -220,11 +222,13 @@ impl WebRtcTransport {
     pub(crate) async fn close_with(mut self, code: u16, text: &str) {
         self.session.send_control(&close_message(code, text));
         self.session.shut_down(Instant::now());
-        let told = poll_fn(|context| loop {
-            match self.poll_event(context) {
-                Poll::Ready(Some(_)) => {}
-                Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+        let told = poll_fn(|context| {
+            loop {
+                match self.poll_event(context) {
+                    Poll::Ready(Some(_)) => {}
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
             }
         });
         // The session ends here even if the client has not answered.

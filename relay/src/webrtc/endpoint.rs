@@ -26,12 +26,12 @@ const HALF_OPEN_OF_NETWORK: u32 = 128;
 
 /// What becomes of a datagram.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict<S> {
+pub(crate) enum DatagramEvent<S> {
     /// It is answered with this, and nothing is kept.
     Answer(Vec<u8>),
     /// It is for a session.
     Session(S),
-    /// It begins a session, which has to be told to [`Door::open`].
+    /// It begins a session, which has to be told to [`Endpoint::open`].
     Begin,
     /// It is dropped, and counted.
     Dropped,
@@ -39,7 +39,7 @@ pub(crate) enum Verdict<S> {
 
 /// See the module. `S` is how a session is reached.
 #[derive(Debug)]
-pub(crate) struct Door<S> {
+pub(crate) struct Endpoint<S> {
     password: Password,
     sessions: HashMap<SocketAddr, Entry<S>>,
     /// The sessions whose client has not proved its address, by number.
@@ -59,9 +59,13 @@ struct Entry<S> {
     half_open: Option<u64>,
 }
 
-impl<S: Clone + PartialEq> Door<S> {
+impl<S: Clone + PartialEq> Endpoint<S> {
     /// `None` if the library for HMAC refuses the key, which none of its length does.
-    pub(crate) fn new(fingerprint: &Fingerprint, counters: Arc<WebRtcCounters>, now: Instant) -> Option<Self> {
+    pub(crate) fn new(
+        fingerprint: &Fingerprint,
+        counters: Arc<WebRtcCounters>,
+        now: Instant,
+    ) -> Option<Self> {
         Some(Self {
             password: Password::new(fingerprint)?,
             sessions: HashMap::new(),
@@ -75,15 +79,15 @@ impl<S: Clone + PartialEq> Door<S> {
     }
 
     /// What becomes of a datagram that is STUN or DTLS.
-    pub(crate) fn handle(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Verdict<S> {
-        let verdict = match DatagramKind::of(datagram) {
-            DatagramKind::Stun => self.answer(now, from, datagram).map(Verdict::Answer),
+    pub(crate) fn handle(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> DatagramEvent<S> {
+        let event = match DatagramKind::of(datagram) {
+            DatagramKind::Stun => self.answer(now, from, datagram).map(DatagramEvent::Answer),
             DatagramKind::Dtls => self.route(now, from, datagram),
             DatagramKind::Other => Err(WebRtcDropReason::Unreadable),
         };
-        verdict.unwrap_or_else(|reason| {
+        event.unwrap_or_else(|reason| {
             self.counters.dropped(reason);
-            Verdict::Dropped
+            DatagramEvent::Dropped
         })
     }
 
@@ -92,12 +96,7 @@ impl<S: Clone + PartialEq> Door<S> {
         self.sessions.get(&of).map(|entry| &entry.session)
     }
 
-    fn answer(
-        &mut self,
-        now: Instant,
-        from: SocketAddr,
-        check: &[u8],
-    ) -> Result<Vec<u8>, WebRtcDropReason> {
+    fn answer(&mut self, now: Instant, from: SocketAddr, check: &[u8]) -> Result<Vec<u8>, WebRtcDropReason> {
         let is_known = self.sessions.get(&from).is_some_and(|entry| entry.half_open.is_none());
         if !is_known && !self.checks.admits(now, from.ip()) {
             return Err(WebRtcDropReason::CheckRation);
@@ -116,12 +115,12 @@ impl<S: Clone + PartialEq> Door<S> {
         now: Instant,
         from: SocketAddr,
         datagram: &[u8],
-    ) -> Result<Verdict<S>, WebRtcDropReason> {
+    ) -> Result<DatagramEvent<S>, WebRtcDropReason> {
         if datagram.len() > RECEIVE_MAX {
             return Err(WebRtcDropReason::Unreadable);
         }
         if let Some(entry) = self.sessions.get(&from) {
-            return Ok(Verdict::Session(entry.session.clone()));
+            return Ok(DatagramEvent::Session(entry.session.clone()));
         }
         if !is_client_hello(datagram) {
             return Err(WebRtcDropReason::UnknownSource);
@@ -130,7 +129,7 @@ impl<S: Clone + PartialEq> Door<S> {
         if others >= HALF_OPEN_OF_NETWORK || !self.begins.admits(now, from.ip()) {
             return Err(WebRtcDropReason::SessionRation);
         }
-        Ok(Verdict::Begin)
+        Ok(DatagramEvent::Begin)
     }
 
     /// A session has begun. Returns the one that makes room for it.
@@ -185,9 +184,9 @@ mod tests {
     use super::super::stun::tests::{check, fingerprint};
     use super::*;
 
-    fn door() -> (Door<u32>, Arc<WebRtcCounters>, Instant) {
+    fn endpoint() -> (Endpoint<u32>, Arc<WebRtcCounters>, Instant) {
         let (counters, now) = (Arc::<WebRtcCounters>::default(), Instant::now());
-        (Door::new(&fingerprint(7), Arc::clone(&counters), now).unwrap(), counters, now)
+        (Endpoint::new(&fingerprint(7), Arc::clone(&counters), now).unwrap(), counters, now)
     }
 
     fn source(network: u16, port: u16) -> SocketAddr {
@@ -201,70 +200,83 @@ mod tests {
 
     #[test]
     fn checks_of_any_number_of_forged_sources_leave_no_state() {
-        let (mut door, counters, now) = door();
+        let (mut endpoint, counters, now) = endpoint();
         let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
         let wrong = check(&Password::new(&fingerprint(8)).unwrap(), "rakwire:a1b2", 16);
         let mut answers = 0;
         for number in 0..100_000_u32 {
             let from = source((number >> 2) as u16, 1024 + (number & 3) as u16);
             let now = now + Duration::from_micros(100) * number;
-            assert_eq!(door.handle(now, from, &wrong), Verdict::Dropped);
-            match door.handle(now, from, &right) {
-                Verdict::Answer(answer) => {
+            assert_eq!(endpoint.handle(now, from, &wrong), DatagramEvent::Dropped);
+            match endpoint.handle(now, from, &right) {
+                DatagramEvent::Answer(answer) => {
                     assert!(answer.len() <= right.len());
                     answers += 1;
                 }
-                verdict => assert_eq!(verdict, Verdict::Dropped),
+                event => assert_eq!(event, DatagramEvent::Dropped),
             }
         }
-        assert!(door.sessions.is_empty() && door.half_open.is_empty() && door.half_open_of.is_empty());
+        assert!(
+            endpoint.sessions.is_empty() && endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty()
+        );
         let snapshot = counters.snapshot();
         assert_eq!(snapshot.answers, answers);
-        let sum = |reasons: &[WebRtcDropReason]| reasons.iter().map(|reason| snapshot.drops(*reason)).sum::<u64>();
+        let sum =
+            |reasons: &[WebRtcDropReason]| reasons.iter().map(|reason| snapshot.drops(*reason)).sum::<u64>();
         assert_eq!(sum(&[WebRtcDropReason::WrongPassword, WebRtcDropReason::CheckRation]), 200_000 - answers);
         assert!(snapshot.drops(WebRtcDropReason::WrongPassword) > 90_000, "{snapshot:?}");
     }
 
     #[test]
     fn a_flood_of_checks_is_answered_up_to_the_ration() {
-        let (mut door, counters, now) = door();
+        let (mut endpoint, counters, now) = endpoint();
         let right = check(&Password::new(&fingerprint(7)).unwrap(), "rakwire:a1b2", 16);
         for number in 0..60_000_u32 {
-            door.handle(now, source(number as u16, 1), &right);
+            endpoint.handle(now, source(number as u16, 1), &right);
         }
         assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all));
         for port in 0..5_000 {
-            door.handle(now + Duration::from_secs(1), source(1, port), &right);
+            endpoint.handle(now + Duration::from_secs(1), source(1, port), &right);
         }
         assert_eq!(counters.snapshot().answers, u64::from(CHECKS.all + CHECKS.network));
     }
 
     #[test]
     fn only_a_client_hello_begins_a_session() {
-        let (mut door, counters, now) = door();
+        let (mut endpoint, counters, now) = endpoint();
         let hello = client_hello();
         for other in [&[23_u8; 60][..], &[20; 14], &hello[..13]] {
-            assert_eq!(door.handle(now, source(1, 1), other), Verdict::Dropped);
+            assert_eq!(endpoint.handle(now, source(1, 1), other), DatagramEvent::Dropped);
         }
         assert_eq!(counters.snapshot().drops(WebRtcDropReason::UnknownSource), 3);
-        assert_eq!(door.handle(now, source(1, 1), &[&hello[..], &[0; RECEIVE_MAX]].concat()), Verdict::Dropped);
-        assert_eq!(door.handle(now, source(1, 1), &hello), Verdict::Begin);
-        assert_eq!(door.open(source(1, 1), 5), None);
-        assert_eq!(door.handle(now, source(1, 1), &[23; 60]), Verdict::Session(5));
-        door.close(source(1, 1), &4);
-        assert_eq!(door.session(source(1, 1)), Some(&5));
-        door.close(source(1, 1), &5);
-        assert_eq!(door.handle(now, source(1, 1), &[23; 60]), Verdict::Dropped);
-        assert!(door.half_open.is_empty() && door.half_open_of.is_empty());
+        assert_eq!(
+            endpoint.handle(now, source(1, 1), &[&hello[..], &[0; RECEIVE_MAX]].concat()),
+            DatagramEvent::Dropped
+        );
+        assert_eq!(endpoint.handle(now, source(1, 1), &hello), DatagramEvent::Begin);
+        assert_eq!(endpoint.open(source(1, 1), 5), None);
+        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Session(5));
+        endpoint.close(source(1, 1), &4);
+        assert_eq!(endpoint.session(source(1, 1)), Some(&5));
+        endpoint.close(source(1, 1), &5);
+        assert_eq!(endpoint.handle(now, source(1, 1), &[23; 60]), DatagramEvent::Dropped);
+        assert!(endpoint.half_open.is_empty() && endpoint.half_open_of.is_empty());
     }
 
     /// Sessions that a flood of client hellos begins, one a millisecond.
-    fn flood(door: &mut Door<u32>, from: impl Fn(u32) -> SocketAddr, now: Instant, count: u32) -> u32 {
+    fn flood(
+        endpoint: &mut Endpoint<u32>,
+        from: impl Fn(u32) -> SocketAddr,
+        now: Instant,
+        count: u32,
+    ) -> u32 {
         let mut begun = 0;
         for number in 0..count {
             let from = from(number);
-            if door.handle(now + Duration::from_millis(u64::from(number)), from, &client_hello()) == Verdict::Begin {
-                door.open(from, number);
+            if endpoint.handle(now + Duration::from_millis(u64::from(number)), from, &client_hello())
+                == DatagramEvent::Begin
+            {
+                endpoint.open(from, number);
                 begun += 1;
             }
         }
@@ -273,19 +285,23 @@ mod tests {
 
     #[test]
     fn half_open_sessions_are_bounded_of_a_network_and_in_all() {
-        let (mut door, counters, now) = door();
+        let (mut endpoint, counters, now) = endpoint();
         let proved = source(9_999, 1);
-        door.open(proved, u32::MAX);
-        door.prove(proved);
-        assert_eq!(flood(&mut door, |number| source(1, number as u16), now, 20_000), HALF_OPEN_OF_NETWORK);
-        assert_eq!(door.half_open.len(), HALF_OPEN_OF_NETWORK as usize);
+        endpoint.open(proved, u32::MAX);
+        endpoint.prove(proved);
+        assert_eq!(
+            flood(&mut endpoint, |number| source(1, number as u16), now, 20_000),
+            HALF_OPEN_OF_NETWORK
+        );
+        assert_eq!(endpoint.half_open.len(), HALF_OPEN_OF_NETWORK as usize);
         let now = now + Duration::from_secs(60);
-        let begun = flood(&mut door, |number| source(2 + (number >> 4) as u16, number as u16), now, 20_000);
+        let begun =
+            flood(&mut endpoint, |number| source(2 + (number >> 4) as u16, number as u16), now, 20_000);
         assert!(begun > 5_000, "{begun}");
-        assert_eq!(door.half_open.len(), HALF_OPEN);
-        assert_eq!(door.sessions.len(), HALF_OPEN + 1);
+        assert_eq!(endpoint.half_open.len(), HALF_OPEN);
+        assert_eq!(endpoint.sessions.len(), HALF_OPEN + 1);
         assert!(counters.snapshot().drops(WebRtcDropReason::HalfOpenFull) > 0);
         // Whoever has proved its address is not evicted.
-        assert_eq!(door.session(proved), Some(&u32::MAX));
+        assert_eq!(endpoint.session(proved), Some(&u32::MAX));
     }
 }
