@@ -124,12 +124,11 @@ impl Config {
         if let Some(certificate) = self.webrtc_certificate()? {
             return Ok(certificate);
         }
-        let path = self.webrtc.certificate.as_deref();
-        let failed = |reason| file_error(WEBRTC_CERTIFICATE, path.unwrap_or(Path::new("none")), None, reason);
-        let certificate = Certificate::make().map_err(|error| failed(error.to_string()))?;
-        if let Some(path) = path {
-            write_secret(path, certificate.pem())
-                .map_err(|error| failed(format!("cannot be made ({error})")))?;
+        let certificate = Certificate::make().map_err(|error| ConfigError::Tls(error.to_string()))?;
+        if let Some(path) = &self.webrtc.certificate {
+            let failed =
+                |error| file_error(WEBRTC_CERTIFICATE, path, None, format!("cannot be made ({error})"));
+            write_secret(path, certificate.pem()).map_err(failed)?;
         }
         Ok(certificate)
     }

@@ -128,11 +128,11 @@ mod tests {
     async fn the_socket_of_a_flow_has_the_buffers_that_the_system_gives_unasked() {
         let any = "127.0.0.1:0".parse().unwrap();
         let sizes = |socket: &BatchSocket| {
-            let socket = socket2::SockRef::from(&socket.socket);
+            let socket = SockRef::from(&socket.socket);
             (socket.recv_buffer_size().unwrap(), socket.send_buffer_size().unwrap())
         };
         let plain = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let plain = socket2::SockRef::from(&plain);
+        let plain = SockRef::from(&plain);
         let unasked = (plain.recv_buffer_size().unwrap(), plain.send_buffer_size().unwrap());
         assert_eq!(sizes(&BatchSocket::bind(any).unwrap()), unasked);
         assert!(sizes(&BatchSocket::bind(any).unwrap().with_large_buffers()) >= unasked);

@@ -284,7 +284,7 @@ impl Session {
                     self.fail(now);
                     return true;
                 }
-                _ => {}
+                Output::PeerCert(_) | Output::KeyingMaterial(..) | _ => {}
             }
             is_changed = true;
         }
@@ -368,11 +368,17 @@ impl Session {
                 let event = match reason {
                     AssociationError::TimedOut => SessionEvent::Failed,
                     AssociationError::ReceiveBufferExhausted => SessionEvent::Violation,
-                    _ => SessionEvent::Closed,
+                    AssociationError::HandshakeFailed(_)
+                    | AssociationError::TransportError
+                    | AssociationError::AssociationClosed
+                    | AssociationError::ApplicationClosed
+                    | AssociationError::Reset
+                    | AssociationError::LocallyClosed
+                    | _ => SessionEvent::Closed,
                 };
                 self.end(now, Some(event));
             }
-            _ => {}
+            Event::Stream(_) | Event::DataChannelStatsFinal(_) | Event::DatagramReceived | _ => {}
         }
     }
 

@@ -194,9 +194,9 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
     let control: Vec<_> = network
         .from_server
         .iter()
-        .filter_map(|event| match event {
-            SessionEvent::Control(text) => Some(String::from_utf8(text.to_vec()).unwrap()),
-            _ => None,
+        .filter_map(|event| {
+            let SessionEvent::Control(text) = event else { return None };
+            Some(String::from_utf8(text.to_vec()).unwrap())
         })
         .collect();
     assert_eq!(control, (0..200).map(|number| number.to_string()).collect::<Vec<_>>());
@@ -211,7 +211,7 @@ fn messages_that_are_too_long_end_the_session() {
         [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)]
     {
         let mut network = Network::connect(Version::Either, None);
-        let mut say = |network: &mut Network, len: u32| {
+        let say = |network: &mut Network, len: u32| {
             let (_, association) = network.client.association.as_mut().unwrap();
             let mut stream = association.stream(channel).unwrap();
             let kind = if channel == CONTROL { Contents::String } else { Contents::Binary };

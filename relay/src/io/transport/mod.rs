@@ -25,6 +25,8 @@ use crate::transport_kind::TransportKind;
 
 /// The transport of one client.
 #[derive(Debug)]
+#[expect(clippy::enum_variant_names, reason = "these are their names")]
+#[expect(clippy::large_enum_variant, reason = "a connection is in a box itself")]
 pub(crate) enum Transport {
     WebSocket(WebSocketTransport),
     WebRtc(Box<WebRtcTransport>),
