@@ -340,8 +340,13 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
     UdpFront::bind(listen, settings, admission, counters).map(Some).map_err(cannot_listen)
 }
 
-/// The data channels, if there may be any. Another program may have the UDP port: then there are none.
-fn bind_data_channels(config: &Config, app: &App, listen: SocketAddr) -> Result<(), ConfigError> {
+/// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
+/// are none.
+fn bind_data_channels(config: &Config, app: &App, local_addr: SocketAddr) -> Result<(), ConfigError> {
+    let listen = match config.webtransport.mode {
+        WebTransportMode::Off => local_addr,
+        WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
+    };
     if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
         return Ok(());
     }
@@ -370,7 +375,7 @@ fn bind_webtransport(
     let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
     let certificate = QuicCertificate::new(authorized, names);
     let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
-    let beside = app.data_channels.get().filter(|channels| channels.local_addr() == address);
+    let beside = app.data_channels.get();
     match WebTransport::bind(address, certificate, app, beside) {
         Ok(bound) => {
             let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());

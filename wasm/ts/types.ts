@@ -232,7 +232,8 @@ export interface Pong {
 export interface ConnectOptions {
   /** The name of the game server at the relay. Without meaning for `udp://HOST:PORT`, which leads to the server itself. */
   target?: string;
-  /** What a relay asks for that lets in who has a signed token. It is not written into the URL. */
+  /** What a relay asks for that lets in who has a signed token. It is not written into the URL of a WebSocket, which a log may
+   * have. */
   token?: string;
   /**
    * The fingerprint of the relay's certificate for data channels, as the relay prints it at its start. With it a page reaches

@@ -281,7 +281,9 @@ export class RelayTransport implements Transport {
     this.#next = undefined;
     if (!flow.resumed) {
       leg.carrier.close();
-      this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+      if (this.#active === undefined) {
+        this.#end({ code: "relay-closed", reason: "the relay no longer knew the flow of the connection" });
+      }
       return;
     }
     this.#active?.carrier.close();
