@@ -118,7 +118,8 @@ test("Firefox plays over data channels with the fingerprint alone", { timeout: 1
     (error) => { document.title = "failed " + error; },
   );</script>`;
   const page = await servePage(t, script);
-  const firefox = await openFirefox();
+  // Otherwise Firefox looks for no way over the addresses of the machine itself.
+  const firefox = await openFirefox({ "media.peerconnection.ice.loopback": true });
   try {
     const title = await firefox.titleOf(page, /^(done|failed)/);
     assert.equal(title, `done ${JSON.stringify({ heard: 500, transport: "webrtc", code: "local" })}`);

@@ -28,6 +28,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A session that has nothing to do is looked at so often.
 const IDLE: Duration = Duration::from_secs(60);
 
+/// How far apart the deadlines of a session are at least.
+const TICK: Duration = Duration::from_millis(1);
+
 /// What the port has for a session.
 #[derive(Debug, Default)]
 struct Waiting {
@@ -241,10 +244,14 @@ impl WebRtcTransport {
         }
     }
 
+    /// When the session is to be looked at. A deadline that does not move must not keep the thread busy.
+    fn due(&self, now: Instant) -> tokio::time::Instant {
+        self.session.poll_timeout().unwrap_or(now + IDLE).max(now + TICK).into()
+    }
+
     /// Ready if time has changed something.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let due = |session: &Session| session.poll_timeout().unwrap_or_else(|| Instant::now() + IDLE).into();
-        let at = due(&self.session);
+        let at = self.due(Instant::now());
         // A timer that is too early only fires once more. Moving it with each datagram would cost more.
         if at < self.timer.deadline() {
             self.timer.as_mut().reset(at);
@@ -252,8 +259,9 @@ impl WebRtcTransport {
         if self.timer.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        self.session.handle_timeout(Instant::now());
-        let at = due(&self.session);
+        let now = Instant::now();
+        self.session.handle_timeout(now);
+        let at = self.due(now);
         self.timer.as_mut().reset(at);
         Poll::Ready(())
     }
