@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
+use super::announced::Announced;
 use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
 use super::transport::Connection;
-use super::transports::Announced;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;

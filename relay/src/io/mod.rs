@@ -1,6 +1,7 @@
 //! IO: HTTP and the transports of clients on one side, UDP on the other. The logic is in `flow`.
 
 mod admin;
+mod announced;
 mod app;
 mod batch;
 mod client;
@@ -25,11 +26,11 @@ mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
+pub(crate) use announced::Announced;
 pub(crate) use app::App;
 pub(crate) use front::UdpFront;
 pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;
-pub(crate) use transports::Announced;
 pub(crate) use webtransport::WebTransport;

@@ -1,20 +1,10 @@
 //! `GET /transports`: what a page can reach this relay by.
 
-use std::net::SocketAddr;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::webtransport::PATH;
-use crate::tls::QuicCertificate;
-
-/// WebTransport as it is told to pages.
-#[derive(Debug)]
-pub(crate) struct Announced {
-    pub(crate) local_addr: SocketAddr,
-    pub(crate) certificate: QuicCertificate,
-}
+use super::announced::{Announced, PATH};
 
 #[derive(Serialize)]
 struct List {

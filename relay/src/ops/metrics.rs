@@ -47,7 +47,10 @@ fn describe() {
     describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
     describe_gauge!("rakwire_relay_clients", "Connected clients.");
     describe_gauge!("rakwire_relay_clients_max", "The limit of connected clients.");
-    describe_gauge!("rakwire_relay_connections", "Open connections by TCP, those of clients included, and by WebTransport.");
+    describe_gauge!(
+        "rakwire_relay_connections",
+        "Open connections by TCP, those of clients included, and by WebTransport."
+    );
     describe_gauge!("rakwire_relay_connections_max", "The limit of open connections.");
     describe_gauge!(
         "rakwire_relay_certificate_expiry_timestamp_seconds",

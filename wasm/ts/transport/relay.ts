@@ -12,8 +12,8 @@ import { carrierKinds, present } from "./carriers.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
 import { readFlow } from "./flow.js";
-import type { Clock, Entrant } from "./race.js";
-import { PLATFORM_CLOCK, Race } from "./race.js";
+import type { Timers, Entrant } from "./race.js";
+import { PLATFORM_TIMERS, Race } from "./race.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The code of a relay that heard nothing. */
@@ -45,7 +45,7 @@ interface Leg {
 
 /** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
-  return new RelayTransport(settings, events, PLATFORM_CLOCK);
+  return new RelayTransport(settings, events, PLATFORM_TIMERS);
 }
 
 export class RelayTransport implements Transport {
@@ -53,7 +53,7 @@ export class RelayTransport implements Transport {
   readonly #url: URL;
   /** In the order of preference. */
   readonly #names: readonly CarrierName[];
-  readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #abort = new AbortController();
   #events: TransportEvents | undefined;
   #race: Race | undefined;
@@ -75,11 +75,11 @@ export class RelayTransport implements Transport {
   #climbTimer: unknown;
   #dropped = 0;
 
-  constructor(settings: TransportSettings, events: TransportEvents, clock: Clock) {
+  constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
     this.#settings = settings;
     this.#url = new URL(settings.url);
     this.#names = present(settings.carriers, settings.webSocket);
-    this.#clock = clock;
+    this.#timers = timers;
     this.#events = events;
     if (this.#names.length > 0) {
       this.#startRace(this.#names);
@@ -117,14 +117,14 @@ export class RelayTransport implements Transport {
       this.#dropped += 1;
       return;
     }
-    leg.unansweredSince ??= this.#clock.now();
+    leg.unansweredSince ??= this.#timers.now();
     leg.carrier.send(fitted);
   }
 
   close(): void {
     this.#events = undefined;
     this.#abort.abort();
-    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#clock.clear(timer));
+    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
     this.#race?.cancel();
     [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
     this.#active = this.#next = this.#silent = undefined;
@@ -153,7 +153,7 @@ export class RelayTransport implements Transport {
       onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    this.#race = new Race(entrants, owner, this.#clock);
+    this.#race = new Race(entrants, owner, this.#timers);
   }
 
   async #ask(): Promise<Announced> {
@@ -163,8 +163,9 @@ export class RelayTransport implements Transport {
 
   #onWon(leg: Leg): CarrierEvents {
     this.#race = undefined;
-    queueMicrotask(() => this.#begin(leg));
-    if (this.#flow === undefined) {
+    const isFirst = this.#flow === undefined;
+    queueMicrotask(() => this.#begin(leg, isFirst));
+    if (isFirst) {
       this.#active = leg;
     } else {
       this.#next = leg;
@@ -178,11 +179,11 @@ export class RelayTransport implements Transport {
   }
 
   /** Begins to use a carrier that is open. */
-  #begin(leg: Leg): void {
+  #begin(leg: Leg, isFirst: boolean): void {
     if (leg === this.#next) {
-      // What arrives behind it tells that the relay still has the flow.
+      // The answer tells whether the relay still has the flow.
       this.#requestFlow(leg);
-    } else if (leg === this.#active) {
+    } else if (isFirst && leg === this.#active) {
       this.#settle(leg);
       if (this.#settings.resume && isLossy(leg)) {
         this.#requestFlow(leg);
@@ -197,8 +198,8 @@ export class RelayTransport implements Transport {
     if (this.#names.length > 1 || isLossy(leg)) {
       leg.carrier.requestFlow();
     }
-    this.#clock.clear(this.#requestTimer);
-    this.#requestTimer = this.#clock.set(() => {
+    this.#timers.clear(this.#requestTimer);
+    this.#requestTimer = this.#timers.set(() => {
       if (count < REQUESTS) {
         this.#requestFlow(leg, count + 1);
       } else if (leg === this.#next) {
@@ -210,8 +211,8 @@ export class RelayTransport implements Transport {
 
   /** A carrier has the flow: watches it, and looks for a better one. */
   #settle(leg: Leg): void {
-    this.#clock.clear(this.#watchTimer);
-    this.#clock.clear(this.#climbTimer);
+    this.#timers.clear(this.#watchTimer);
+    this.#timers.clear(this.#climbTimer);
     if (this.#settings.resume && isLossy(leg)) {
       this.#watch(leg);
     }
@@ -219,8 +220,8 @@ export class RelayTransport implements Transport {
   }
 
   #watch(leg: Leg): void {
-    this.#watchTimer = this.#clock.set(() => {
-      const silentMs = this.#clock.now() - (leg.unansweredSince ?? Infinity);
+    this.#watchTimer = this.#timers.set(() => {
+      const silentMs = this.#timers.now() - (leg.unansweredSince ?? Infinity);
       if (silentMs > SILENT_MS && this.#flow !== undefined) {
         this.#silent = leg.carrier;
         this.#active = undefined;
@@ -243,7 +244,7 @@ export class RelayTransport implements Transport {
     }
     const delay = this.#climbMs * (0.5 + Math.random());
     this.#climbMs = Math.min(2 * this.#climbMs, LONGEST_CLIMB_MS);
-    this.#climbTimer = this.#clock.set(() => {
+    this.#climbTimer = this.#timers.set(() => {
       if (leg === this.#active && this.#flow !== undefined) {
         this.#startRace(better);
       }
@@ -274,13 +275,13 @@ export class RelayTransport implements Transport {
     if (leg === this.#next) {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
-      this.#clock.clear(this.#requestTimer);
+      this.#timers.clear(this.#requestTimer);
       this.#flow = flow;
     }
   }
 
   #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
-    this.#clock.clear(this.#requestTimer);
+    this.#timers.clear(this.#requestTimer);
     this.#next = undefined;
     if (!flow.resumed) {
       leg.carrier.close();
@@ -304,7 +305,7 @@ export class RelayTransport implements Transport {
 
   #onClose(leg: Leg, close: CarrierClose): void {
     if (leg === this.#next) {
-      this.#clock.clear(this.#requestTimer);
+      this.#timers.clear(this.#requestTimer);
       this.#next = undefined;
       this.#onFailed(close);
     } else if (leg === this.#active) {
@@ -337,7 +338,7 @@ export class RelayTransport implements Transport {
 
   /** There is no carrier, until another one has the flow. */
   #lose(close: CarrierClose): void {
-    const now = this.#clock.now();
+    const now = this.#timers.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
       this.#events?.onInterrupted();
@@ -352,8 +353,8 @@ export class RelayTransport implements Transport {
       return;
     }
     this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    this.#clock.clear(this.#retryTimer);
-    this.#retryTimer = this.#clock.set(() => this.#startRace(this.#names), delay);
+    this.#timers.clear(this.#retryTimer);
+    this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
   }
 
   #end(end: TransportEnd): void {

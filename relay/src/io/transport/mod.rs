@@ -3,6 +3,7 @@
 //! All transports are the same to a flow: a [`Connection`] is read into
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
 
+mod broken;
 mod websocket;
 mod webtransport;
 
@@ -13,6 +14,7 @@ use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use self::broken::Broken;
 pub(crate) use self::websocket::{WebSocketTransport, configure};
 pub(crate) use self::webtransport::{Streams, WebTransportTransport};
 use super::connected::Connected;
@@ -24,7 +26,7 @@ use crate::transport_kind::TransportKind;
 /// The transport of one client.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    WebSocket(WebSocketTransport),
+    WebSocket(Box<WebSocketTransport>),
     WebTransport(WebTransportTransport),
 }
 
@@ -36,10 +38,6 @@ impl Transport {
         }
     }
 }
-
-/// The connection cannot be written to any more; reading tells why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken;
 
 /// The connection of one client, and what lives as long.
 #[derive(Debug)]
