@@ -11,9 +11,10 @@ import { LOST } from "./carrier.js";
 import { carrierKinds, present } from "./carriers.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
-import { readFlow } from "./flow.js";
+import { readFlow, readText } from "./flow.js";
 import type { Timers, Entrant } from "./race.js";
 import { PLATFORM_TIMERS, Race } from "./race.js";
+import { readDrops } from "./relay-drops.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The code of a relay that heard nothing. */
@@ -49,6 +50,8 @@ export function openRelay(settings: TransportSettings, events: TransportEvents):
 }
 
 export class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says; the other carriers do, too. */
+  readonly sendsAtOnce: boolean;
   readonly #settings: TransportSettings;
   readonly #url: URL;
   /** In the order of preference. */
@@ -77,6 +80,7 @@ export class RelayTransport implements Transport {
 
   constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
     this.#settings = settings;
+    this.sendsAtOnce = settings.webSocket === undefined;
     this.#url = new URL(settings.url);
     this.#names = present(settings.carriers, settings.webSocket);
     this.#timers = timers;
@@ -164,14 +168,13 @@ export class RelayTransport implements Transport {
   #onWon(leg: Leg): CarrierEvents {
     this.#race = undefined;
     const isFirst = this.#flow === undefined;
-    queueMicrotask(() => this.#begin(leg, isFirst));
     if (isFirst) {
       this.#active = leg;
     } else {
       this.#next = leg;
     }
     return {
-      onOpen: () => undefined,
+      onOpen: () => this.#begin(leg, isFirst),
       onDatagram: (datagram) => this.#onDatagram(leg, datagram),
       onControl: (text) => this.#onControl(leg, text),
       onClose: (close) => this.#onClose(leg, close),
@@ -268,7 +271,13 @@ export class RelayTransport implements Transport {
   /** What the relay says of itself. What is none of its own is ignored. */
   #onControl(leg: Leg, text: string): void {
     leg.unansweredSince = undefined;
-    const flow = readFlow(text);
+    const said = readText(text);
+    const drops = readDrops(said);
+    if (drops !== undefined) {
+      this.#events?.onRelayDrops(drops);
+      return;
+    }
+    const flow = readFlow(said);
     if (flow === undefined || !this.#settings.resume) {
       return;
     }
