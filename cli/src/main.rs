@@ -10,6 +10,8 @@ mod echo;
 mod failure;
 mod hex;
 mod host;
+mod keygen;
+mod keys;
 mod ping;
 mod protocol;
 mod send;
@@ -40,6 +42,7 @@ enum Command {
     Send(send::Arguments),
     Decode(decode::Arguments),
     Bench(bench::Arguments),
+    Keygen(keygen::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Send(arguments) => runtime.block_on(send::run(arguments)),
         Command::Bench(arguments) => runtime.block_on(bench::run(arguments)),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::Keygen(arguments) => keygen::run(&arguments),
     }
 }
 

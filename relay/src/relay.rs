@@ -18,8 +18,8 @@ use crate::counters::Counters;
 use crate::discovery::Watcher;
 use crate::front::{CookieKeys, FrontCounters, Settings};
 use crate::io::{
-    Announced, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport, router,
-    run_data_channels, serve, serve_admin,
+    Announced, AnnouncedWebRtc, App, DataChannels, FrontAdmission, PROBES_INTERVAL, UdpFront, WebTransport,
+    router, run_data_channels, serve, serve_admin,
 };
 use crate::ops::{admin_router, report_suppressed, systemd};
 use crate::reload::{Reloadable, Reloader, SetCookieKeys};
@@ -41,6 +41,7 @@ pub struct Relay {
     admin: Option<Admin>,
     front: Option<UdpFront<FrontAdmission>>,
     webtransport: Option<WebTransport>,
+    data_channels: Option<DataChannels>,
     app: Arc<App>,
     config: Arc<Mutex<Config>>,
 }
@@ -112,10 +113,10 @@ impl Relay {
             None => None,
         };
         let front = bind_front(&config, &app)?;
-        bind_data_channels(&config, &app, local_addr)?;
-        let webtransport = bind_webtransport(&config, local_addr, &names, &app)?;
+        let data_channels = bind_data_channels(&config, &app, local_addr)?;
+        let webtransport = bind_webtransport(&config, local_addr, &names, &app, data_channels.as_ref())?;
         let config = Arc::new(Mutex::new(written));
-        Ok(Self { listener, local_addr, router, admin, front, webtransport, app, config })
+        Ok(Self { listener, local_addr, router, admin, front, webtransport, data_channels, app, config })
     }
 
     /// The address that the relay listens on.
@@ -151,7 +152,7 @@ impl Relay {
     /// The address of the data channels and the fingerprint that a page needs for them, if there are any.
     #[must_use]
     pub fn webrtc(&self) -> Option<(SocketAddr, Fingerprint)> {
-        self.app.data_channels.get().map(|channels| (channels.local_addr(), *channels.fingerprint()))
+        self.app.webrtc.get().map(|AnnouncedWebRtc { local_addr, fingerprint }| (*local_addr, *fingerprint))
     }
 
     /// The counters of the data channels, all zero if there are none.
@@ -205,7 +206,8 @@ impl Relay {
     ///
     /// Never at present: accepting is retried after errors.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-        let Self { listener, local_addr, router, admin, front, webtransport, app, config } = self;
+        let Self { listener, local_addr, router, admin, front, webtransport, data_channels, app, config } =
+            self;
         let stop = app.stop.clone();
         let _stop_on_drop = app.stop.clone().drop_guard();
         // Aborted when it is dropped.
@@ -217,9 +219,9 @@ impl Relay {
             beside.spawn(run_front(front, Arc::clone(&app)));
         }
         let has_shared_port = webtransport.as_ref().is_some_and(WebTransport::has_data_channels);
-        if let Some(channels) = app.data_channels.get().cloned() {
-            let fingerprint = channels.fingerprint();
-            info!(udp = %channels.local_addr(), %fingerprint, "listening for data channels");
+        if let Some(channels) = data_channels {
+            let AnnouncedWebRtc { local_addr, fingerprint } = channels.announced();
+            info!(udp = %local_addr, %fingerprint, "listening for data channels");
             if !has_shared_port {
                 beside.spawn(run_data_channels(channels, Arc::clone(&app)));
             }
@@ -342,20 +344,29 @@ fn bind_front(config: &Config, app: &Arc<App>) -> Result<Option<UdpFront<FrontAd
 
 /// The data channels, if there may be any, where WebTransport is or would be. Another program may have the UDP port: then there
 /// are none.
-fn bind_data_channels(config: &Config, app: &App, local_addr: SocketAddr) -> Result<(), ConfigError> {
+fn bind_data_channels(
+    config: &Config,
+    app: &App,
+    local_addr: SocketAddr,
+) -> Result<Option<DataChannels>, ConfigError> {
     let listen = match config.webtransport.mode {
         WebTransportMode::Off => local_addr,
         WebTransportMode::Auto | WebTransportMode::On => config.webtransport.listen.unwrap_or(local_addr),
     };
     if !config.has_webrtc()? || config.udp.is_in_the_way_of(listen) {
-        return Ok(());
+        return Ok(None);
     }
     let certificate = config.make_webrtc_certificate()?;
     match DataChannels::bind(listen, &certificate, Arc::clone(&app.webrtc_counters)) {
-        Ok(channels) => drop(app.data_channels.set(channels)),
-        Err(error) => warn!(udp = %listen, %error, "no data channels"),
+        Ok(channels) => {
+            let _ = app.webrtc.set(channels.announced());
+            Ok(Some(channels))
+        }
+        Err(error) => {
+            warn!(udp = %listen, %error, "no data channels: their UDP port cannot be used");
+            Ok(None)
+        }
     }
-    Ok(())
 }
 
 /// The socket for WebTransport, unless it is left out, or may be.
@@ -364,6 +375,7 @@ fn bind_webtransport(
     local_addr: SocketAddr,
     names: &[String],
     app: &Arc<App>,
+    beside: Option<&DataChannels>,
 ) -> Result<Option<WebTransport>, ConfigError> {
     let address = config.webtransport.listen.unwrap_or(local_addr);
     let is_needed = match config.webtransport.mode {
@@ -375,7 +387,6 @@ fn bind_webtransport(
     let authorized = app.tls.as_ref().and_then(|tls| tls.authorized());
     let certificate = QuicCertificate::new(authorized, names);
     let certificate = certificate.map_err(|error| ConfigError::Tls(error.to_string()))?;
-    let beside = app.data_channels.get();
     match WebTransport::bind(address, certificate, app, beside) {
         Ok(bound) => {
             let (local_addr, certificate) = (bound.local_addr(), bound.certificate().clone());

@@ -9,20 +9,26 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { openPage } from "./browser.mjs";
+import { openFirefox } from "./firefox.mjs";
 import { PROTOCOLS } from "./protocols.mjs";
 import { startEcho, startRelay } from "./support.mjs";
 
 const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 
-/** A page of a relay, which serves the package too, at its bare address. */
-async function startPage(t, target, ...more) {
+/** A relay that serves the package, and this page. */
+async function startSite(t, target, html, ...more) {
   const folder = mkdtempSync(join(tmpdir(), "rakwire-transports-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   for (const part of ["dist", "pkg"]) {
     cpSync(join(PACKAGE, part), join(folder, part), { recursive: true });
   }
-  writeFileSync(join(folder, "index.html"), "<!doctype html><title>rakwire</title>");
-  const relay = await startRelay(t, { game: target.address }, "--serve", folder, ...more);
+  writeFileSync(join(folder, "index.html"), html);
+  return startRelay(t, { game: target.address }, "--serve", folder, ...more);
+}
+
+/** A page of a relay, which serves the package too, at its bare address. */
+async function startPage(t, target, ...more) {
+  const relay = await startSite(t, target, "<!doctype html><title>rakwire</title>", ...more);
   const page = await openPage(t);
   await page.goto(`http://${relay.address}/`);
   return { page, relay };
@@ -155,4 +161,30 @@ test("a page is told why it is refused by WebTransport too", async (t) => {
     }, options);
   assert.equal(await refused({ target: "none", transport: "webtransport" }), "relay-closed 4404");
   assert.equal(await refused({ target: "none" }), "relay-closed 4404");
+});
+
+test("Firefox goes by WebTransport and by a WebSocket", async (t) => {
+  const script = async () => {
+    const { connect } = await import("/dist/index.js");
+    const told = [];
+    for (const transport of ["auto", "webtransport", "websocket"]) {
+      const connection = await connect("/ws", { target: "game", transport });
+      connection.send(new Uint8Array(3_000).fill(0xfe));
+      const { bytes } = await connection.receive();
+      told.push(connection.transport, bytes.length);
+      await connection.close();
+    }
+    return told.join(" ");
+  };
+  const html = `<!doctype html><title>working</title><script type="module">
+    (${script})().then((told) => (document.title = "done " + told), (error) => (document.title = "failed " + error));
+  </script>`;
+  const relay = await startSite(t, await startEcho(t), html);
+  const firefox = await openFirefox();
+  try {
+    const title = await firefox.titleOf(`http://${relay.address}/`, /^(done|failed)/);
+    assert.equal(title, "done webtransport 3000 webtransport 3000 websocket 3000");
+  } finally {
+    await firefox.close();
+  }
 });

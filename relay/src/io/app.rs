@@ -9,12 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, info};
 
-use super::data_channels::DataChannels;
+use super::announced::{Announced, AnnouncedWebRtc};
 use super::handover::Handover;
 use super::list_cache::ListCache;
 use super::probes::Probes;
 use super::transport::Connection;
-use super::transports::Announced;
 use crate::admission::Admission;
 use crate::config::{Config, Limits};
 use crate::counters::Counters;
@@ -53,7 +52,7 @@ pub(crate) struct App {
     /// The counters of the front, all zero if there is none.
     pub(crate) front_counters: Arc<FrontCounters>,
     /// The data channels, if there are any.
-    pub(crate) data_channels: OnceLock<DataChannels>,
+    pub(crate) webrtc: OnceLock<AnnouncedWebRtc>,
     /// The counters of the data channels, all zero if there are none.
     pub(crate) webrtc_counters: Arc<WebRtcCounters>,
     /// Which part has ended that should go on.
@@ -88,7 +87,7 @@ impl App {
             stop: CancellationToken::new(),
             sessions: TaskTracker::new(),
             front_counters: Arc::default(),
-            data_channels: OnceLock::new(),
+            webrtc: OnceLock::new(),
             webrtc_counters: Arc::default(),
             failure: OnceLock::new(),
             webtransport: OnceLock::new(),

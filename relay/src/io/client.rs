@@ -57,9 +57,9 @@ pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
 /// Waits for the first datagram of a client that opens several connections and goes on with one of them. The others take
 /// neither a slot nor a socket.
 async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), CloseReason> {
-    let patience = app.limits.header_timeout;
+    let time_limit = app.limits.header_timeout;
     let end = tokio::select! {
-        first = timeout(patience, connection.wait_for_first()) => match first {
+        first = timeout(time_limit, connection.wait_for_first()) => match first {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(FromClient::Text)) => FlowEnd::TextMessage,
             Ok(Err(FromClient::Oversized { len })) => {
@@ -68,7 +68,7 @@ async fn wait_for_first(app: &App, connection: &mut Connection) -> Result<(), Cl
             Ok(Err(FromClient::Closed)) => FlowEnd::ClientClosed,
             Ok(Err(FromClient::Vanished)) => FlowEnd::ClientVanished,
             Ok(Err(_)) => FlowEnd::ProtocolViolation,
-            Err(_) => FlowEnd::Idle(patience),
+            Err(_) => FlowEnd::Idle(time_limit),
         },
         () = app.drain.cancelled() => FlowEnd::ShuttingDown,
     };

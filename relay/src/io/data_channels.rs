@@ -9,6 +9,7 @@ use std::time::Instant;
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use super::announced::AnnouncedWebRtc;
 use super::app::App;
 use super::batch::BatchSocket;
 use super::client::{self, Opening};
@@ -86,8 +87,8 @@ impl DataChannels {
         self.0.socket.local_addr()
     }
 
-    pub(crate) fn fingerprint(&self) -> &Fingerprint {
-        &self.0.fingerprint
+    pub(crate) fn announced(&self) -> AnnouncedWebRtc {
+        AnnouncedWebRtc { local_addr: self.local_addr(), fingerprint: self.0.fingerprint }
     }
 
     /// Receives, until the socket fails. Sessions that are about to close need it as long as the relay is there.

@@ -239,7 +239,7 @@ async fn checks_are_answered_without_a_session_and_those_of_strangers_are_not() 
     let relay = start(|_| {}).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
-    let fingerprint = *relay.channels.fingerprint();
+    let fingerprint = relay.channels.announced().fingerprint;
     let stranger = Certificate::make().unwrap();
     for _ in 0..100 {
         let check = check(&Password::new(stranger.fingerprint()).unwrap(), "rakwire:abcd", 16);

@@ -69,7 +69,7 @@ async fn open(
     // Taken before the upgrade, so that a shutdown in between waits for it.
     let tracked = app.sessions.token();
     upgrade.on_upgrade(async move |socket| {
-        let transport = Transport::WebSocket(WebSocketTransport::new(socket));
+        let transport = Transport::WebSocket(Box::new(WebSocketTransport::new(socket)));
         let connection = Connection::new(transport, &app.counters, tracked, connected);
         client::serve(&app, connection, opening).await;
     })

@@ -1,6 +1,7 @@
 //! IO: HTTP and the transports of clients on one side, UDP on the other. The logic is in `flow`.
 
 mod admin;
+mod announced;
 mod app;
 mod batch;
 mod client;
@@ -27,6 +28,7 @@ mod webtransport;
 mod write_deadline;
 
 pub(crate) use admin::serve_admin;
+pub(crate) use announced::{Announced, AnnouncedWebRtc};
 pub(crate) use app::App;
 pub(crate) use data_channels::{DataChannels, run_data_channels};
 pub(crate) use front::UdpFront;
@@ -34,5 +36,4 @@ pub(crate) use front_admission::FrontAdmission;
 pub(crate) use http::router;
 pub(crate) use probes::PROBES_INTERVAL;
 pub(crate) use serve::serve;
-pub(crate) use transports::Announced;
 pub(crate) use webtransport::WebTransport;

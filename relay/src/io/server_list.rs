@@ -20,7 +20,7 @@ pub(super) async fn transports(
     Extension(connected): Extension<Connected>,
     headers: HeaderMap,
 ) -> Response {
-    let channels = app.data_channels.get().filter(|_| app.admission.admits_unknown_origins());
+    let channels = app.webrtc.get().filter(|_| app.admission.admits_unknown_origins());
     answer(&app, &connected, &headers, || transports::list(app.webtransport.get(), channels))
 }
 

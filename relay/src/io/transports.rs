@@ -1,21 +1,10 @@
 //! `GET /transports`: what a page can reach this relay by.
 
-use std::net::SocketAddr;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::data_channels::DataChannels;
-use super::webtransport::PATH;
-use crate::tls::QuicCertificate;
-
-/// WebTransport as it is told to pages.
-#[derive(Debug)]
-pub(crate) struct Announced {
-    pub(crate) local_addr: SocketAddr,
-    pub(crate) certificate: QuicCertificate,
-}
+use super::announced::{Announced, AnnouncedWebRtc, PATH};
 
 #[derive(Serialize)]
 struct List {
@@ -47,7 +36,7 @@ struct WebRtcEntry {
 }
 
 /// The list, as JSON.
-pub(super) fn list(announced: Option<&Announced>, channels: Option<&DataChannels>) -> String {
+pub(super) fn list(announced: Option<&Announced>, webrtc: Option<&AnnouncedWebRtc>) -> String {
     let list = List {
         websocket: WebSocketEntry { path: "/ws" },
         webtransport: announced.map(|Announced { local_addr, certificate }| WebTransportEntry {
@@ -55,9 +44,9 @@ pub(super) fn list(announced: Option<&Announced>, channels: Option<&DataChannels
             path: PATH,
             certificate_hashes: certificate.hashes().iter().map(|hash| STANDARD.encode(hash)).collect(),
         }),
-        webrtc: channels.map(|channels| WebRtcEntry {
-            port: channels.local_addr().port(),
-            fingerprint: channels.fingerprint().to_string(),
+        webrtc: webrtc.map(|AnnouncedWebRtc { local_addr, fingerprint }| WebRtcEntry {
+            port: local_addr.port(),
+            fingerprint: fingerprint.to_string(),
         }),
     };
     // Texts and numbers are always JSON.

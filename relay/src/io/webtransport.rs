@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tracing::{debug, error};
 use web_transport_proto::{ConnectError, ConnectRequest, ConnectResponse, Settings, SettingsError};
 
+use super::announced::PATH;
 use super::app::App;
 use super::client::{self, Opening};
 use super::connected::Connected;
@@ -27,9 +28,6 @@ use crate::admission::{Refusal, Request, parameter};
 use crate::config::Limits;
 use crate::flow::FLOW_PROTOCOL;
 use crate::tls::{QuicCertificate, TlsError, quic_config};
-
-/// The path of requests for a session.
-pub(crate) const PATH: &str = "/wt";
 
 /// The most handshakes at a time: their clients are not limited by their address, which they have not proved.
 const HANDSHAKES_MAX: usize = 256;
@@ -183,25 +181,25 @@ fn transport_config(limits: &Limits) -> TransportConfig {
 
 /// Lets a client in, up to its session, unless it is refused.
 async fn open(app: &Arc<App>, incoming: Incoming) -> Option<(ClientConnection, Opening)> {
-    let patience = app.limits.header_timeout;
-    let connection = within(app, patience, async { Ok(incoming.await?) }).await?;
+    let time_limit = app.limits.header_timeout;
+    let connection = within(app, time_limit, async { Ok(incoming.await?) }).await?;
     // Now the address is that of the client.
     let Ok(permit) = Arc::clone(&app.connections).try_acquire_owned() else {
         app.counters.connections_refused.increment();
         return None;
     };
     let connected = admit(app, connection.remote_address(), permit)?;
-    let requested = within(app, patience, request(&connection)).await?;
+    let requested = within(app, time_limit, request(&connection)).await?;
     decide(app, connection, connected, requested).await
 }
 
 /// What a client does, if it does it in its time.
 async fn within<T>(
     app: &App,
-    patience: Duration,
+    time_limit: Duration,
     work: impl Future<Output = Result<T, HandshakeError>>,
 ) -> Option<T> {
-    match timeout(patience, work).await {
+    match timeout(time_limit, work).await {
         Ok(Ok(done)) => Some(done),
         Ok(Err(error)) => {
             app.counters.handshakes_failed.increment();

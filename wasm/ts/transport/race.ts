@@ -14,14 +14,14 @@ export interface Entrant {
   open(events: CarrierEvents): Carrier;
 }
 
-/** The clock of the platform, or of a test; milliseconds. */
-export interface Clock {
+/** The timers of the platform, or of a test; milliseconds. */
+export interface Timers {
   now(): number;
   set(callback: () => void, ms: number): unknown;
   clear(timer: unknown): void;
 }
 
-export const PLATFORM_CLOCK: Clock = {
+export const PLATFORM_TIMERS: Timers = {
   now: () => performance.now(),
   set: (callback, ms) => setTimeout(callback, ms),
   clear: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
@@ -37,7 +37,7 @@ export interface RaceOwner {
 
 export class Race {
   readonly #owner: RaceOwner;
-  readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #waiting: Entrant[];
   readonly #running = new Set<Carrier>();
   #failure: CarrierClose | undefined;
@@ -45,9 +45,9 @@ export class Race {
   #isOver = false;
 
   /** The entrants in the order of preference, at least one. */
-  constructor(entrants: readonly Entrant[], owner: RaceOwner, clock: Clock) {
+  constructor(entrants: readonly Entrant[], owner: RaceOwner, timers: Timers) {
     this.#owner = owner;
-    this.#clock = clock;
+    this.#timers = timers;
     this.#waiting = [...entrants];
     this.#startNext();
   }
@@ -55,13 +55,13 @@ export class Race {
   /** Ends the race without a winner. */
   cancel(): void {
     this.#isOver = true;
-    this.#clock.clear(this.#headStart);
+    this.#timers.clear(this.#headStart);
     this.#running.forEach((carrier) => carrier.close());
     this.#running.clear();
   }
 
   #startNext(): void {
-    this.#clock.clear(this.#headStart);
+    this.#timers.clear(this.#headStart);
     const entrant = this.#waiting.shift();
     if (entrant === undefined) {
       return;
@@ -85,7 +85,7 @@ export class Race {
     });
     this.#running.add(carrier);
     if (this.#waiting.length > 0) {
-      this.#headStart = this.#clock.set(() => this.#startNext(), HEAD_START_MS);
+      this.#headStart = this.#timers.set(() => this.#startNext(), HEAD_START_MS);
     }
   }
 

@@ -11,9 +11,10 @@ import { LOST } from "./carrier.js";
 import { carrierKinds, present } from "./carriers.js";
 import { fit } from "./fit.js";
 import type { Flow } from "./flow.js";
-import { readFlow } from "./flow.js";
-import type { Clock, Entrant } from "./race.js";
-import { PLATFORM_CLOCK, Race } from "./race.js";
+import { readFlow, readText } from "./flow.js";
+import type { Timers, Entrant } from "./race.js";
+import { PLATFORM_TIMERS, Race } from "./race.js";
+import { readDrops } from "./relay-drops.js";
 import type { Transport, TransportEnd, TransportEvents, TransportSettings } from "./transport.js";
 
 /** The code of a relay that heard nothing. */
@@ -45,15 +46,17 @@ interface Leg {
 
 /** Starts to open carriers to a relay. */
 export function openRelay(settings: TransportSettings, events: TransportEvents): Transport {
-  return new RelayTransport(settings, events, PLATFORM_CLOCK);
+  return new RelayTransport(settings, events, PLATFORM_TIMERS);
 }
 
 export class RelayTransport implements Transport {
+  /** A WebSocket of the platform copies what it sends, as its standard says; the other carriers do, too. */
+  readonly sendsAtOnce: boolean;
   readonly #settings: TransportSettings;
   readonly #url: URL;
   /** In the order of preference. */
   readonly #names: readonly CarrierName[];
-  readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #abort = new AbortController();
   #events: TransportEvents | undefined;
   #race: Race | undefined;
@@ -75,11 +78,12 @@ export class RelayTransport implements Transport {
   #climbTimer: unknown;
   #dropped = 0;
 
-  constructor(settings: TransportSettings, events: TransportEvents, clock: Clock) {
+  constructor(settings: TransportSettings, events: TransportEvents, timers: Timers) {
     this.#settings = settings;
+    this.sendsAtOnce = settings.webSocket === undefined;
     this.#url = new URL(settings.url);
     this.#names = present(settings.carriers, settings.webSocket);
-    this.#clock = clock;
+    this.#timers = timers;
     this.#events = events;
     if (this.#names.length > 0) {
       this.#startRace(this.#names);
@@ -117,14 +121,14 @@ export class RelayTransport implements Transport {
       this.#dropped += 1;
       return;
     }
-    leg.unansweredSince ??= this.#clock.now();
+    leg.unansweredSince ??= this.#timers.now();
     leg.carrier.send(fitted);
   }
 
   close(): void {
     this.#events = undefined;
     this.#abort.abort();
-    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#clock.clear(timer));
+    [this.#retryTimer, this.#requestTimer, this.#watchTimer, this.#climbTimer].forEach((timer) => this.#timers.clear(timer));
     this.#race?.cancel();
     [this.#active?.carrier, this.#next?.carrier, this.#silent].forEach((carrier) => carrier?.close());
     this.#active = this.#next = this.#silent = undefined;
@@ -150,7 +154,7 @@ export class RelayTransport implements Transport {
       onWon: (name: CarrierName, carrier: Carrier) => this.#onWon({ name, carrier, unansweredSince: undefined }),
       onFailed: (close: CarrierClose) => this.#onFailed(close),
     };
-    this.#race = new Race(entrants, owner, this.#clock);
+    this.#race = new Race(entrants, owner, this.#timers);
   }
 
   async #ask(): Promise<Announced> {
@@ -160,14 +164,14 @@ export class RelayTransport implements Transport {
 
   #onWon(leg: Leg): CarrierEvents {
     this.#race = undefined;
-    queueMicrotask(() => this.#begin(leg));
-    if (this.#flow === undefined) {
+    const isFirst = this.#flow === undefined;
+    if (isFirst) {
       this.#active = leg;
     } else {
       this.#next = leg;
     }
     return {
-      onOpen: () => undefined,
+      onOpen: () => this.#begin(leg, isFirst),
       onDatagram: (datagram) => this.#onDatagram(leg, datagram),
       onControl: (text) => this.#onControl(leg, text),
       onClose: (close) => this.#onClose(leg, close),
@@ -175,11 +179,11 @@ export class RelayTransport implements Transport {
   }
 
   /** Begins to use a carrier that is open. */
-  #begin(leg: Leg): void {
+  #begin(leg: Leg, isFirst: boolean): void {
     if (leg === this.#next) {
-      // What arrives behind it tells that the relay still has the flow.
+      // The answer tells whether the relay still has the flow.
       this.#requestFlow(leg);
-    } else if (leg === this.#active) {
+    } else if (isFirst && leg === this.#active) {
       this.#settle(leg);
       if (this.#settings.resume && isLossy(leg)) {
         this.#requestFlow(leg);
@@ -194,8 +198,8 @@ export class RelayTransport implements Transport {
     if (this.#names.length > 1 || isLossy(leg)) {
       leg.carrier.requestFlow();
     }
-    this.#clock.clear(this.#requestTimer);
-    this.#requestTimer = this.#clock.set(() => {
+    this.#timers.clear(this.#requestTimer);
+    this.#requestTimer = this.#timers.set(() => {
       if (count < REQUESTS) {
         this.#requestFlow(leg, count + 1);
       } else if (leg === this.#next) {
@@ -207,8 +211,8 @@ export class RelayTransport implements Transport {
 
   /** A carrier has the flow: watches it, and looks for a better one. */
   #settle(leg: Leg): void {
-    this.#clock.clear(this.#watchTimer);
-    this.#clock.clear(this.#climbTimer);
+    this.#timers.clear(this.#watchTimer);
+    this.#timers.clear(this.#climbTimer);
     if (this.#settings.resume && isLossy(leg)) {
       this.#watch(leg);
     }
@@ -216,8 +220,8 @@ export class RelayTransport implements Transport {
   }
 
   #watch(leg: Leg): void {
-    this.#watchTimer = this.#clock.set(() => {
-      const silentMs = this.#clock.now() - (leg.unansweredSince ?? Infinity);
+    this.#watchTimer = this.#timers.set(() => {
+      const silentMs = this.#timers.now() - (leg.unansweredSince ?? Infinity);
       if (silentMs > SILENT_MS && this.#flow !== undefined) {
         this.#silent = leg.carrier;
         this.#active = undefined;
@@ -240,7 +244,7 @@ export class RelayTransport implements Transport {
     }
     const delay = this.#climbMs * (0.5 + Math.random());
     this.#climbMs = Math.min(2 * this.#climbMs, LONGEST_CLIMB_MS);
-    this.#climbTimer = this.#clock.set(() => {
+    this.#climbTimer = this.#timers.set(() => {
       if (leg === this.#active && this.#flow !== undefined) {
         this.#startRace(better);
       }
@@ -264,20 +268,26 @@ export class RelayTransport implements Transport {
   /** What the relay says of itself. What is none of its own is ignored. */
   #onControl(leg: Leg, text: string): void {
     leg.unansweredSince = undefined;
-    const flow = readFlow(text);
+    const said = readText(text);
+    const drops = readDrops(said);
+    if (drops !== undefined) {
+      this.#events?.onRelayDrops(drops);
+      return;
+    }
+    const flow = readFlow(said);
     if (flow === undefined || !this.#settings.resume) {
       return;
     }
     if (leg === this.#next) {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
-      this.#clock.clear(this.#requestTimer);
+      this.#timers.clear(this.#requestTimer);
       this.#flow = flow;
     }
   }
 
   #onTakenOver(leg: Leg, flow: Flow & { resumed: boolean }): void {
-    this.#clock.clear(this.#requestTimer);
+    this.#timers.clear(this.#requestTimer);
     this.#next = undefined;
     if (!flow.resumed) {
       leg.carrier.close();
@@ -301,7 +311,7 @@ export class RelayTransport implements Transport {
 
   #onClose(leg: Leg, close: CarrierClose): void {
     if (leg === this.#next) {
-      this.#clock.clear(this.#requestTimer);
+      this.#timers.clear(this.#requestTimer);
       this.#next = undefined;
       this.#onFailed(close);
     } else if (leg === this.#active) {
@@ -334,7 +344,7 @@ export class RelayTransport implements Transport {
 
   /** There is no carrier, until another one has the flow. */
   #lose(close: CarrierClose): void {
-    const now = this.#clock.now();
+    const now = this.#timers.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
       this.#events?.onInterrupted();
@@ -349,8 +359,8 @@ export class RelayTransport implements Transport {
       return;
     }
     this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
-    this.#clock.clear(this.#retryTimer);
-    this.#retryTimer = this.#clock.set(() => this.#startRace(this.#names), delay);
+    this.#timers.clear(this.#retryTimer);
+    this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
   }
 
   #end(end: TransportEnd): void {

@@ -200,6 +200,9 @@ class RemoteSession implements SessionLike {
         this.#transport = told.transport;
         this.#owner.onResumed();
         break;
+      case "relay-drops":
+        this.#owner.onRelayDrops(told.drops);
+        break;
       case "end":
         this.#stats = told.stats;
         this.end(told.end);

@@ -2,4 +2,5 @@
 
 mod admission;
 mod fairness;
+mod refused_data;
 mod writable;

@@ -19,6 +19,7 @@ mod pauses;
 mod readable;
 mod receipts;
 mod recovery;
+mod secure;
 mod shares;
 mod soak;
 mod unconnected;

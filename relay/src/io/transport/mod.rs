@@ -3,6 +3,7 @@
 //! All transports are the same to a flow: a [`Connection`] is read into
 //! [`Flow::handle_client`](crate::flow::Flow::handle_client), and takes what it writes from a [`Flow`].
 
+mod broken;
 mod webrtc;
 mod websocket;
 mod webtransport;
@@ -14,6 +15,7 @@ use std::time::Instant;
 
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use self::broken::Broken;
 pub(crate) use self::webrtc::{Inbox, Port, WebRtcTransport};
 pub(crate) use self::websocket::{WebSocketTransport, configure};
 pub(crate) use self::webtransport::{Streams, WebTransportTransport};
@@ -26,9 +28,8 @@ use crate::transport_kind::TransportKind;
 /// The transport of one client.
 #[derive(Debug)]
 #[expect(clippy::enum_variant_names, reason = "these are their names")]
-#[expect(clippy::large_enum_variant, reason = "a connection is in a box itself")]
 pub(crate) enum Transport {
-    WebSocket(WebSocketTransport),
+    WebSocket(Box<WebSocketTransport>),
     WebRtc(Box<WebRtcTransport>),
     WebTransport(WebTransportTransport),
 }
@@ -42,10 +43,6 @@ impl Transport {
         }
     }
 }
-
-/// The connection cannot be written to any more; reading tells why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken;
 
 /// The connection of one client, and what lives as long.
 #[derive(Debug)]

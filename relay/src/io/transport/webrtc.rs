@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use tokio::time::{Sleep, sleep_until, timeout};
 
-use super::Broken;
+use super::broken::Broken;
 use crate::close::CloseReason;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};
 use crate::webrtc::{Session, SessionEvent, close_message};

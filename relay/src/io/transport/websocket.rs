@@ -11,7 +11,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::timeout;
 
-use super::Broken;
+use super::broken::Broken;
 use crate::close::{CloseKind, CloseReason};
 use crate::config::Limits;
 use crate::flow::{FLOW_REQUEST, Flow, FromClient, ToClient};

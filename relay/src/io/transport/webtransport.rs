@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::ReusableBoxFuture;
 use web_transport_proto::{Capsule, Frame, Http3CapsuleReader, VarInt};
 
-use super::Broken;
+use super::broken::Broken;
 use crate::close::CloseReason;
 use crate::flow::{CONTROL_PREFIX, Carriage, FLOW_REQUEST, Flow, FromClient, ToClient};
 
