@@ -65,14 +65,17 @@ mod syntax;
 mod target;
 mod tls;
 pub mod token;
+mod transport_kind;
+pub mod webrtc;
 
 pub use admission::{AllowedOrigin, Origin, OriginSyntaxError};
 pub use close::CloseKind;
 pub use config::{Config, ConfigError, Limits, UDP_PAYLOAD_MAX};
-pub use counters::{Counters, Snapshot};
+pub use counters::{Counters, Snapshot, TransportSnapshot};
 pub use fetch::{FetchError, fetch_server_list};
 pub use flow::{DropReason, TargetSnapshot, Traffic};
 pub use ops::{LogError, start_logging, systemd};
 pub use relay::{Relay, Stopper};
 pub use reload::Reloader;
 pub use target::{AddressError, HostPort, TargetName, TargetSpec, TargetSyntaxError};
+pub use transport_kind::TransportKind;

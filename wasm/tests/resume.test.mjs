@@ -107,7 +107,7 @@ function watch(t, url, more) {
   const events = [];
   let settle;
   const ended = new Promise((resolve) => (settle = resolve));
-  const transport = openTransport({ url, resume: true, webSocket: WebSocket, ...more }, {
+  const transport = openTransport({ url, carriers: ["websocket"], resume: true, webSocket: WebSocket, ...more }, {
     onOpen: () => events.push("open"),
     onDatagram: (datagram) => events.push(`datagram ${datagram.length}`),
     onInterrupted: () => events.push("interrupted"),

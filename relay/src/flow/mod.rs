@@ -30,6 +30,7 @@
 //! ```
 
 mod awareness;
+mod carriage;
 mod control;
 mod counters;
 mod end;
@@ -46,7 +47,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use self::control::{FLOW_PROTOCOL, Secret, SecretSyntaxError};
+pub use self::carriage::Carriage;
+pub use self::control::{CONTROL_PREFIX, FLOW_PROTOCOL, FLOW_REQUEST, Secret, SecretSyntaxError};
 pub use self::counters::{Counter, Direction, DropReason, TargetCounters, TargetSnapshot, Traffic};
 pub use self::end::FlowEnd;
 pub use self::inspect::{Inspect, Verdict};

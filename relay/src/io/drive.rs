@@ -11,8 +11,8 @@ use tokio::time::{Sleep, sleep_until};
 
 use super::app::{App, Connections};
 use super::handover::Request;
+use super::transport::Connection;
 use super::udp::ServerSocket;
-use super::websocket::Connection;
 use crate::close::CloseReason;
 use crate::flow::{Flow, FlowEnd, FromClient, FromServer};
 

@@ -68,7 +68,7 @@ pub(crate) async fn serve(app: Arc<App>, listener: TcpListener, router: Router) 
 }
 
 /// Gives a connection of `peer` its place, if its address may have one more.
-fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
+pub(super) fn admit(app: &App, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Option<Connected> {
     match app.admission.admit_connection(peer.ip()) {
         Ok(share) => Some(Connected::new(peer, permit, share)),
         Err(Refusal::Forbidden(_)) => {

@@ -11,6 +11,8 @@ mod commands;
 #[cfg(test)]
 mod connections;
 #[cfg(test)]
+mod deferred;
+#[cfg(test)]
 mod flows;
 #[cfg(test)]
 mod frames;
@@ -53,6 +55,8 @@ mod sessions;
 mod support;
 #[cfg(test)]
 mod tls;
+#[cfg(test)]
+mod webtransport;
 
 // The models name it like this, here and in the fuzz targets.
 #[cfg(test)]
