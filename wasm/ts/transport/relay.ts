@@ -286,11 +286,11 @@ export class RelayTransport implements Transport {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
       this.#timers.clear(this.#requestTimer);
-      this.#hold(flow);
+      this.#setFlow(flow);
     }
   }
 
-  #hold(flow: Flow): void {
+  #setFlow(flow: Flow): void {
     this.#flow = flow;
     this.#heldSince = this.#timers.now();
   }
@@ -309,7 +309,7 @@ export class RelayTransport implements Transport {
     this.#silent?.close();
     this.#silent = undefined;
     this.#active = leg;
-    this.#hold(flow);
+    this.#setFlow(flow);
     this.#settle(leg);
     if (this.#lostAt !== undefined) {
       this.#lostAt = undefined;
