@@ -235,14 +235,14 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
 }
 
 #[tokio::test]
-async fn checks_are_answered_without_a_session_and_those_of_strangers_are_not() {
+async fn checks_are_answered_without_a_session_and_those_with_another_password_are_not() {
     let relay = start(|_| {}).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();
     let fingerprint = relay.channels.announced().fingerprint;
-    let stranger = Certificate::make().unwrap();
+    let other = Certificate::make().unwrap();
     for _ in 0..100 {
-        let check = check(&Password::new(stranger.fingerprint()).unwrap(), "rakwire:abcd", 16);
+        let check = check(&Password::new(other.fingerprint()).unwrap(), "rakwire:abcd", 16);
         socket.send(&check).await.unwrap();
         socket.send(&[22; 40]).await.unwrap();
     }
