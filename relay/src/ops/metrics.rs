@@ -38,7 +38,8 @@ pub(crate) fn render(
 ) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     with_local_recorder(&recorder, || {
-        describe();
+        describe_gauges();
+        describe_counters();
         record_traffic(snapshot);
         record_front(front);
         record_webrtc(webrtc);
@@ -48,7 +49,7 @@ pub(crate) fn render(
     recorder.handle().render()
 }
 
-fn describe() {
+fn describe_gauges() {
     describe_gauge!("rakwire_relay_build_info", "The version, as a label; always 1.");
     describe_gauge!("rakwire_relay_ready", "Whether new clients are accepted.");
     describe_gauge!("rakwire_relay_draining", "Whether the relay is about to end.");
@@ -65,6 +66,13 @@ fn describe() {
     );
     describe_gauge!("rakwire_relay_flows_detached", "Flows whose client was lost and may come back.");
     describe_gauge!("rakwire_relay_front_clients", "Clients of the front for UDP.");
+    describe_gauge!(
+        "rakwire_relay_transport_connections",
+        "Open connections of clients by transport, those without a flow included."
+    );
+}
+
+fn describe_counters() {
     describe_counter!("rakwire_relay_front_flows_total", "Flows of clients of the front since the start.");
     describe_counter!("rakwire_relay_front_datagrams_total", "Datagrams that the front relayed.");
     describe_counter!(
@@ -90,10 +98,6 @@ fn describe() {
     describe_counter!("rakwire_relay_datagrams_total", "Relayed datagrams.");
     describe_counter!("rakwire_relay_bytes_total", "Payload of relayed datagrams, in bytes.");
     describe_counter!("rakwire_relay_drops_total", "Dropped datagrams.");
-    describe_gauge!(
-        "rakwire_relay_transport_connections",
-        "Open connections of clients by transport, those without a flow included."
-    );
     describe_counter!(
         "rakwire_relay_transport_connections_total",
         "Connections of clients by transport since the start."
