@@ -235,7 +235,7 @@ async fn a_flood_on_a_channel_is_dropped_and_the_client_told() {
 }
 
 #[tokio::test]
-async fn checks_are_answered_without_a_session_and_those_of_others_are_not() {
+async fn checks_are_answered_without_a_session_and_those_with_another_password_are_not() {
     let relay = start(|_| {}).await;
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     socket.connect(relay.channels.local_addr()).await.unwrap();

@@ -27,7 +27,7 @@ pub(super) const DATAGRAMS: u16 = 1;
 pub(crate) const RECEIVE_MAX: usize = 2_048;
 
 /// The longest message of a client. One that is longer than the relay's limit for datagrams ends the flow with a reason; one
-/// that is longer than this ends the session.
+/// that is longer than this is not delivered.
 const MESSAGE_MAX: u32 = 16 * 1024;
 
 /// What a client can make the relay keep of messages that are not complete.

@@ -206,7 +206,7 @@ fn a_path_that_loses_every_fifth_datagram_loses_datagrams_and_no_control_message
 }
 
 #[test]
-fn messages_that_are_too_long_end_the_session() {
+fn messages_that_are_too_long_are_never_delivered() {
     for (len, channel) in
         [(MESSAGE_MAX + 1, DATAGRAMS), (2 * MESSAGE_MAX, DATAGRAMS), (2 * MESSAGE_MAX, CONTROL)]
     {
@@ -222,8 +222,11 @@ fn messages_that_are_too_long_end_the_session() {
         say(&mut network, MESSAGE_MAX);
         assert_eq!(network.from_client.len(), 1);
         say(&mut network, len);
-        assert!(network.server.is_ended() && network.client.is_ended(), "{len} on {channel}");
-        assert_eq!(network.from_client[1..], [SessionEvent::Closed]);
+        // The session may end with it.
+        assert!(
+            network.from_client[1..].iter().all(|event| *event == SessionEvent::Closed),
+            "{len} on {channel}"
+        );
     }
 }
 
