@@ -380,7 +380,8 @@ function isLossy({ name }: Leg): boolean {
 
 /** The code and the description of the end of a carrier. */
 function describeClose(url: URL, { code, reason }: CarrierClose, wasOpen: boolean): TransportEnd {
-  if (!wasOpen) {
+  // What has a code was said by the relay.
+  if (!wasOpen && code === LOST) {
     return { code: "relay-unreachable", reason: `the relay at ${url.host} cannot be reached`, relayCode: code };
   }
   const told = reason === "" ? `connection to the relay lost (code ${code})` : `relay closed: ${reason} (code ${code})`;
