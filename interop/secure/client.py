@@ -1,6 +1,8 @@
 """The client's side of RakNet's secure connections, written from docs/secure.md alone, with the library `cryptography`.
 
-    client.py FILE          checks a file of vectors: what it would send, and what it makes of what the server sends
+    client.py vectors FILE               checks a file of vectors: what it would send, and what it makes of what the server sends
+    client.py connect HOST:PORT KEY      connects to a server with this public key, as it prints it, sends messages, and expects
+                                         each of them back; with `--identity` it shows a key of its own
 """
 
 import argparse
@@ -9,8 +11,11 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import os
+import socket
 import struct
 import sys
+import time
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -321,10 +326,146 @@ def check(path):
     return 1 if checker.failures or not checker.passed else 0
 
 
+MAGIC = bytes.fromhex("00ffff00fefefefefdfdfdfd12345678")
+UNASSIGNED = raknet_address("0.0.0.0:0")
+RELIABLE, RELIABLE_ORDERED = 2, 3
+LONGEST_WAIT = 20
+
+
+class Connection:
+    """A RakNet client with as little as an echo needs: it repeats what is not acknowledged, and splits nothing."""
+
+    def __init__(self, server, client):
+        self.server, self.client = server, client
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.connect(server)
+        self.socket.settimeout(0.3)
+        self.guid = os.urandom(8)
+        self.number = self.reliable = self.order = 0
+        self.unacknowledged = {}
+        self.end = time.monotonic() + LONGEST_WAIT
+
+    def request(self, request, reply_id):
+        """Sends an offline message until its reply comes, which is returned without id and magic."""
+        while time.monotonic() < self.end:
+            self.socket.send(request)
+            try:
+                reply = self.socket.recv(2048)
+            except TimeoutError:
+                continue
+            if reply[:17] == bytes((reply_id,)) + MAGIC:
+                return reply[17:]
+        raise Refused(f"no reply {reply_id:02x} in time")
+
+    def handshake(self):
+        reply = self.request((b"\x05" + MAGIC + b"\x06").ljust(1464, b"\0"), 0x06)
+        server_guid, flag, cookie, key, mtu = reply[:8], reply[8], reply[9:13], reply[13:77], reply[77:79]
+        if flag != 1 or len(reply) != 79:
+            raise Refused("the server has no security")
+        host, port = self.server
+        said = {"server_guid": server_guid, "client_guid": self.guid, "cookie": cookie, "version": 6, "number": 0}
+        said |= {"server_address": f"{host}:{port}", "mtu": int.from_bytes(mtu, "big")}
+        challenge = self.client.challenge(key, os.urandom(32), said)
+        address = raknet_address(said["server_address"])
+        reply = self.request(b"\x07" + MAGIC + cookie + b"\x01" + challenge + address + mtu + self.guid, 0x08)
+        host, port = self.socket.getsockname()
+        if reply[8:15] != raknet_address(f"{host}:{port}") or reply[17] != 0x80:
+            raise Refused("reply 2 has another address or no answer")
+        proof, identity, self.datagrams = self.client.accept(
+            reply[18:], f"{host}:{port}", int.from_bytes(reply[15:17], "big")
+        )
+        shown = b"\x01" + identity if identity else b"\x00"
+        self.send(b"\x09" + self.guid + bytes(8) + b"\x01" + proof + shown, RELIABLE)
+        accepted = self.wait_for(0x10)
+        self.send(b"\x13" + address + UNASSIGNED * 10 + accepted[-8:] + bytes(8), RELIABLE_ORDERED)
+
+    def send(self, payload, reliability):
+        capsule = bytes((reliability << 5,)) + struct.pack(">H", len(payload) * 8) + self.reliable.to_bytes(3, "little")
+        self.reliable += 1
+        if reliability == RELIABLE_ORDERED:
+            capsule += self.order.to_bytes(3, "little") + b"\0"
+            self.order += 1
+        self.transmit(capsule + payload)
+
+    def transmit(self, capsule):
+        number, self.number = self.number, self.number + 1
+        self.unacknowledged[number] = capsule
+        self.socket.send(self.datagrams.seal(b"\x84" + number.to_bytes(3, "little") + capsule))
+
+    def wait_for(self, first):
+        """The next message that begins with this byte."""
+        while time.monotonic() < self.end:
+            try:
+                datagram = self.datagrams.open(self.socket.recv(2048))
+            except TimeoutError:
+                for number in list(self.unacknowledged):
+                    self.transmit(self.unacknowledged.pop(number))
+                continue
+            except Refused:
+                continue
+            if datagram[0] & 0xC0 == 0xC0:
+                self.acknowledged(datagram)
+            elif datagram[0] & 0xA0 != 0xA0:
+                self.socket.send(self.datagrams.seal(b"\xc0\0\1\1" + datagram[1:4]))
+                found = next((message for message in capsules(datagram[4:]) if message[0] == first), None)
+                if found:
+                    return found
+        raise Refused(f"no message {first:02x} in time")
+
+    def acknowledged(self, datagram):
+        records = datagram[3:]
+        while records:
+            first = int.from_bytes(records[1:4], "little")
+            last = first if records[0] else int.from_bytes(records[4:7], "little")
+            records = records[4 if records[0] else 7 :]
+            for number in [number for number in self.unacknowledged if first <= number <= last]:
+                del self.unacknowledged[number]
+
+
+def capsules(rest):
+    while rest:
+        reliability, length = rest[0] >> 5, -(-int.from_bytes(rest[1:3], "big") // 8)
+        if rest[0] & 0x10:
+            raise Refused("a part of a message, where none is long enough")
+        header = 3 + 3 * (reliability in (2, 3, 4)) + 3 * (reliability in (1, 4)) + 4 * (reliability in (1, 3, 4))
+        yield rest[header : header + length]
+        rest = rest[header + length :]
+
+
+def connect(arguments):
+    host, _, port = arguments.server.rpartition(":")
+    encoded = arguments.key.removeprefix(PREFIXES["public key"])
+    key = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    static = KeyPair(os.urandom(32)) if arguments.identity else None
+    connection = Connection((host, int(port)), Client(key, static, b"python"))
+    connection.handshake()
+    for number in range(arguments.count):
+        message = b"\xfe" + number.to_bytes(4, "big") + bytes(range(100))
+        connection.send(message, RELIABLE_ORDERED)
+        if connection.wait_for(0xFE) != message:
+            raise Refused(f"message {number} came back as another one")
+    connection.send(b"\x15", RELIABLE_ORDERED)
+    print(f"{arguments.count} messages came back, in epoch {connection.datagrams.epoch}")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("vectors", metavar="FILE")
-    sys.exit(check(parser.parse_args().vectors))
+    commands = parser.add_subparsers(required=True)
+    vectors = commands.add_parser("vectors")
+    vectors.add_argument("file", metavar="FILE")
+    vectors.set_defaults(run=lambda arguments: check(arguments.file))
+    dial = commands.add_parser("connect")
+    dial.add_argument("server", metavar="HOST:PORT")
+    dial.add_argument("key", metavar="KEY")
+    dial.add_argument("--identity", action="store_true")
+    dial.add_argument("--count", type=int, default=20)
+    dial.set_defaults(run=connect)
+    arguments = parser.parse_args()
+    try:
+        sys.exit(arguments.run(arguments))
+    except Refused as refused:
+        sys.exit(str(refused))
 
 
 if __name__ == "__main__":

@@ -33,24 +33,23 @@ pub(crate) struct Opening {
 }
 
 /// Serves a client until its flow ends, or passes it on to its earlier flow.
-pub(crate) async fn serve(app: &App, connection: Connection, opening: Opening) {
-    let mut connection = Box::new(connection);
+pub(crate) async fn serve(app: &App, mut connection: Box<Connection>, opening: &Opening) {
     if opening.is_deferred
         && opening.permission.is_ok()
         && let Err(reason) = wait_for_first(app, &mut connection).await
     {
-        return close(app, connection, &opening, &reason).await;
+        return close(app, connection, opening, &reason).await;
     }
-    let Err(connection) = resume(app, &opening, connection).await else {
-        return log_return(app, &opening);
+    let Err(connection) = resume(app, opening, connection).await else {
+        return log_return(app, opening);
     };
     let slot = match &opening.permission {
         Ok(permission) => take_slot(app, permission).await,
         Err(reason) => Err(reason.clone()),
     };
     match slot {
-        Ok(grant) => relay(app, connection, &grant, &opening).await,
-        Err(reason) => close(app, connection, &opening, &reason).await,
+        Ok(grant) => relay(app, connection, &grant, opening).await,
+        Err(reason) => close(app, connection, opening, &reason).await,
     }
 }
 
@@ -174,7 +173,8 @@ async fn run(
     if let Some(secret) = secret {
         app.resumable().insert(secret, target.name.as_str(), Arc::clone(&returning));
     }
-    let (end, connection) = Driver::new(app, flow, server, connection, Arc::clone(&returning)).run().await;
+    let driver = Box::new(Driver::new(app, flow, server, connection, Arc::clone(&returning)));
+    let (end, connection) = driver.run().await;
     if let Some(secret) = secret {
         app.resumable().remove(&secret);
     }

@@ -130,7 +130,7 @@ async fn accept(endpoint: &Endpoint, app: &Arc<App>) {
             let session = open(&app, incoming).await;
             drop(handshake);
             if let Some((connection, opening)) = session {
-                client::serve(&app, connection, opening).await;
+                client::serve(&app, Box::new(connection), &opening).await;
             }
         });
     }

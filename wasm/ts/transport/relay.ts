@@ -21,9 +21,11 @@ import type { Transport, TransportEnd, TransportEvents, TransportSettings } from
 const UNRESPONSIVE = 4408;
 /** The code of a connection whose flow another one has taken over. */
 const TAKEN_OVER = 4409;
-/** The time before the first attempt to come back; it doubles until the longest. */
-const FIRST_DELAY_MS = 100;
+/** The time before the second attempt to come back, the first being made at once; it doubles until the longest. */
+const SECOND_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
+/** A carrier that does not last so long is replaced with a delay, or a way that never holds would be tried incessantly. */
+const LASTING_MS = 1_000;
 /** The time before a flow is asked for again; it doubles. */
 const FIRST_REQUEST_MS = 250;
 const REQUESTS = 5;
@@ -70,7 +72,9 @@ export class RelayTransport implements Transport {
   /** What the relay said of its transports last. */
   #offered: Announced | undefined;
   #lostAt: number | undefined;
-  #delayMs = FIRST_DELAY_MS;
+  #delayMs = 0;
+  /** When the relay said which flow the carrier has. */
+  #heldSince = 0;
   #climbMs = FIRST_CLIMB_MS;
   #retryTimer: unknown;
   #requestTimer: unknown;
@@ -285,6 +289,9 @@ export class RelayTransport implements Transport {
       this.#onTakenOver(leg, flow);
     } else if (leg === this.#active) {
       this.#timers.clear(this.#requestTimer);
+      if (this.#flow === undefined) {
+        this.#heldSince = this.#timers.now();
+      }
       this.#flow = flow;
     }
   }
@@ -304,10 +311,10 @@ export class RelayTransport implements Transport {
     this.#silent = undefined;
     this.#active = leg;
     this.#flow = flow;
+    this.#heldSince = this.#timers.now();
     this.#settle(leg);
     if (this.#lostAt !== undefined) {
       this.#lostAt = undefined;
-      this.#delayMs = FIRST_DELAY_MS;
       this.#events?.onResumed();
     }
   }
@@ -350,6 +357,7 @@ export class RelayTransport implements Transport {
     const now = this.#timers.now();
     if (this.#lostAt === undefined) {
       this.#lostAt = now;
+      this.#delayMs = now - this.#heldSince >= LASTING_MS ? 0 : SECOND_DELAY_MS;
       this.#events?.onInterrupted();
     }
     if (this.#next !== undefined || this.#flow === undefined) {
@@ -361,9 +369,14 @@ export class RelayTransport implements Transport {
       this.#end(describeClose(this.#url, close, true));
       return;
     }
-    this.#delayMs = Math.min(2 * this.#delayMs, LONGEST_DELAY_MS);
+    this.#delayMs = Math.min(Math.max(2 * this.#delayMs, SECOND_DELAY_MS), LONGEST_DELAY_MS);
     this.#timers.clear(this.#retryTimer);
-    this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
+    if (delay === 0) {
+      // Without a timer: those of a tab in the background fire once a second.
+      this.#startRace(this.#names);
+    } else {
+      this.#retryTimer = this.#timers.set(() => this.#startRace(this.#names), delay);
+    }
   }
 
   #end(end: TransportEnd): void {

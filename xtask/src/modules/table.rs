@@ -218,7 +218,7 @@ const RELAY: Crate = Crate {
         Layer::together(&["counters"]),
         Layer::together(&["admission", "admission::*"]),
         Layer::apart(&["ops", "tls"]),
-        Layer::together(&["reload"]),
+        Layer::apart(&["fetch", "reload"]),
         Layer::together(&["io"]),
         Layer::together(&["relay"]),
         Layer::together(&["crate"]),
